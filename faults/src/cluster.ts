@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { freePort } from "@carillon/zookeeper/testing";
 import pg from "pg";
-import { silentLog } from "../../scheduler/src/log.ts";
-import { types } from "../../scheduler/src/store/columns.ts";
-import { openPostgres } from "../../scheduler/src/store/postgres.ts";
-import { hashOfSecret, keyText, makeSecret } from "../../scheduler/src/worker-key.ts";
+import { hashOfSecret, keyText, makeSecret } from "../../scheduler/src/access/worker-key.ts";
+import { silentLog } from "../../scheduler/src/base/log.ts";
+import { types } from "../../scheduler/src/store/postgres/columns.ts";
+import { openPostgres } from "../../scheduler/src/store/postgres/postgres.ts";
 import type { Happening, History, Operation } from "../../simulation/src/history.ts";
-import { Dice } from "../../simulation/src/plan.ts";
-import { freePort } from "../../zookeeper/test/support/ports.ts";
+import { Dice } from "../../simulation/src/plan/dice.ts";
 import { linesTo, urlBy } from "./coordination.ts";
 import { Line } from "./line.ts";
 import { Member, type MemberOptions } from "./member.ts";
@@ -180,8 +180,14 @@ export class Cluster {
     if (!member) return;
     const nowMs = this.now();
     const operation: Operation = {
-      ...{ id: `op${++this.#numbered}`, kind: act.kind, node: member.name, task: act.task },
-      ...{ invokedMs: nowMs, invokedStoreMs: this.#epochMs + nowMs, endedMs: null, endedStoreMs: null },
+      id: `op${++this.#numbered}`,
+      kind: act.kind,
+      node: member.name,
+      task: act.task,
+      invokedMs: nowMs,
+      invokedStoreMs: this.#epochMs + nowMs,
+      endedMs: null,
+      endedStoreMs: null,
       outcome: "unknown",
       ...(act.kind === "save" ? { definition: act.definition } : {}),
       ...(act.kind === "enqueue" ? { dueMs: act.dueMs, key: act.key } : {}),
@@ -218,9 +224,18 @@ export class Cluster {
     const client = await this.connection();
     try {
       return await historyOf(client, {
-        ...{ schema: this.schema, log: this.log, beganMono: this.#beganMono, epochMs: this.#epochMs, endMs },
-        ...{ healMs: this.#healedMs, recoveredMs: this.#recoveredMs, standStills: this.standStills, concurrency },
-        ...{ happenings: this.happenings, operations: this.operations, sessionTimeoutMs: this.sessionTimeoutMs },
+        schema: this.schema,
+        log: this.log,
+        beganMono: this.#beganMono,
+        epochMs: this.#epochMs,
+        endMs,
+        healMs: this.#healedMs,
+        recoveredMs: this.#recoveredMs,
+        standStills: this.standStills,
+        concurrency,
+        happenings: this.happenings,
+        operations: this.operations,
+        sessionTimeoutMs: this.sessionTimeoutMs,
         nodes: this.members.map(({ name }) => name),
         coordination: this.servers.service.kind !== "postgres",
         clockErrorMs: this.clockErrorMs + driftMs,
@@ -246,16 +261,14 @@ export class Cluster {
     const coordination = isRemote ? [] : await linesTo(service);
     const servers = isRemote ? await Promise.all(listens.map((port) => Line.to(`127.0.0.1:${port}`))) : [];
     const order: MemberOptions["order"] = {
-      ...{
-        name,
-        role,
-        schema: this.schema,
-        key: this.key,
-        concurrency,
-        tasks: taskNames,
-        seed: this.seed,
-        log: this.log,
-      },
+      name,
+      role,
+      schema: this.schema,
+      key: this.key,
+      concurrency,
+      tasks: taskNames,
+      seed: this.seed,
+      log: this.log,
       store: store?.url(postgres.url) ?? "",
       coordination: urlBy(service, coordination, this.schema),
       listen: listen === undefined ? undefined : `127.0.0.1:${listen}`,

@@ -1,5 +1,5 @@
+import { Ensemble } from "@carillon/zookeeper/testing";
 import { RedisServer } from "../../scheduler/test/support/redis-server.ts";
-import { Ensemble } from "../../zookeeper/test/support/ensemble.ts";
 import { Line } from "./line.ts";
 
 export const coordinations = ["postgres", "redis", "zookeeper"] as const;

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { mix } from "../../scheduler/src/random.ts";
+import { mix } from "../../scheduler/src/base/random.ts";
 import { firstViolation } from "../../simulation/src/check/checkers.ts";
 import type { History, Violation } from "../../simulation/src/history.ts";
-import { Dice } from "../../simulation/src/plan.ts";
+import { Dice } from "../../simulation/src/plan/dice.ts";
 import { Cluster, type ClusterOptions } from "./cluster.ts";
 import type { Fault, Heal } from "./faults/fault.ts";
 

@@ -1,5 +1,5 @@
-import type { Dice } from "../../simulation/src/plan.ts";
-import { all, type Direction, TcpProxy } from "../../zookeeper/test/support/tcp-proxy.ts";
+import { all, type Direction, TcpProxy } from "@carillon/zookeeper/testing";
+import type { Dice } from "../../simulation/src/plan/dice.ts";
 
 /** What can be wrong with a line. `late`: what waited arrives after all; else it is lost with its connection. */
 export type Trouble =

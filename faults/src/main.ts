@@ -1,17 +1,17 @@
 /**
  * Real processes under real faults: docs/reliability.md.
  *
- *   npm run faults -- [FAULT…]                  each of these alone; A+B: two at the same time. Default: every fault alone,
- *                                               in an order that the seed decides, then pairs of them by chance
- *   … --coordination zookeeper|redis|postgres   beside the store; default all three, one after the other in each round
- *   … --rounds R                                every fault alone so many times, each round on seeds of its own; default 1,
- *                                               0: pairs alone
- *   … --minutes M                               begins nothing new after that, for each coordination
- *   … --pairs N                                 for each coordination; default: half as many as faults alone
- *   … --seed S                                  default a new one each time
- *   … --locks                                   instead: locks whose holders are stopped, cut off and killed, with fences
- *                                               that are looked at, and without; the second has to be found out
- *   … --keep                                    what was written down is kept, also where nothing is broken
+ *   npm run prove -- faults [FAULT…]           each of these alone; A+B: two at the same time. Default: every fault alone,
+ *                                              in an order that the seed decides, then pairs of them by chance
+ *   … --coordination zookeeper|redis|postgres  beside the store; default all three, one after the other in each round
+ *   … --rounds R                               every fault alone so many times, each round on seeds of its own; default 1,
+ *                                              0: pairs alone
+ *   … --minutes M                              begins nothing new after that, for each coordination
+ *   … --pairs N                                for each coordination; default: half as many as faults alone
+ *   … --seed S                                 default a new one each time
+ *   … --locks                                  instead: locks whose holders are stopped, cut off and killed, with fences
+ *                                              that are looked at, and without; the second has to be found out
+ *   … --keep                                   what was written down is kept, also where nothing is broken
  *   … --list, --json
  *
  * Interrupted (SIGINT, SIGTERM, a mistake of its own) it tells what was done up to then, in the same closing line.
@@ -126,7 +126,12 @@ async function take(turn: Turn, deadline: number, tally: Tally, folder: string):
     for (let i = 0; i < turn.strikes.length && performance.now() < deadline; ) {
       const some = turn.strikes.slice(i, i + strikesEach);
       const episode = await play({
-        ...{ servers, seed: seed + i, strikes: some, sessionTimeoutMs, settleMs, folder },
+        servers,
+        seed: seed + i,
+        strikes: some,
+        sessionTimeoutMs,
+        settleMs,
+        folder,
         onStrike: (strike, tookMs) => {
           tally.struck(turn, strike, tookMs);
           const took =
@@ -153,5 +158,5 @@ function keep(coordination: Coordination, seed: number, strikes: Strike[], episo
   writeFileSync(join(folder, `${schema}.history.json`), JSON.stringify(history));
   if (!violation) return;
   say(tell(history, violation));
-  say(`again: npm run faults -- ${strikes.map(nameOf).join(" ")} --coordination ${coordination} --seed ${seed}`);
+  say(`again: npm run prove -- faults ${strikes.map(nameOf).join(" ")} --coordination ${coordination} --seed ${seed}`);
 }

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { mortal } from "../../zookeeper/test/support/afterlife.ts";
+import { mortal } from "@carillon/zookeeper/testing";
 import type { Line } from "./line.ts";
 import type { Act, Asked, Order, Told } from "./order.ts";
 

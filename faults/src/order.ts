@@ -1,4 +1,4 @@
-import type { TaskDefinition } from "../../scheduler/src/task.ts";
+import type { TaskDefinition } from "../../scheduler/src/task/task.ts";
 import type { Execution, Operation } from "../../simulation/src/history.ts";
 
 export type Role = "node" | "worker" | "remote worker";

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { mortal, throwAwayFolder } from "../../zookeeper/test/support/afterlife.ts";
+import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 
 /** As scripts/servers/server.mjs and postgres.mjs tell it. */
 interface Conditions {
@@ -54,7 +54,7 @@ export class Postgres {
       serverUser: () => Conditions["user"];
     };
     const place = loaded.machinePostgres.find();
-    if (!place) throw new Error("there is no PostgreSQL: start this as `npm run faults`");
+    if (!place) throw new Error("there is no PostgreSQL: start this as `npm run prove -- faults`");
     const user = serverUser();
     const home = throwAwayFolder("faults-postgres");
     chmodSync(home, 0o711);

@@ -53,7 +53,12 @@ export async function historyOf(client: pg.Client, recorded: Recorded): Promise<
   const happenings = [...told.happenings, ...seen].sort((a, b) => a.atMs - b.atMs);
   return {
     ...told,
-    ...{ applied, executions, happenings, dump, slackMs, blocked: 0 },
+    applied,
+    executions,
+    happenings,
+    dump,
+    slackMs,
+    blocked: 0,
     endStoreMs: told.epochMs + told.endMs,
   };
 }

@@ -1,15 +1,15 @@
 /** A process under test: a node, a worker on the store, or one that reaches its cluster by HTTP. It tells of itself in a file. */
 import { openSync, writeSync } from "node:fs";
-import { Carillon } from "../../scheduler/src/carillon.ts";
-import { pause, systemClock } from "../../scheduler/src/clock.ts";
-import { CarillonError } from "../../scheduler/src/errors.ts";
-import type { Handler, Run, RunNotice } from "../../scheduler/src/handler.ts";
-import type { Log } from "../../scheduler/src/log.ts";
-import { mix } from "../../scheduler/src/random.ts";
-import { worker } from "../../scheduler/src/remote-worker.ts";
-import { realSurroundings } from "../../scheduler/src/surroundings.ts";
+import { pause, systemClock } from "../../scheduler/src/base/clock.ts";
+import { CarillonError } from "../../scheduler/src/base/errors.ts";
+import type { Log } from "../../scheduler/src/base/log.ts";
+import { mix } from "../../scheduler/src/base/random.ts";
+import { Carillon } from "../../scheduler/src/library/carillon.ts";
+import { worker } from "../../scheduler/src/library/remote-worker.ts";
+import type { Handler, Run, RunNotice } from "../../scheduler/src/run/handler.ts";
+import { realSurroundings } from "../../scheduler/src/settings/surroundings.ts";
 import type { Execution } from "../../simulation/src/history.ts";
-import { Dice } from "../../simulation/src/plan.ts";
+import { Dice } from "../../simulation/src/plan/dice.ts";
 import { type Act, type Asked, monotonicMs, type Noted, type Order, type Told } from "./order.ts";
 import { stepClock } from "./stepped-clock.ts";
 
@@ -66,9 +66,19 @@ const handler: Handler = async (run: Run) => {
 const library = () =>
   new Carillon(
     {
-      ...{ store, schema, name, coordination, concurrency, groups: ["default"], log, handleSignals: false },
-      ...{ scheduler: order.role === "node", worker: order.role === "worker", listen: order.listen },
-      ...{ sessionTimeout: order.sessionTimeoutMs, drain: "3s" },
+      store,
+      schema,
+      name,
+      coordination,
+      concurrency,
+      groups: ["default"],
+      log,
+      handleSignals: false,
+      scheduler: order.role === "node",
+      worker: order.role === "worker",
+      listen: order.listen,
+      sessionTimeout: order.sessionTimeoutMs,
+      drain: "3s",
     },
     {
       ...realSurroundings,

@@ -1,4 +1,4 @@
-import { Dice } from "../../simulation/src/plan.ts";
+import { Dice } from "../../simulation/src/plan/dice.ts";
 import type { Coordination } from "./coordination.ts";
 import type { Strike } from "./episode.ts";
 import { allFaults, faultsFor } from "./faults/all.ts";

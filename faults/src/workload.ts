@@ -1,6 +1,6 @@
-import { cron, every, type ScheduleSpec } from "../../scheduler/src/schedule.ts";
-import { defineTask, type TaskDefinition, type TaskOptions } from "../../scheduler/src/task.ts";
-import type { Dice } from "../../simulation/src/plan.ts";
+import { cron, every, type ScheduleSpec } from "../../scheduler/src/schedule/schedule.ts";
+import { defineTask, type TaskDefinition, type TaskOptions } from "../../scheduler/src/task/task.ts";
+import type { Dice } from "../../simulation/src/plan/dice.ts";
 import type { Act } from "./order.ts";
 
 export const taskNames = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", "t10"];

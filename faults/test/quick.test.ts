@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
 
-const program = fileURLToPath(new URL("../../scripts/faults.mjs", import.meta.url));
+const program = fileURLToPath(new URL("../../scripts/prove/faults.mjs", import.meta.url));
 
 /** The closing line. */
 async function faults(...args: string[]): Promise<Record<string, unknown>> {
@@ -18,13 +18,13 @@ async function faults(...args: string[]): Promise<Record<string, unknown>> {
   return JSON.parse(line) as Record<string, unknown>;
 }
 
-it.concurrent("finds nothing broken after a few faults together", async () => {
+it("finds nothing broken after a few faults together", async () => {
   const strike = "leader-killed+worker-paused+store-cut+redis-killed";
   const { violations, not_recovered, broken } = await faults(strike, "--coordination", "redis", "--seed", "7");
   expect({ violations, not_recovered, broken }).toEqual({ violations: 0, not_recovered: 0 });
 });
 
-it.concurrent("finds a lock out whose holder is stopped and whose fence nobody looks at, and no other", async () => {
+it("finds a lock out whose holder is stopped and whose fence nobody looks at, and no other", async () => {
   const { unfenced, fenced } = (await faults("--locks")) as Record<"unfenced" | "fenced", Record<string, unknown>>;
   expect(unfenced?.violation).toMatchObject({ invariant: expect.stringContaining("8: ") });
   expect(fenced?.violation).toBeUndefined();

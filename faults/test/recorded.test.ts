@@ -5,8 +5,18 @@ import type { Noted } from "../src/order.ts";
 import { executionsOf } from "../src/recorded.ts";
 
 const start = (fence: number, at: number, believedMs: number): Noted => ({
-  ...{ kind: "start", node: "w1", life: 1, run: fence, task: "t1", attempt: 1, fence, slotMs: null, dueMs: 0 },
-  ...{ at, believedMs, deaf: false },
+  kind: "start",
+  node: "w1",
+  life: 1,
+  run: fence,
+  task: "t1",
+  attempt: 1,
+  fence,
+  slotMs: null,
+  dueMs: 0,
+  at,
+  believedMs,
+  deaf: false,
 });
 
 describe("what processes noted", () => {
@@ -39,11 +49,19 @@ describe("what processes noted", () => {
 
 describe("what the store shows of locks", () => {
   const line = (at_ms: number, was: string[] | null, now: string[], fences: number[]) => ({
-    ...{ at_ms, what: "lock" as const },
-    ...{ was: was && row({ line: was }), now: row({ line: now, fences }) },
+    at_ms,
+    what: "lock" as const,
+    was: was && row({ line: was }),
+    now: row({ line: now, fences }),
   });
   const row = (over: object) => ({
-    ...{ id: 0, name: "lock:ledger", line: [], fences: [], holder: null, fence: 0, record: { owner: "a" } },
+    id: 0,
+    name: "lock:ledger",
+    line: [],
+    fences: [],
+    holder: null,
+    fence: 0,
+    record: { owner: "a" },
     ...over,
   });
 
@@ -62,13 +80,20 @@ describe("what the store shows of locks", () => {
 
   it("takes a grace lock's node for released where its holder had asked for that, and for vanished otherwise", () => {
     const held = (at_ms: number, was: string | null, now: string | null, fence: number) => ({
-      ...{ at_ms, what: "grace_lock" as const },
-      ...{ was: row({ name: "nightly", holder: was, fence }), now: row({ name: "nightly", holder: now, fence }) },
+      at_ms,
+      what: "grace_lock" as const,
+      was: row({ name: "nightly", holder: was, fence }),
+      now: row({ name: "nightly", holder: now, fence }),
     });
     const nodes = nodesOf([held(1, null, "x", 1), held(5, "x", null, 1), held(6, null, "y", 2), held(9, "y", null, 2)]);
     const its = { lock: "nightly", process: "a life 1" };
     const { grants } = lockHistoryOf({
-      ...{ nodes, writes: [], graceMs: 2_000, endMs: 10, slackMs: 0, forgotMs: [] },
+      nodes,
+      writes: [],
+      graceMs: 2_000,
+      endMs: 10,
+      slackMs: 0,
+      forgotMs: [],
       notes: [
         { n: "look", ...its, holding: "1", fence: 1, atMs: 2 },
         { n: "look", ...its, holding: "2", fence: 2, atMs: 7 },
@@ -86,7 +111,11 @@ describe("what the store shows of locks", () => {
     const its = { lock: "nightly", process: "a life 1", fence: 1 };
     const was = row({ name: "nightly", holder: null, fence: 1 });
     const { grants } = lockHistoryOf({
-      ...{ writes: [], graceMs: 2_000, endMs: 10, slackMs: 0, forgotMs: [] },
+      writes: [],
+      graceMs: 2_000,
+      endMs: 10,
+      slackMs: 0,
+      forgotMs: [],
       nodes: nodesOf([{ at_ms: 1, what: "grace_lock", was, now: { ...was, holder: "x" } }]),
       notes: [
         { n: "got", ...its, holding: "1", askedMs: 1, atMs: 2 },

@@ -2,7 +2,12 @@ import { expect, it } from "vitest";
 import { accountOf, type Expected, type Seen, type Stored } from "../src/rolling/seen.ts";
 
 const expected: Expected = {
-  ...{ every: { beat: 100 }, fromMs: 0, untilMs: 1_350, serial: ["beat"], children: { joined: 3 }, missed: 0 },
+  every: { beat: 100 },
+  fromMs: 0,
+  untilMs: 1_350,
+  serial: ["beat"],
+  children: { joined: 3 },
+  missed: 0,
 };
 /** Three slots, of which the new version runs the last; and a run that the old one enqueued and the new one runs. */
 function good(): { seen: Seen[]; stored: Stored[] } {
@@ -28,8 +33,20 @@ it("what went well is found well, and counted", () => {
   const { figures, wrong } = accountOf(seen, stored, expected);
   expect(wrong).toEqual([]);
   expect(figures).toMatchObject({
-    ...{ slots_due: 3, fired: 3, lost: 0, doubled: 0, enqueued: 1, enqueued_lost: 0, old_to_new: 1, new_to_old: 0 },
-    ...{ ran_old: 2, ran_new: 2, retried: 0, overlapped: 0, late_max_ms: 1, errors: 0 },
+    slots_due: 3,
+    fired: 3,
+    lost: 0,
+    doubled: 0,
+    enqueued: 1,
+    enqueued_lost: 0,
+    old_to_new: 1,
+    new_to_old: 0,
+    ran_old: 2,
+    ran_new: 2,
+    retried: 0,
+    overlapped: 0,
+    late_max_ms: 1,
+    errors: 0,
   });
 });
 

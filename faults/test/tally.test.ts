@@ -39,7 +39,14 @@ it("tells of a run that was interrupted what was done, what was not checked and 
   if (!turn) throw new Error("there are six turns");
   tally.struck(turn, turn.strikes[0] ?? [], 90);
   expect(tally.line()).toMatchObject({
-    ...{ rounds: 1, strikes: 8, unchecked: 1, not_run: 3, violations: 0, recovery_ms_max: 40, faults: 3, pairs: 4 },
+    rounds: 1,
+    strikes: 8,
+    unchecked: 1,
+    not_run: 3,
+    violations: 0,
+    recovery_ms_max: 40,
+    faults: 3,
+    pairs: 4,
     by_coordination: {
       postgres: { strikes: 4, recovery_ms_max: 20 },
       redis: { strikes: 2 },

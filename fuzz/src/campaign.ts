@@ -2,7 +2,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
-import { mix } from "../../scheduler/src/random.ts";
+import { mix } from "../../scheduler/src/base/random.ts";
 import { Broken } from "./expected.ts";
 import { type Found, shown, stackOf, told } from "./found.ts";
 import { superlinear } from "./growth.ts";
@@ -110,8 +110,13 @@ export async function feed(
     await close?.();
   }
   return {
-    ...{ target: target.name, inputs: fed, asked: inputs, ms: performance.now() - began },
-    ...{ slowestMs, waitedMs: waitedMs() - waited, found },
+    target: target.name,
+    inputs: fed,
+    asked: inputs,
+    ms: performance.now() - began,
+    slowestMs,
+    waitedMs: waitedMs() - waited,
+    found,
   };
 }
 
@@ -148,8 +153,12 @@ async function search(
 async function smaller(target: Target, feedOne: FeedOne, failure: Failure, shrinkMs: number): Promise<Failure> {
   const { seed, path } = failure;
   const run = await fc.check(property(target, feedOne), {
-    ...{ seed, path, numRuns: 1, verbose: 0 },
-    ...{ interruptAfterTimeLimit: shrinkMs, markInterruptAsFailure: false },
+    seed,
+    path,
+    numRuns: 1,
+    verbose: 0,
+    interruptAfterTimeLimit: shrinkMs,
+    markInterruptAsFailure: false,
   });
   return failureOf(run) ?? failure;
 }

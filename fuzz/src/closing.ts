@@ -14,12 +14,13 @@ export function closing(fed: readonly Fed[], asked: readonly Asked[], { seed, ms
     .map(({ target, inputs: of }) => ({ target, inputs: inputsOf.get(target) ?? 0, of }))
     .filter(({ inputs, of }) => inputs < of);
   const line = {
-    ...{ targets: fed.length, inputs: fed.reduce((sum, one) => sum + one.inputs, 0), found: found.length, seed },
-    ...{
-      seconds: Math.round(ms / 1_000),
-      slowest_ms: Math.round(Math.max(0, ...fed.map((one) => one.slowestMs))),
-      waited_s: Math.round(fed.reduce((sum, one) => sum + one.waitedMs, 0) / 1_000),
-    },
+    targets: fed.length,
+    inputs: fed.reduce((sum, one) => sum + one.inputs, 0),
+    found: found.length,
+    seed,
+    seconds: Math.round(ms / 1_000),
+    slowest_ms: Math.round(Math.max(0, ...fed.map((one) => one.slowestMs))),
+    waited_s: Math.round(fed.reduce((sum, one) => sum + one.waitedMs, 0) / 1_000),
     inputs_per_target: Object.fromEntries(inputsOf),
     cut_short: Object.fromEntries(short.map(({ target, inputs, of }) => [target, { inputs, of }])),
     ...(found.length > 0 ? { bugs: found } : {}),

@@ -1,7 +1,7 @@
 /** What may come of bad input: a value, or an error that was meant. */
-import { CarillonError, errorCodes } from "../../scheduler/src/errors.ts";
-import { limits } from "../../scheduler/src/limits.ts";
-import { ZooKeeperError } from "../../zookeeper/src/errors.ts";
+import { CarillonError, errorCodes } from "../../scheduler/src/base/errors.ts";
+import { limits } from "../../scheduler/src/base/limits.ts";
+import { ZooKeeperError } from "../../zookeeper/src/base/errors.ts";
 
 /** However much of what it refuses a message quotes. */
 const longestMessage = limits.errorTextLength;

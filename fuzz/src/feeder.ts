@@ -21,7 +21,8 @@ process.on("message", async ({ target: name, seed, inputs, trace }: Order) => {
     const target = targets.find((one) => one.name === name);
     if (!target) throw new Error(`there is no target ${name}`);
     const fed = await feed(target, {
-      ...{ seed, inputs },
+      seed,
+      inputs,
       onFed: (count) => say({ inputs: count }),
       ...(trace === undefined ? {} : { onInput: (input: unknown) => writeFileSync(trace, shown(input)) }),
     });

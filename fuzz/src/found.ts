@@ -12,7 +12,10 @@ export interface Found {
 
 /** @param how the options that make the input again */
 export const told = (target: Pick<Target, "name">, what: string, input: string, how: string): Found => ({
-  ...{ target: target.name, what, input, command: `npm run fuzz -- ${target.name} ${how}` },
+  target: target.name,
+  what,
+  input,
+  command: `npm run prove -- fuzz ${target.name} ${how}`,
 });
 
 export const stackOf = (error: unknown): string =>

@@ -1,19 +1,20 @@
 /** Good answers of a ZooKeeper server, as its own bytes are, made by the client's own writer. */
-import type { Stat } from "../../zookeeper/src/stat.ts";
+import type { Stat } from "../../zookeeper/src/operations/stat.ts";
 import { Writer, writeMultiEnd } from "../../zookeeper/src/wire/bytes.ts";
 import { op } from "../../zookeeper/src/wire/codes.ts";
 
 export const stat: Stat = {
-  ...{
-    czxid: 77n,
-    mzxid: 78n,
-    ctimeMs: 1_700_000_000_000,
-    mtimeMs: 1_700_000_000_001,
-    version: 3,
-    cversion: 4,
-    aversion: 0,
-  },
-  ...{ ephemeralOwner: 0x1000_0000_0000_0001n, dataLength: 5, childCount: 2, pzxid: 79n },
+  czxid: 77n,
+  mzxid: 78n,
+  ctimeMs: 1_700_000_000_000,
+  mtimeMs: 1_700_000_000_001,
+  version: 3,
+  cversion: 4,
+  aversion: 0,
+  ephemeralOwner: 0x1000_0000_0000_0001n,
+  dataLength: 5,
+  childCount: 2,
+  pzxid: 79n,
 };
 
 function writeStat(writer: Writer): void {

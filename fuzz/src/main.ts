@@ -1,8 +1,8 @@
 /**
  * Feeds whatever reads what others wrote with good inputs spoilt: docs/fuzzing.md.
  *
- *   npm run fuzz -- [TARGET…] [--inputs N] [--seed S] [--processes P] [--json]
- *   npm run fuzz -- TARGET --seed S --path P        one input again, as a failure told it
+ *   npm run prove -- fuzz [TARGET…] [--inputs N] [--seed S] [--processes P] [--json]
+ *   npm run prove -- fuzz TARGET --seed S --path P  one input again, as a failure told it
  *
  * The closing line tells what was really fed. Where a target was cut short (something was found, it hung, or the run was
  * interrupted by SIGINT or SIGTERM) it stands there with what it was fed, and the run does not pass.

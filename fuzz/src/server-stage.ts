@@ -2,11 +2,11 @@
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import pg from "pg";
-import { Carillon } from "../../scheduler/src/carillon.ts";
-import { errorCodes } from "../../scheduler/src/errors.ts";
-import type { CarillonOptions } from "../../scheduler/src/settings.ts";
-import { defineTask } from "../../scheduler/src/task.ts";
-import { hashOfSecret, keyText, makeSecret, tokenText } from "../../scheduler/src/worker-key.ts";
+import { hashOfSecret, keyText, makeSecret, tokenText } from "../../scheduler/src/access/worker-key.ts";
+import { errorCodes } from "../../scheduler/src/base/errors.ts";
+import { Carillon } from "../../scheduler/src/library/carillon.ts";
+import type { CarillonOptions } from "../../scheduler/src/settings/settings.ts";
+import { defineTask } from "../../scheduler/src/task/task.ts";
 import { hold } from "./expected.ts";
 
 const quiet = () => undefined;
@@ -24,7 +24,7 @@ export const stage = (): Stage => opened as Stage;
 /** On a schema of its own. */
 export async function openServer(options: Partial<CarillonOptions> = {}): Promise<() => Promise<void>> {
   const store = process.env.CARILLON_TEST_POSTGRES_URL;
-  if (!store) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run fuzz`");
+  if (!store) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run prove -- fuzz`");
   const schema = `fuzz_${randomBytes(4).toString("hex")}`;
   const tower = new Carillon({
     store,
@@ -69,23 +69,31 @@ export interface Answer {
   readonly text: string;
 }
 
+export interface Question {
+  readonly method: string;
+  readonly path: string;
+  readonly body?: string | undefined;
+  /** Sent as a bearer token. */
+  readonly secret?: string;
+  readonly headers: Record<string, string>;
+  readonly localAddress?: string;
+}
+
 /** Without what fetch would put right. */
-export function ask(
-  method: string,
-  path: string,
-  body: string | undefined,
-  secret: string,
-  headers: Record<string, string>,
-  localAddress?: string,
-): Promise<Answer | undefined> {
+export function ask(question: Question): Promise<Answer | undefined> {
+  const { method, path, body, secret, headers, localAddress } = question;
   const { url, agent } = stage();
   return new Promise((resolve, reject) => {
     const sent = request(
       {
-        ...{ host: url.hostname, port: url.port, agent, method, path },
+        host: url.hostname,
+        port: url.port,
+        agent,
+        method,
+        path,
         ...(localAddress === undefined ? {} : { localAddress, agent: false }),
         headers: {
-          ...(secret === "" ? {} : { authorization: `Bearer ${secret}` }),
+          ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
           ...(body === undefined
             ? {}
             : { "content-type": "application/json", "content-length": Buffer.byteLength(body) }),

@@ -13,17 +13,15 @@ import { zookeeperTargets } from "./targets/zookeeper.ts";
 
 /** Everything that reads what others wrote. */
 export const targets: readonly Target[] = [
-  ...[
-    ...scheduleTargets,
-    ...definitionTargets,
-    ...importTargets,
-    ...valueTargets,
-    ...contractTargets,
-    ...apiWordTargets,
-    ...fileTargets,
-    ...zookeeperTargets,
-    ...commandLineTargets,
-    ...serverTargets,
-    ...signInTargets,
-  ],
+  ...scheduleTargets,
+  ...definitionTargets,
+  ...importTargets,
+  ...valueTargets,
+  ...contractTargets,
+  ...apiWordTargets,
+  ...fileTargets,
+  ...zookeeperTargets,
+  ...commandLineTargets,
+  ...serverTargets,
+  ...signInTargets,
 ];

@@ -5,7 +5,10 @@ import { closing, lineOf } from "../src/closing.ts";
 import type { Target } from "../src/target.ts";
 
 const numbers = (feedOne: (input: number) => void | Promise<void>): Target => ({
-  ...{ name: "numbers", share: 1, inputs: fc.nat(1_000), feed: (input) => feedOne(input as number) },
+  name: "numbers",
+  share: 1,
+  inputs: fc.nat(1_000),
+  feed: (input) => feedOne(input as number),
 });
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
@@ -31,7 +34,7 @@ describe("inputs are counted as they are fed", () => {
     const first = seen.findIndex((input) => input > 500);
     expect(fed).toMatchObject({ inputs: first + 1, asked: 2_500, found: [{ input: "501" }] });
     const [, seed, path] =
-      /^npm run fuzz -- numbers --seed (\d+) --path ([\d:]+)$/.exec(fed.found[0]?.command ?? "") ?? [];
+      /^npm run prove -- fuzz numbers --seed (\d+) --path ([\d:]+)$/.exec(fed.found[0]?.command ?? "") ?? [];
     expect(await replay(broken, Number(seed), path as string)).toMatchObject({ input: "501" });
 
     const slow = numbers(async (input) => {
@@ -46,7 +49,13 @@ describe("inputs are counted as they are fed", () => {
 
 describe("the closing line", () => {
   const fed: Fed = {
-    ...{ target: "a", inputs: 10, asked: 10, ms: 1_000, slowestMs: 3, waitedMs: 0, found: [] },
+    target: "a",
+    inputs: 10,
+    asked: 10,
+    ms: 1_000,
+    slowestMs: 3,
+    waitedMs: 0,
+    found: [],
   };
   const asked = [
     { target: "a", inputs: 10 },
@@ -72,10 +81,12 @@ describe("the closing line", () => {
     const cut = { ...fed, target: "b", inputs: 13, asked: 20 };
     expect(lineOf(cut)).toMatch(/^✗ b +13 inputs .*, cut short: 20 were asked for$/);
     expect(closing([fed, cut], asked, { seed: 7, ms: 2e3 })).toMatchObject({
-      ...{ passes: false, line: { inputs: 23, found: 0, cut_short: { b: { inputs: 13, of: 20 } } } },
+      passes: false,
+      line: { inputs: 23, found: 0, cut_short: { b: { inputs: 13, of: 20 } } },
     });
     expect(closing([fed], asked, { seed: 7, ms: 2e3 })).toMatchObject({
-      ...{ passes: false, line: { targets: 1, inputs: 10, cut_short: { b: { inputs: 0, of: 20 } } } },
+      passes: false,
+      line: { targets: 1, inputs: 10, cut_short: { b: { inputs: 0, of: 20 } } },
     });
   });
 });

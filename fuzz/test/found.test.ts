@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
+import { mix } from "../../scheduler/src/base/random.ts";
 import { importKubernetes } from "../../scheduler/src/importers/kubernetes.ts";
-import { mix } from "../../scheduler/src/random.ts";
 import { targets } from "../src/targets.ts";
 
 const deep = (levels: number): unknown => JSON.parse("[".repeat(levels) + "]".repeat(levels)) as unknown;
@@ -16,23 +16,49 @@ const begun = `Host: x\r\nCookie: carillon-attempt=${own}.${own}.${own}`;
 /** Which no page of an index takes, however it is packed. */
 const letters = (length: number) => Array.from({ length }, (_, at) => mix(7, at).toString(36).slice(-1)).join("");
 const saying = (claims: { sub: string; name: string }) => ({
-  ...{ claims, header: { alg: "RS256", kid: "k" }, text: null, query: `code=c&state=${own}` },
-  ...{ token: { access_token: "a", token_type: "Bearer", id_token: "" }, person: { sub: claims.sub, groups: ["ops"] } },
+  claims,
+  header: { alg: "RS256", kid: "k" },
+  text: null,
+  query: `code=c&state=${own}`,
+  token: { access_token: "a", token_type: "Bearer", id_token: "" },
+  person: { sub: claims.sub, groups: ["ops"] },
 });
 
 const answer = (run: object) =>
   JSON.stringify({
-    ...{ session: 7, nowMs: Date.now(), tookMs: 0, sureForMs: 5_000, recalls: [], refused: [], lost: [] },
+    session: 7,
+    nowMs: Date.now(),
+    tookMs: 0,
+    sureForMs: 5_000,
+    recalls: [],
+    refused: [],
+    lost: [],
     runs: [
       {
-        ...{ runId: 1, fence: 1, task: "settle", attempt: 1, dueInMs: 0, dueMs: Date.now(), slotMs: null },
-        ...{ priority: 5, key: null, payload: null, shard: null, state: null, ...run },
+        runId: 1,
+        fence: 1,
+        task: "settle",
+        attempt: 1,
+        dueInMs: 0,
+        dueMs: Date.now(),
+        slotMs: null,
+        priority: 5,
+        key: null,
+        payload: null,
+        shard: null,
+        state: null,
+        ...run,
       },
     ],
     tasks: [
       {
-        ...{ task: "settle", taskId: 1, version: 1, timeoutMs: null },
-        ...{ graceMs: 1, onWorkerLost: "retry", retry: null },
+        task: "settle",
+        taskId: 1,
+        version: 1,
+        timeoutMs: null,
+        graceMs: 1,
+        onWorkerLost: "retry",
+        retry: null,
       },
     ],
   });
@@ -69,6 +95,7 @@ const found: [target: string, was: string, input: unknown][] = [
   ["task-options", "a TypeError", { name: cyclic, given: {} }],
   ["task-options", "a TypeError", { name: "a", given: null }],
   ["task-options", "a TypeError", { name: "a", given: { retry: { attempts: 2, jitter: Object.create(null) } } }],
+  ["task-options", "a TypeError", { name: Symbol("s"), given: { schedule: "0 2 * * *" } }],
   ["tasks", "a TypeError", { name: "a", written: { command: { argv: ["x"], env: null } } }],
   ["tasks", "a list with holes", { name: "a", written: { http: { url: "https://a.b/", okStatuses: new Array(2) } } }],
   ["tasks", "a list with holes", { name: "a", written: { command: { argv: new Array(2) } } }],
@@ -141,7 +168,7 @@ describe("an input that was a bug once is none any more", () => {
   it("kubernetes: aliases of aliases, and depth, are told as problems", () => {
     const bomb = "a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nitems: [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n";
     for (const text of [bomb, `a: ${"{b: ".repeat(5_000)}`])
-      expect(importKubernetes([{ path: "x.yaml", text }], { zone: "UTC" }).remarks).toMatchObject([
+      expect(importKubernetes([{ path: "x.yaml", text }], { zone: "UTC", nowMs: 0 }).remarks).toMatchObject([
         { kind: "problem" },
       ]);
   });

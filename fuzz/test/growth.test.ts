@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readYaml } from "../../scheduler/src/task-files/read.ts";
+import { readYaml } from "../../scheduler/src/apply/read.ts";
 import { costsTooMuch, pumped, superlinear } from "../src/growth.ts";
 import { spentMs } from "../src/processor.ts";
 

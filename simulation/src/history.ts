@@ -1,5 +1,5 @@
-import type { OperationRequest } from "../../scheduler/src/operations.ts";
-import type { TaskDefinition } from "../../scheduler/src/task.ts";
+import type { OperationRequest } from "../../scheduler/src/run/operations.ts";
+import type { TaskDefinition } from "../../scheduler/src/task/task.ts";
 import type { LockHistory } from "./lock-history.ts";
 
 /** An attempt in its worker: told by the handler itself. `storeMs` is the server's clock, which no node can read so well. */
@@ -70,6 +70,9 @@ export interface Applied {
   readonly values: readonly unknown[];
   readonly rows: readonly Record<string, unknown>[];
 }
+
+/** Stands in a list of these as the name of a moment in which a store took this one's place that may lack some of what is listed before. */
+export const wentBack = "(another store, of an earlier moment)";
 
 /** What happened to the cluster from outside. */
 export interface Happening {

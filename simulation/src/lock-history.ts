@@ -99,3 +99,6 @@ export function byLock<Of extends { readonly lock: string }>(all: readonly Of[])
   }
   return locks;
 }
+
+/** The name of a process in one of its lives, as grants, looks and writes carry it. */
+export const processOf = (name: string, life: number): string => `${name} life ${life}`;

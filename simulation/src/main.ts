@@ -1,25 +1,25 @@
 /**
  * The whole cluster in one process on virtual time, by seed: docs/simulation.md.
  *
- *   npm run simulate -- [--seeds N] [--from S]    seeds S to S + N - 1; default 200 from 1; of several --from 7,90, N from each
- *   … --seed S [--only 3,7,9] [--trace]           one seed, with only these of its acts, with all that happened
- *   … --mutants [--mutant NAME]                   bugs are planted, and must be found
- *   … --full                                      no seed is a small one
- *   … --minutes M                                 of virtual time a seed; default 10
- *   … --processes P                               default: as many as there are cores, four at most
- *   … --json                                      only the closing line
+ *   npm run prove -- simulate [--seeds N] [--from S]  seeds S to S + N - 1; default 200 from 1; of several --from 7,90, N from each
+ *   … --seed S [--only 3,7,9] [--trace]               one seed, with only these of its acts, with all that happened
+ *   … --mutants [--mutant NAME]                       bugs are planted, and must be found
+ *   … --full                                          no seed is a small one
+ *   … --minutes M                                     of virtual time a seed; default 10
+ *   … --processes P                                   default: as many as there are cores, four at most
+ *   … --json                                          only the closing line
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { type Figures, playSeeds } from "./campaign.ts";
 import { lockFigures } from "./check/locks/figures.ts";
 import { plant } from "./mutants.ts";
-import { planOf } from "./plan.ts";
-import { tell } from "./report.ts";
-import { only, shrink } from "./shrink.ts";
-import { allPaths } from "./sometimes.ts";
-import { Stages } from "./stages.ts";
-import { tripwire } from "./tripwire.ts";
+import { planOf } from "./plan/plan.ts";
+import { type Figures, playSeeds } from "./play/campaign.ts";
+import { tell } from "./play/report.ts";
+import { only, shrink } from "./play/shrink.ts";
+import { allPaths } from "./play/sometimes.ts";
+import { Stages } from "./play/stages.ts";
+import { tripwire } from "./world/tripwire.ts";
 
 const { values } = parseArgs({
   options: {
@@ -37,7 +37,7 @@ const { values } = parseArgs({
   },
 });
 const url = process.env.CARILLON_TEST_POSTGRES_URL;
-if (!url) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run simulate`");
+if (!url) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run prove -- simulate`");
 const lengthMs = Number(values.minutes) * 60_000;
 /** With fewer than this, a path that was not taken says nothing. */
 const seedsForPaths = 1_000;
@@ -54,7 +54,11 @@ async function many(): Promise<void> {
   const ofEach = Array.from({ length: Number(values.seeds) }, (_, i) => i);
   const seeds = values.from.split(",").flatMap((from) => ofEach.map((i) => Number(from) + i));
   const figures = await playSeeds({
-    ...{ url: url as string, seeds, lengthMs, full: values.full, processes: Number(values.processes) },
+    url: url as string,
+    seeds,
+    lengthMs,
+    full: values.full,
+    processes: Number(values.processes),
     onProgress: (done) => say(`${done} seeds`),
     onBroken: (seed, { invariant, what }) => say(`seed ${seed} breaks "${invariant}": ${what}`),
   });
@@ -68,19 +72,16 @@ async function many(): Promise<void> {
 
 function close({ seeds, broken, replayed, differing, statements, seconds, paths }: Figures, untaken: string[]): void {
   const line = {
-    ...{
-      seeds,
-      violations: broken.length,
-      replayed,
-      differing: differing.length,
-      virtual_minutes: Number(values.minutes),
-    },
-    ...{
-      seconds: Math.round(seconds),
-      per_s: round(seeds / seconds),
-      statements_per_seed: Math.round(statements / seeds),
-    },
-    ...{ paths: Object.keys(paths).length, paths_never: untaken.length },
+    seeds,
+    violations: broken.length,
+    replayed,
+    differing: differing.length,
+    virtual_minutes: Number(values.minutes),
+    seconds: Math.round(seconds),
+    per_s: round(seeds / seconds),
+    statements_per_seed: Math.round(statements / seeds),
+    paths: Object.keys(paths).length,
+    paths_never: untaken.length,
     ...(broken.length > 0
       ? { broken: broken.slice(0, 20).map(({ seed, violation }) => ({ seed, ...violation })) }
       : {}),
@@ -121,26 +122,25 @@ async function one(seed: number): Promise<void> {
 
 async function mutants(): Promise<void> {
   const results = await plant({
-    ...{
-      url: url as string,
-      only: values.mutant,
-      lengthMs,
-      full: values.full,
-      seeds: Number(values.seeds),
-      processes: Number(values.processes),
-    },
-    onResult: ({ name, caughtBy, seed, tried, wanted }) =>
+    url: url as string,
+    only: values.mutant,
+    lengthMs,
+    full: values.full,
+    seeds: Number(values.seeds),
+    processes: Number(values.processes),
+    onResult: ({ name, caughtBy, seed, what, tried, wanted }) =>
       say(
         caughtBy
-          ? `caught  ${name}: ${caughtBy}, by seed ${seed}, the ${tried}th`
+          ? `caught  ${name}: ${caughtBy}, by seed ${seed}, the ${tried}th: ${what}`
           : `ALIVE   ${name}: ${tried} seeds, wanted: ${wanted}`,
       ),
   });
   const caught = results.filter(({ caughtBy }) => caughtBy !== undefined);
   const alive = results.filter(({ caughtBy }) => caughtBy === undefined).map(({ name }) => name);
+  const caughtBy = [...new Set(caught.map((result) => result.caughtBy))];
   const seeds = results.reduce((sum, { tried }) => sum + tried, 0);
   process.stdout.write(
-    `${JSON.stringify({ seeds, violations: 0, mutants: results.length, caught: caught.length, alive })}\n`,
+    `${JSON.stringify({ seeds, violations: 0, mutants: results.length, caught: caught.length, caught_by: caughtBy, alive })}\n`,
   );
   if (alive.length > 0) process.exitCode = 1;
 }

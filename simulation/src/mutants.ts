@@ -1,15 +1,16 @@
 import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { playSeeds } from "./campaign.ts";
 import { claimMutants } from "./mutants/claims.ts";
 import { lockMutants } from "./mutants/locks.ts";
 import { membershipMutants } from "./mutants/membership.ts";
-import type { Mutant } from "./mutants/mutant.ts";
+import type { Mutant, Planting } from "./mutants/mutant.ts";
 import { operationMutants } from "./mutants/operations.ts";
 import { planningMutants } from "./mutants/planning.ts";
+import { recoveryMutants } from "./mutants/recovery.ts";
 import { workerMutants } from "./mutants/worker.ts";
-import { isSmall, planOf, sortOf } from "./plan.ts";
+import { isSmall, planOf, sortOf } from "./plan/plan.ts";
+import { playSeeds } from "./play/campaign.ts";
 
 export const allMutants: readonly Mutant[] = [
   ...claimMutants,
@@ -18,6 +19,7 @@ export const allMutants: readonly Mutant[] = [
   ...planningMutants,
   ...lockMutants,
   ...operationMutants,
+  ...recoveryMutants,
 ];
 
 /** Of this program's compiled files: the simulation and the scheduler in it. */
@@ -29,6 +31,8 @@ export interface Planted {
   /** The invariant that it was found to break; undefined: it was not found. */
   readonly caughtBy: string | undefined;
   readonly seed: number | undefined;
+  /** What the violation says. */
+  readonly what: string | undefined;
   readonly tried: number;
 }
 
@@ -48,10 +52,10 @@ export async function plant(options: {
   const chosen = allMutants.filter(({ name }) => options.only === undefined || name === options.only);
   if (chosen.length === 0) throw new Error(`there is no mutant called ${JSON.stringify(options.only)}`);
   for (const mutant of chosen) {
-    const program = copyWith(mutant);
+    const program = plantedCopy(mutant.name, plantingsOf(mutant), "planted", "play/player.js");
     const order = {
       url,
-      seeds: seedsFor(mutant, seeds * (mutant.rare ?? 1), full),
+      seeds: seedsFor(mutant, seeds, full),
       lengthMs,
       full,
       processes,
@@ -62,8 +66,12 @@ export async function plant(options: {
     const { broken, seeds: tried } = await playSeeds(order);
     const [first] = broken;
     const result = {
-      ...{ name: mutant.name, wanted: mutant.breaks, tried },
-      ...{ caughtBy: first?.violation.invariant, seed: first?.seed },
+      name: mutant.name,
+      wanted: mutant.breaks,
+      tried,
+      caughtBy: first?.violation.invariant,
+      seed: first?.seed,
+      what: first?.violation.what,
     };
     results.push(result);
     onResult(result);
@@ -87,20 +95,20 @@ function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): numb
   return seeds;
 }
 
+export const plantingsOf = (mutant: Planting & { readonly also?: Planting }): Planting[] =>
+  mutant.also ? [mutant, mutant.also] : [mutant];
+
 /** The compiler breaks lines elsewhere: any white space is like any other. @throws unless it is there exactly once */
-export function planted(
-  { name, file, find, put }: Pick<Mutant, "name" | "file" | "find" | "put">,
-  text: string,
-): string {
+export function planted(name: string, { file, find, put }: Planting, text: string): string {
   const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(words.join("\\s+")));
   if (parts.length !== 2) throw new Error(`${name}: ${file} has ${parts.length - 1} times ${JSON.stringify(find)}`);
   return parts.join(put);
 }
 
-/** @returns the copy's player */
-function copyWith({ name, file, find, put }: Mutant): string {
-  const folder = join(compiled, "mutants", "planted");
+/** @param program of the simulation, as it is compiled @returns that of a copy in which these stand */
+export function plantedCopy(name: string, plantings: readonly Planting[], into: string, program: string): string {
+  const folder = join(compiled, "mutants", into);
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const part of ["simulation", "scheduler"])
@@ -110,7 +118,9 @@ function copyWith({ name, file, find, put }: Mutant): string {
     });
   const packages = join(compiled, "scheduler/node_modules");
   if (existsSync(packages)) symlinkSync(realpathSync(packages), join(folder, "scheduler/node_modules"));
-  const path = join(folder, "scheduler/src", file.replace(/\.ts$/, ".js"));
-  writeFileSync(path, planted({ name, file, find, put }, readFileSync(path, "utf8")));
-  return join(folder, "simulation/src/player.js");
+  for (const planting of plantings) {
+    const path = join(folder, "scheduler/src", planting.file.replace(/\.ts$/, ".js"));
+    writeFileSync(path, planted(name, planting, readFileSync(path, "utf8")));
+  }
+  return join(folder, "simulation/src", program);
 }

@@ -29,8 +29,15 @@ function story(): Story {
     givenMs: number,
     endedMs: number | null,
   ): Mutable<Grant> => ({
-    ...{ lock, fence, owner, process: `${owner} life 1`, session: `of ${fence}`, givenMs, endedMs },
-    ...{ ended: endedMs === null ? null : "released", graceMs: lock === "nightly" ? graceMs : null },
+    lock,
+    fence,
+    owner,
+    process: `${owner} life 1`,
+    session: `of ${fence}`,
+    givenMs,
+    endedMs,
+    ended: endedMs === null ? null : "released",
+    graceMs: lock === "nightly" ? graceMs : null,
   });
   const grants = [
     grant("ledger", 1, "a", 1_000, 3_000),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { cron, every } from "../../scheduler/src/schedule.ts";
+import { cron, every } from "../../scheduler/src/schedule/schedule.ts";
 import { slotsBetween } from "../src/check/oracle.ts";
 
 const utc = (text: string) => Date.parse(`${text}Z`);

@@ -1,6 +1,7 @@
+import { setImmediate } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { Machine } from "../src/machine.ts";
-import { Universe } from "../src/universe.ts";
+import { Machine } from "../src/world/machine.ts";
+import { Universe } from "../src/world/universe.ts";
 
 const clocks = { rate: 1, baseMs: 0, wallAheadMs: 0 };
 
@@ -20,7 +21,7 @@ it("runs all that an event sets going before the next one, and waits for what it
   const universe = new Universe();
   const seen: string[] = [];
   universe.after(1, async () => {
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await setImmediate(); // no microtask: another turn of the event loop
     seen.push("promised");
   });
   universe.after(1, () => {

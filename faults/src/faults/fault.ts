@@ -1,4 +1,4 @@
-import type { Dice } from "../../../simulation/src/plan.ts";
+import type { Dice } from "../../../simulation/src/plan/dice.ts";
 import type { Cluster } from "../cluster.ts";
 
 export type Heal = () => Promise<void> | void;

@@ -1,4 +1,4 @@
-import type { Dice } from "../../../simulation/src/plan.ts";
+import type { Dice } from "../../../simulation/src/plan/dice.ts";
 import type { Cluster } from "../cluster.ts";
 import type { Line, Trouble } from "../line.ts";
 import type { Member } from "../member.ts";
@@ -90,7 +90,10 @@ function faultsOf(which: Lines, to: string, needs?: "service"): Fault[] {
       async inflict(cluster, dice) {
         const chance = dice.one([0.02, 0.1, 0.3]);
         return trouble(cluster, "all", everyLine(cluster, which), {
-          ...{ kind: "answers lost" as const, chance, part: dice.chance(0.4), dice },
+          kind: "answers lost" as const,
+          chance,
+          part: dice.chance(0.4),
+          dice,
         });
       },
     },

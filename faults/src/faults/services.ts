@@ -1,6 +1,5 @@
+import type { Ensemble, ZooKeeperServer } from "@carillon/zookeeper/testing";
 import type { RedisServer } from "../../../scheduler/test/support/redis-server.ts";
-import type { Ensemble } from "../../../zookeeper/test/support/ensemble.ts";
-import type { ZooKeeperServer } from "../../../zookeeper/test/support/server.ts";
 import type { Cluster } from "../cluster.ts";
 import type { Fault } from "./fault.ts";
 

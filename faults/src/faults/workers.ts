@@ -1,5 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
-import { pollPath } from "../../../scheduler/src/worker-protocol.ts";
+import { pollPath } from "../../../scheduler/src/api/worker-protocol.ts";
 import type { Cluster } from "../cluster.ts";
 import { taskNames } from "../workload.ts";
 import type { Fault } from "./fault.ts";

@@ -5,13 +5,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { mortal } from "@carillon/zookeeper/testing";
 import pg from "pg";
-import { types } from "../../../scheduler/src/store/columns.ts";
+import { types } from "../../../scheduler/src/store/postgres/columns.ts";
 import { firstLockViolation } from "../../../simulation/src/check/locks/checkers.ts";
 import { lockFigures } from "../../../simulation/src/check/locks/figures.ts";
 import type { Violation } from "../../../simulation/src/history.ts";
 import type { LockHistory, LockWrite } from "../../../simulation/src/lock-history.ts";
-import { mortal } from "../../../zookeeper/test/support/afterlife.ts";
 import { linesTo, urlBy } from "../coordination.ts";
 import { Line } from "../line.ts";
 import type { Servers } from "../servers.ts";
@@ -97,8 +97,13 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
     const shown = service.kind === "postgres" ? await readStoreLocks(sql, schema) : await watch?.close();
     const gapMs = watch ? watch.longestGapMs : 0;
     return lockHistoryOf({
-      ...{ notes: readNotes(log), nodes: shown, writes: await writes(), graceMs, endMs: machineMs() },
-      ...{ slackMs: slackMs + gapMs, forgotMs },
+      notes: readNotes(log),
+      nodes: shown,
+      writes: await writes(),
+      graceMs,
+      endMs: machineMs(),
+      slackMs: slackMs + gapMs,
+      forgotMs,
     });
   };
   try {
@@ -107,15 +112,15 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
       const toService = await linesTo(service);
       const toStore = await Line.to(new URL(url).host);
       const order = {
-        ...{
-          store: toStore.url(url),
-          coordination: urlBy(service, toService, schema),
-          place: url,
-          schema,
-          name,
-          fenced,
-        },
-        ...{ sessionTimeoutMs, graceMs: graced ? graceMs : null, log },
+        store: toStore.url(url),
+        coordination: urlBy(service, toService, schema),
+        place: url,
+        schema,
+        name,
+        fenced,
+        sessionTimeoutMs,
+        graceMs: graced ? graceMs : null,
+        log,
       };
       // The store answers whoever holds by the service: then the service alone is cut off.
       const lines = service.kind === "postgres" ? [toStore] : toService;
@@ -182,8 +187,16 @@ async function ready(child: ChildProcess): Promise<void> {
 }
 
 const outOf = (writes: readonly LockWrite[]): LockHistory => ({
-  ...{ grants: [], giveUps: [], looks: [], acts: [], writes, attempts: [], forgotMs: [] },
-  ...{ calmFromMs: Number.POSITIVE_INFINITY, endMs: 0, slackMs: 0 },
+  grants: [],
+  giveUps: [],
+  looks: [],
+  acts: [],
+  writes,
+  attempts: [],
+  forgotMs: [],
+  calmFromMs: Number.POSITIVE_INFINITY,
+  endMs: 0,
+  slackMs: 0,
 });
 
 function passages({ grants }: LockHistory): Pick<ContestFigures, "taken_back" | "taken_over"> {

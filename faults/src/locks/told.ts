@@ -72,13 +72,28 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
     return [...firsts.values()]
       .sort((a, b) => a.atMs - b.atMs)
       .map(({ lock, process, fence, atMs }) => ({
-        ...{ lock, process, fence: fence as number, owner: process.replace(/ life \d+$/, ""), session: "untold" },
-        ...{ givenMs: atMs, endedMs: null, ended: null, graceMs: null },
+        lock,
+        process,
+        fence: fence as number,
+        owner: process.replace(/ life \d+$/, ""),
+        session: "untold",
+        givenMs: atMs,
+        endedMs: null,
+        ended: null,
+        graceMs: null,
       }));
   }
 
   return {
-    ...{ grants, giveUps, looks, acts: [], writes, attempts, endMs, slackMs, forgotMs },
+    grants,
+    giveUps,
+    looks,
+    acts: [],
+    writes,
+    attempts,
+    endMs,
+    slackMs,
+    forgotMs,
     // There is always something wrong with somebody.
     calmFromMs: Number.POSITIVE_INFINITY,
   };

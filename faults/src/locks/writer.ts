@@ -5,9 +5,9 @@
  */
 import { openSync, writeSync } from "node:fs";
 import pg from "pg";
-import { Carillon } from "../../../scheduler/src/carillon.ts";
-import { pause, systemClock } from "../../../scheduler/src/clock.ts";
-import { silentLog } from "../../../scheduler/src/log.ts";
+import { pause, systemClock } from "../../../scheduler/src/base/clock.ts";
+import { silentLog } from "../../../scheduler/src/base/log.ts";
+import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import { type LockNote, machineMs } from "./notes.ts";
 
 export interface WriterOrder {
@@ -41,7 +41,13 @@ const guarded = `with let_in as (update ${schema}.guard set highest = $1 where l
 
 process.on("disconnect", () => process.exit(0));
 const tower = new Carillon({
-  ...{ store, coordination, schema, name, sessionTimeout: sessionTimeoutMs, handleSignals: false, log: silentLog },
+  store,
+  coordination,
+  schema,
+  name,
+  sessionTimeout: sessionTimeoutMs,
+  handleSignals: false,
+  log: silentLog,
 });
 const place = new pg.Client({ connectionString: order.place });
 await place.connect();

@@ -1,11 +1,11 @@
 /**
  * The peers under the same faults as Carillon: docs/reliability.md.
  *
- *   npm run faults -- --peers      Carillon, BullMQ, pg-boss and graphile-worker, one after the other: about six minutes
- *   … --only NAME                  one of them
- *   … --seconds S                  in which slots are due; default and least 60
- *   … --seed S                     default a new one each time
- *   … --json                       nothing but the line at the end
+ *   npm run prove -- faults --peers  Carillon, BullMQ, pg-boss and graphile-worker, one after the other: about six minutes
+ *   … --only NAME                    one of them
+ *   … --seconds S                    in which slots are due; default and least 60
+ *   … --seed S                       default a new one each time
+ *   … --json                         nothing but the line at the end
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

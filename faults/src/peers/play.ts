@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { Dice } from "../../../simulation/src/plan.ts";
+import { Dice } from "../../../simulation/src/plan/dice.ts";
 import { Line } from "../line.ts";
 import { accountOf, type Figures, type Noted, type Slot, underWay } from "./account.ts";
 import { refusedBy, type Store, storeFor } from "./store.ts";
@@ -88,14 +88,13 @@ export async function play({ who, seed, seconds, folder, say }: Play): Promise<P
       );
     while (!settled() && Date.now() < untilMs + longestWaitMs) await pause(500);
     return {
-      ...{
-        store: store.title,
-        once: account(once),
-        recurring: account(slots),
-        period_ms: periodMs,
-        in_the_midst: midst,
-      },
-      ...{ fell: crew.reduce((sum, { fell }) => sum + fell, 0), waited_ms: Date.now() - untilMs },
+      store: store.title,
+      once: account(once),
+      recurring: account(slots),
+      period_ms: periodMs,
+      in_the_midst: midst,
+      fell: crew.reduce((sum, { fell }) => sum + fell, 0),
+      waited_ms: Date.now() - untilMs,
       refused: who === "carillon" ? await refusedBy(store) : null,
     };
   } finally {

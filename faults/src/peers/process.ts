@@ -1,8 +1,8 @@
 /** A process under test: it adds the slots and ends, or runs them and tells of each start and end in a file. */
 import { openSync, writeSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import { mix } from "../../../scheduler/src/random.ts";
-import { Dice } from "../../../simulation/src/plan.ts";
+import { mix } from "../../../scheduler/src/base/random.ts";
+import { Dice } from "../../../simulation/src/plan/dice.ts";
 import type { Noted } from "./account.ts";
 import type { Order, Subject } from "./subject.ts";
 

@@ -19,15 +19,21 @@ export async function storeFor({ server }: Traits): Promise<Store> {
   if (server === "postgres") {
     const postgres = await Postgres.start();
     return {
-      ...{ url: postgres.url, title: `PostgreSQL ${postgres.version}` },
-      ...{ crash: () => postgres.crash(), up: () => postgres.up(), close: () => postgres.close() },
+      url: postgres.url,
+      title: `PostgreSQL ${postgres.version}`,
+      crash: () => postgres.crash(),
+      up: () => postgres.up(),
+      close: () => postgres.close(),
     };
   }
   const redis = await RedisServer.start(redisArgs);
   const told = /redis_version:(\S+)/.exec(String(await redis.ask("INFO", "server")));
   return {
-    ...{ url: redis.url, title: `Redis ${told?.[1]}, appendfsync everysec` },
-    ...{ crash: () => redis.kill(), up: () => redis.up(), close: () => redis.close() },
+    url: redis.url,
+    title: `Redis ${told?.[1]}, appendfsync everysec`,
+    crash: () => redis.kill(),
+    up: () => redis.up(),
+    close: () => redis.close(),
   };
 }
 

@@ -49,5 +49,5 @@ export function recurring(slotMs: number): string {
   return `every ${slotMs}`;
 }
 
-/** Peers lie in a node_modules of bench/ alone, where scripts/faults.mjs makes them be found: no types are there for the compiler. */
+/** Peers lie in a node_modules of bench/ alone, where scripts/prove/faults.mjs makes them be found: no types are there for the compiler. */
 export const peer = (name: string) => import(name);

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { mortal } from "../../../zookeeper/test/support/afterlife.ts";
+import { mortal } from "@carillon/zookeeper/testing";
 import type { Line } from "../line.ts";
 import type { Death, StandStill } from "./account.ts";
 import type { Order } from "./subject.ts";

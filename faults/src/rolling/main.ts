@@ -1,10 +1,10 @@
 /**
  * A rolling restart with two real builds beside each other, on one store: docs/deploying.md.
  *
- *   npm run rolling                  from the version before the newest migration to this one
- *   … -- --from REF                  from that commit
- *   … --seconds S                    of each stretch with both; default 3
- *   … --json                         the line alone
+ *   npm run prove -- rolling  from the version before the newest migration to this one
+ *   … -- --from REF           from that commit
+ *   … --seconds S             of each stretch with both; default 3
+ *   … --json                  the line alone
  *
  * Two nodes and a remote worker of N − 1 run slots, serial slots, flows, and what they enqueue themselves; `carillon migrate` of N
  * goes by beneath them; another node of N − 1 starts on the newer schema; then nodes and workers of N come, and those of N − 1 go one by
@@ -16,8 +16,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
+import { throwAwayFolder } from "@carillon/zookeeper/testing";
 import pg from "pg";
-import { throwAwayFolder } from "../../../zookeeper/test/support/afterlife.ts";
 import { Postgres } from "../postgres.ts";
 import { childrenEach, everyMs } from "./load.ts";
 import { Process } from "./process.ts";
@@ -26,7 +26,7 @@ import { accountOf, latestOf, type Seen, type Stored, type Version } from "./see
 const { values } = parseArgs({
   options: {
     from: { type: "string", default: "" },
-    // Where scripts/rolling.mjs built N − 1, and where this version lies.
+    // Where scripts/prove/rolling.mjs built N − 1, and where this version lies.
     old: { type: "string", default: "" },
     new: { type: "string", default: "" },
     seconds: { type: "string", default: "3" },
@@ -34,7 +34,8 @@ const { values } = parseArgs({
   },
 });
 const seconds = Number(values.seconds);
-if (!(seconds > 0) || values.old === "" || values.new === "") throw new Error("start this as `npm run rolling`");
+if (!(seconds > 0) || values.old === "" || values.new === "")
+  throw new Error("start this as `npm run prove -- rolling`");
 
 const schema = "rolling";
 const patienceMs = 60_000;
@@ -120,14 +121,12 @@ try {
     .map((line) => JSON.parse(line) as Seen);
   for (const { name, by, how } of processes) seen.push({ kind: "exit", atMs: Date.now(), by, node: name, how });
   const { figures, wrong } = accountOf(seen, await stored(), {
-    ...{
-      every: everyMs,
-      fromMs,
-      untilMs,
-      serial: ["serial"],
-      children: { joined: childrenEach },
-      missed: await missed(),
-    },
+    every: everyMs,
+    fromMs,
+    untilMs,
+    serial: ["serial"],
+    children: { joined: childrenEach },
+    missed: await missed(),
   });
   if (figures.missed > 0) wrong.push(`${figures.missed} slots are put down as missed or skipped`);
   // What did not happen was not shown.
@@ -188,8 +187,11 @@ async function stored(): Promise<Stored[]> {
     `select r.id, t.name, r.slot_ms, r.outcome, r.attempt from ${schema}.run_history r join ${schema}.task t on t.id = r.task_id`,
   );
   return rows.map(({ id, name, slot_ms, outcome, attempt }) => ({
-    ...{ run: Number(id), task: name, slotMs: slot_ms === null ? null : Number(slot_ms) },
-    ...{ succeeded: outcome === 0, attempt },
+    run: Number(id),
+    task: name,
+    slotMs: slot_ms === null ? null : Number(slot_ms),
+    succeeded: outcome === 0,
+    attempt,
   }));
 }
 

@@ -52,16 +52,14 @@ async function beNode(): Promise<void> {
     retry: { attempts: 3 },
   });
   const tower = carillon({
-    ...{
-      store: url,
-      schema,
-      name,
-      log,
-      listen: listen[0] as string,
-      groups: ["default"],
-      sessionTimeout: 3_000,
-      drain: "20s",
-    },
+    store: url,
+    schema,
+    name,
+    log,
+    listen: listen[0] as string,
+    groups: ["default"],
+    sessionTimeout: 3_000,
+    drain: "20s",
     // Made by the very first; migrated by a step of its own.
     ...(by === "new" ? { migrate: false } : {}),
   });

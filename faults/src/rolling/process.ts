@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { mortal } from "../../../zookeeper/test/support/afterlife.ts";
+import { mortal } from "@carillon/zookeeper/testing";
 import type { MemberOrder } from "./member.ts";
 import type { Version } from "./seen.ts";
 

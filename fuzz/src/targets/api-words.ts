@@ -1,16 +1,16 @@
 /** What the API's requests carry that is read by hand, beside the contract. */
 import fc from "fast-check";
-import { Reach } from "../../../scheduler/src/access.ts";
-import { client } from "../../../scheduler/src/client.ts";
-import { shapeOf } from "../../../scheduler/src/contract.ts";
+import { Reach } from "../../../scheduler/src/access/access.ts";
+import { client } from "../../../scheduler/src/api/client.ts";
+import { shapeOf } from "../../../scheduler/src/api/contract.ts";
 import type { Call } from "../../../scheduler/src/http/call.ts";
-import { requestOf } from "../../../scheduler/src/http/operation-calls.ts";
-import { cursorText, readCursor } from "../../../scheduler/src/http/pages.ts";
-import { payloadIssues } from "../../../scheduler/src/http/payload-issues.ts";
-import { checkRequest, likeOf, operationKinds } from "../../../scheduler/src/operations.ts";
-import type { PayloadSchema } from "../../../scheduler/src/payload-schema.ts";
-import { providerSettings, rightsOf } from "../../../scheduler/src/provider-options.ts";
-import { traceparentOf } from "../../../scheduler/src/trace-context.ts";
+import { requestOf } from "../../../scheduler/src/http/calls/operation-calls.ts";
+import { cursorText, readCursor } from "../../../scheduler/src/http/calls/pages.ts";
+import { payloadIssues } from "../../../scheduler/src/http/calls/payload-issues.ts";
+import { checkRequest, likeOf, operationKinds } from "../../../scheduler/src/run/operations.ts";
+import { providerSettings, rightsOf } from "../../../scheduler/src/settings/provider.ts";
+import { traceparentOf } from "../../../scheduler/src/store/trace-context.ts";
+import type { PayloadSchema } from "../../../scheduler/src/task/payload-schema.ts";
 import { expect, expectLater, hold, same } from "../expected.ts";
 import { oddJson, oddTexts, oddValues, spoiltTexts, spoiltValues, wordSalad } from "../mutation.ts";
 import { target } from "../target.ts";
@@ -44,9 +44,18 @@ const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 /** Times as ISO 8601 lets them be, and nearly. */
 export const oddTimes = [
-  ...["0000-01-01T00:00:00Z", "0001-01-01T00:00:00-23:59", "9999-12-31T23:59:59.999999999Z", "1970-01-01T00:00:00Z"],
-  ...["2027-02-29T00:00:00Z", "2028-02-29T24:00:00Z", "2027-01-01T00:00Z", "2027-01-01T00:00:00+24:00"],
-  ...["2027-01-01t00:00:00z", "2027-01-01T00:00:00,5Z", "+012027-01-01T00:00:00Z", "2027-01-01T23:59:60Z"],
+  "0000-01-01T00:00:00Z",
+  "0001-01-01T00:00:00-23:59",
+  "9999-12-31T23:59:59.999999999Z",
+  "1970-01-01T00:00:00Z",
+  "2027-02-29T00:00:00Z",
+  "2028-02-29T24:00:00Z",
+  "2027-01-01T00:00Z",
+  "2027-01-01T00:00:00+24:00",
+  "2027-01-01t00:00:00z",
+  "2027-01-01T00:00:00,5Z",
+  "+012027-01-01T00:00:00Z",
+  "2027-01-01T23:59:60Z",
 ];
 const filters = [
   { kind: "cancel", filter: { task: "settle", since: "2027-01-01T00:00:00Z", states: ["ready"] } },
@@ -71,8 +80,13 @@ function isLike(text: string, pattern: string): boolean {
 }
 
 const rules = {
-  ...{ issuer: "https://login.example.com", clientId: "c", clientSecret: "s", url: "https://carillon.example.com" },
-  ...{ label: "the house", name: "email", scopes: ["profile"] },
+  issuer: "https://login.example.com",
+  clientId: "c",
+  clientSecret: "s",
+  url: "https://carillon.example.com",
+  label: "the house",
+  name: "email",
+  scopes: ["profile"],
   rules: [
     { claim: "groups", has: "ops", role: "operator" },
     { claim: "admin", role: "admin", in: ["a", "b"] },
@@ -98,8 +112,26 @@ const schemas = [
   { oneOf: [{ type: "number", multipleOf: 0.1, minimum: 0 }, { not: { type: "object" } }], allOf: [{}, true] },
 ];
 const schemaWords = [
-  ...["$ref", "$defs", "anyOf", "oneOf", "allOf", "not", "items", "prefixItems", "additionalItems", "pattern", "type"],
-  ...["properties", "additionalProperties", "propertyNames", "if", "then", "else", "contains", "uniqueItems", "format"],
+  "$ref",
+  "$defs",
+  "anyOf",
+  "oneOf",
+  "allOf",
+  "not",
+  "items",
+  "prefixItems",
+  "additionalItems",
+  "pattern",
+  "type",
+  "properties",
+  "additionalProperties",
+  "propertyNames",
+  "if",
+  "then",
+  "else",
+  "contains",
+  "uniqueItems",
+  "format",
 ];
 const payloads = [
   { ledger: `${"a".repeat(40)}!`, rows: [1, 2] },

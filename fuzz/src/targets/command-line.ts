@@ -1,7 +1,7 @@
 import { type Command, CommanderError } from "commander";
 import fc from "fast-check";
 import { commands } from "../../../scheduler/src/cli/program.ts";
-import { Terminal } from "../../../scheduler/src/cli/terminal.ts";
+import { Terminal } from "../../../scheduler/src/cli/screen/terminal.ts";
 import { check, hold } from "../expected.ts";
 import { oddNumbers, oddTexts, spoiltTexts } from "../mutation.ts";
 import { target } from "../target.ts";

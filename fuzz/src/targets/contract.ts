@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import { routeIds, shapeOf } from "../../../scheduler/src/contract.ts";
-import type { RouteShape } from "../../../scheduler/src/contract-route.ts";
+import type { RouteShape } from "../../../scheduler/src/api/contract/route.ts";
+import { routeIds, shapeOf } from "../../../scheduler/src/api/contract.ts";
+import { pollAnswer, pollRequest } from "../../../scheduler/src/api/worker-protocol.ts";
 import { readGiven } from "../../../scheduler/src/http/given.ts";
-import { pollAnswer, pollRequest } from "../../../scheduler/src/worker-protocol.ts";
 import { expect, same } from "../expected.ts";
 import { goodValue } from "../good-values.ts";
 import { oddJson, spoiltValues } from "../mutation.ts";

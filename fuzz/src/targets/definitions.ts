@@ -1,19 +1,19 @@
 import fc from "fast-check";
-import { parseAddress } from "../../../scheduler/src/address.ts";
-import { alarmSettings } from "../../../scheduler/src/alarm-options.ts";
-import { calendarContent } from "../../../scheduler/src/calendar.ts";
-import { parseRedisUrl } from "../../../scheduler/src/coordination/redis-address.ts";
-import { ClusterPath } from "../../../scheduler/src/coordination/zookeeper-path.ts";
-import { checkEnqueueOptions, dueOfEnqueue } from "../../../scheduler/src/enqueue-options.ts";
-import { parseListen } from "../../../scheduler/src/listen.ts";
-import { workerSettingsOf } from "../../../scheduler/src/remote-worker-options.ts";
-import { settingsOf } from "../../../scheduler/src/settings.ts";
-import { defineTask, definitionText } from "../../../scheduler/src/task.ts";
-import { readYaml } from "../../../scheduler/src/task-files/read.ts";
-import { writeYaml } from "../../../scheduler/src/task-files/write.ts";
-import { fieldChanges, readWritten, writtenTask } from "../../../scheduler/src/written-task.ts";
-import { parseConnectString } from "../../../zookeeper/src/connect-string.ts";
-import { checkOptions } from "../../../zookeeper/src/options.ts";
+import { readYaml } from "../../../scheduler/src/apply/read.ts";
+import { writeYaml } from "../../../scheduler/src/apply/write.ts";
+import { parseRedisUrl } from "../../../scheduler/src/coordination/redis/address.ts";
+import { ClusterPath } from "../../../scheduler/src/coordination/zookeeper/path.ts";
+import { checkEnqueueOptions, dueOfEnqueue } from "../../../scheduler/src/run/enqueue-options.ts";
+import { calendarContent } from "../../../scheduler/src/schedule/calendar.ts";
+import { parseAddress } from "../../../scheduler/src/settings/address.ts";
+import { alarmSettings } from "../../../scheduler/src/settings/alarms.ts";
+import { parseListen } from "../../../scheduler/src/settings/listen.ts";
+import { workerSettingsOf } from "../../../scheduler/src/settings/remote-worker.ts";
+import { settingsOf } from "../../../scheduler/src/settings/settings.ts";
+import { defineTask, definitionText } from "../../../scheduler/src/task/task.ts";
+import { fieldChanges, readWritten, writtenTask } from "../../../scheduler/src/task/written.ts";
+import { checkOptions } from "../../../zookeeper/src/client/options.ts";
+import { parseConnectString } from "../../../zookeeper/src/connection/connect-string.ts";
 import { tasks, taskWords } from "../corpus.ts";
 import { expect, hold, same } from "../expected.ts";
 import { oddJson, oddValues, spoiltTexts, spoiltValues } from "../mutation.ts";
@@ -35,60 +35,69 @@ const yamlFiles = [
   "bundle: x\ntasks:\n  a:\n    slotPayload: |\n      text\n       more\n    description: >-\n      folded\n      text\n",
 ];
 const yamlWords = [
-  ...[
-    "tasks:",
-    "bundle:",
-    "  ",
-    "\n",
-    "- ",
-    ": ",
-    "&a",
-    "*a",
-    "<<: ",
-    "!!binary ",
-    "!!set",
-    "!!map",
-    "!!timestamp",
-    "? ",
-    "| ",
-    ">+",
-    "---\n",
-    "...\n",
-    "%YAML 1.1\n",
-  ],
-  ...[
-    "{",
-    "}",
-    "[",
-    "]",
-    '"',
-    "'",
-    "#",
-    "~",
-    "yes",
-    "0o7",
-    "0x1F",
-    "1e3",
-    ".inf",
-    ".nan",
-    "2027-01-01",
-    "null",
-    "\t",
-    "!<tag:yaml.org,2002:js/function>",
-  ],
+  "tasks:",
+  "bundle:",
+  "  ",
+  "\n",
+  "- ",
+  ": ",
+  "&a",
+  "*a",
+  "<<: ",
+  "!!binary ",
+  "!!set",
+  "!!map",
+  "!!timestamp",
+  "? ",
+  "| ",
+  ">+",
+  "---\n",
+  "...\n",
+  "%YAML 1.1\n",
+  "{",
+  "}",
+  "[",
+  "]",
+  '"',
+  "'",
+  "#",
+  "~",
+  "yes",
+  "0o7",
+  "0x1F",
+  "1e3",
+  ".inf",
+  ".nan",
+  "2027-01-01",
+  "null",
+  "\t",
+  "!<tag:yaml.org,2002:js/function>",
 ];
 
 const options = {
   store: "postgres://u:p@127.0.0.1:5432/app",
-  ...{ coordination: "zookeeper://zk1:2181,zk2:2181/x", schema: "carillon", name: "atlas", address: "10.0.0.7:7373" },
-  ...{ scheduler: true, observer: false, worker: true, groups: ["default"], labels: { zone: "eu-1" }, concurrency: 10 },
-  ...{ retention: "30d", horizon: "15s", claimAhead: "1s", sessionTimeout: "6s", drain: "30s", handleSignals: false },
-  ...{
-    failFast: true,
-    commands: { allow: ["/usr/bin/true"], shell: false, rehearse: false },
-    httpTasks: { allow: ["example.com"] },
-  },
-  ...{ listen: "127.0.0.1:7373", behindProxy: false, metrics: true },
+  coordination: "zookeeper://zk1:2181,zk2:2181/x",
+  schema: "carillon",
+  name: "atlas",
+  address: "10.0.0.7:7373",
+  scheduler: true,
+  observer: false,
+  worker: true,
+  groups: ["default"],
+  labels: { zone: "eu-1" },
+  concurrency: 10,
+  retention: "30d",
+  horizon: "15s",
+  claimAhead: "1s",
+  sessionTimeout: "6s",
+  drain: "30s",
+  handleSignals: false,
+  failFast: true,
+  commands: { allow: ["/usr/bin/true"], shell: false, rehearse: false },
+  httpTasks: { allow: ["example.com"] },
+  listen: "127.0.0.1:7373",
+  behindProxy: false,
+  metrics: true,
   alarms: {
     channels: {
       ops: { webhook: "https://example.com/x", secret: "s" },
@@ -97,8 +106,17 @@ const options = {
   },
 };
 const workerOptions = {
-  ...{ server: ["http://127.0.0.1:7373"], key: "ck_1_abc", groups: ["default"], name: "w", labels: { a: "b" } },
-  ...{ concurrency: 5, claimAhead: "1s", sessionTimeout: "6s", drain: "30s", handleSignals: false, failFast: true },
+  server: ["http://127.0.0.1:7373"],
+  key: "ck_1_abc",
+  groups: ["default"],
+  name: "w",
+  labels: { a: "b" },
+  concurrency: 5,
+  claimAhead: "1s",
+  sessionTimeout: "6s",
+  drain: "30s",
+  handleSignals: false,
+  failFast: true,
 };
 const zooKeeperOptions = {
   sessionTimeoutMs: 5_000,
@@ -112,19 +130,18 @@ const enqueueOptions = [
   { at: new Date(0) },
 ];
 const addresses = [
-  ...[
-    "redis://u:p@h:6379/3?prefix=x",
-    "redis+sentinel://:p@h1,h2:26379/main/2",
-    "rediss+cluster://h:1,h:2",
-    "10.0.0.7:7373",
-  ],
-  ...[
-    "zookeeper://u:p@zk1:2181,zk2/x/y?auth=sasl",
-    "zookeepers://zk",
-    "zk1:2181,[::1]:2181/chroot",
-    "[2001:db8::7]:80",
-  ],
-  ...["node-1.example:7373", "0.0.0.0:7373", "7373", "127.0.0.1:0"],
+  "redis://u:p@h:6379/3?prefix=x",
+  "redis+sentinel://:p@h1,h2:26379/main/2",
+  "rediss+cluster://h:1,h:2",
+  "10.0.0.7:7373",
+  "zookeeper://u:p@zk1:2181,zk2/x/y?auth=sasl",
+  "zookeepers://zk",
+  "zk1:2181,[::1]:2181/chroot",
+  "[2001:db8::7]:80",
+  "node-1.example:7373",
+  "0.0.0.0:7373",
+  "7373",
+  "127.0.0.1:0",
 ];
 
 export const definitionTargets = [
@@ -239,7 +256,8 @@ export const definitionTargets = [
       if (address !== undefined) same(parseAddress(address), address, "read again, it is another");
     },
     grown: {
-      ...{ corpus: addresses, most: 100_000 },
+      corpus: addresses,
+      most: 100_000,
       feed: (text) => {
         expect(() => parseRedisUrl(text));
         expect(() => parseAddress(text));

@@ -4,22 +4,22 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import type { AppliedTask } from "../../../scheduler/src/applied-store.ts";
-import { planApply } from "../../../scheduler/src/apply-plan.ts";
+import { readSecretKeys } from "../../../scheduler/src/access/secrets/read-keys.ts";
+import { Redactor } from "../../../scheduler/src/access/secrets/redactor.ts";
+import { SecretKeys } from "../../../scheduler/src/access/secrets/secret-keys.ts";
+import { planApply } from "../../../scheduler/src/apply/apply-plan.ts";
+import { planId } from "../../../scheduler/src/apply/plan-json.ts";
 import { completionOf } from "../../../scheduler/src/cli/completion.ts";
-import { problemsIn, readRaw } from "../../../scheduler/src/cli/config-file.ts";
-import { inEnvironment, optionsBeneath, settings } from "../../../scheduler/src/cli/config-settings.ts";
-import { filterOf } from "../../../scheduler/src/cli/operations.ts";
-import { profileCalled, profilesPath, readProfiles, serverUrl } from "../../../scheduler/src/cli/profiles.ts";
-import { planId } from "../../../scheduler/src/plan-object.ts";
-import { Redactor } from "../../../scheduler/src/redactor.ts";
-import { SecretKeys } from "../../../scheduler/src/secret-keys.ts";
-import { readSecretKeys } from "../../../scheduler/src/secrets/read-keys.ts";
-import { checkSecretName } from "../../../scheduler/src/secrets.ts";
-import { settingsOf } from "../../../scheduler/src/settings.ts";
-import type { TaskDefinition } from "../../../scheduler/src/task.ts";
-import { edited } from "../../../scheduler/src/task-edits.ts";
-import { readWritten } from "../../../scheduler/src/written-task.ts";
+import { problemsIn, readRaw } from "../../../scheduler/src/cli/config/config-file.ts";
+import { inEnvironment, optionsBeneath, settings } from "../../../scheduler/src/cli/config/config-settings.ts";
+import { profileCalled, profilesPath, readProfiles, serverUrl } from "../../../scheduler/src/cli/config/profiles.ts";
+import { filterOf } from "../../../scheduler/src/cli/runs/operations.ts";
+import { settingsOf } from "../../../scheduler/src/settings/settings.ts";
+import type { AppliedTask } from "../../../scheduler/src/task/applied-store.ts";
+import { edited } from "../../../scheduler/src/task/edits.ts";
+import { checkSecretName } from "../../../scheduler/src/task/secret-names.ts";
+import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
+import { readWritten } from "../../../scheduler/src/task/written.ts";
 import { tasks, taskWords } from "../corpus.ts";
 import { expect, expectLater, hold, same } from "../expected.ts";
 import { oddJson, oddTexts, spoiltTexts, spoiltValues } from "../mutation.ts";
@@ -36,24 +36,22 @@ const configs = [
 ];
 const configWords = [
   ...settings.map(({ key }) => `${key}: `),
-  ...[
-    "env:HOME",
-    "env:NO_SUCH_VARIABLE",
-    "- ",
-    ": ",
-    "{",
-    "}",
-    "[",
-    "]",
-    "&a ",
-    "*a",
-    "\n",
-    "  ",
-    "null",
-    "true",
-    "1e9",
-    "__proto__: ",
-  ],
+  "env:HOME",
+  "env:NO_SUCH_VARIABLE",
+  "- ",
+  ": ",
+  "{",
+  "}",
+  "[",
+  "]",
+  "&a ",
+  "*a",
+  "\n",
+  "  ",
+  "null",
+  "true",
+  "1e9",
+  "__proto__: ",
 ];
 const profiles = [
   '{"current":"prod","profiles":{"prod":{"server":"https://c.example","token":"ct_1_x","user":"a","tokenName":"t","expires":null}}}',
@@ -210,7 +208,9 @@ export const fileTargets = [
         }),
         { maxLength: 4 },
       ),
-      ...{ prune: fc.boolean(), adopt: fc.boolean(), overwriteEdits: fc.boolean() },
+      prune: fc.boolean(),
+      adopt: fc.boolean(),
+      overwriteEdits: fc.boolean(),
     }),
     feed: ({ wanted, present, ...options }) => {
       const defined = new Map<string, TaskDefinition>();
@@ -297,6 +297,13 @@ const isObject = (value: unknown): value is object =>
 
 /** As a store has it that carried the step out. */
 const applied = (name: string, definition: TaskDefinition, before: AppliedTask | undefined): AppliedTask => ({
-  ...{ name, version: (before?.version ?? 0) + 1, removed: false, definition, bundle: "mine" },
-  ...{ applied: definition, author: "fuzz", reason: "", changedMs: 2_000 },
+  name,
+  version: (before?.version ?? 0) + 1,
+  removed: false,
+  definition,
+  bundle: "mine",
+  applied: definition,
+  author: "fuzz",
+  reason: "",
+  changedMs: 2_000,
 });

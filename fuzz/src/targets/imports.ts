@@ -1,15 +1,15 @@
 import fc from "fast-check";
-import { importCrontab } from "../../../scheduler/src/crontab/crontab.ts";
+import { readYaml } from "../../../scheduler/src/apply/read.ts";
+import { writeYaml } from "../../../scheduler/src/apply/write.ts";
 import { importBullmq } from "../../../scheduler/src/importers/bullmq.ts";
+import { importCrontab } from "../../../scheduler/src/importers/crontab/crontab.ts";
 import type { Findings, ImportOptions, SourceFile } from "../../../scheduler/src/importers/findings.ts";
 import { importKubernetes } from "../../../scheduler/src/importers/kubernetes.ts";
 import { importPgBoss } from "../../../scheduler/src/importers/pg-boss.ts";
 import { importQuartz } from "../../../scheduler/src/importers/quartz.ts";
 import { fromXxl } from "../../../scheduler/src/importers/xxl-job.ts";
-import { defineTask, definitionText } from "../../../scheduler/src/task.ts";
-import { readYaml } from "../../../scheduler/src/task-files/read.ts";
-import { writeYaml } from "../../../scheduler/src/task-files/write.ts";
-import { readWritten, writtenTask } from "../../../scheduler/src/written-task.ts";
+import { defineTask, definitionText } from "../../../scheduler/src/task/task.ts";
+import { readWritten, writtenTask } from "../../../scheduler/src/task/written.ts";
 import { crons, example, examplesBelow } from "../corpus.ts";
 import { expect, hold, same } from "../expected.ts";
 import { oddJson, spoiltTexts, spoiltValues } from "../mutation.ts";
@@ -17,38 +17,34 @@ import { target } from "../target.ts";
 
 const crontabs = examplesBelow("crontabs/etc").map(({ text }) => text);
 const crontabWords = [
-  ...[
-    "SHELL=/bin/sh\n",
-    "CRON_TZ=Europe/Berlin\n",
-    "MAILTO=x\n",
-    "PATH=/bin:/x\n",
-    "RANDOM_DELAY=5\n",
-    "@daily ",
-    "@reboot ",
-    "root ",
-  ],
-  ...[
-    "*/5 * * * * ",
-    "%",
-    "\\%",
-    "%%",
-    "~",
-    "1~5",
-    "|",
-    "&&",
-    "$(x)",
-    "`",
-    "'",
-    '"',
-    "\\",
-    "{a,b}",
-    "~user",
-    ">",
-    "# ",
-    "\n",
-    "\r\n",
-    "-q ",
-  ],
+  "SHELL=/bin/sh\n",
+  "CRON_TZ=Europe/Berlin\n",
+  "MAILTO=x\n",
+  "PATH=/bin:/x\n",
+  "RANDOM_DELAY=5\n",
+  "@daily ",
+  "@reboot ",
+  "root ",
+  "*/5 * * * * ",
+  "%",
+  "\\%",
+  "%%",
+  "~",
+  "1~5",
+  "|",
+  "&&",
+  "$(x)",
+  "`",
+  "'",
+  '"',
+  "\\",
+  "{a,b}",
+  "~user",
+  ">",
+  "# ",
+  "\n",
+  "\r\n",
+  "-q ",
 ];
 
 /** What came of an import is a file that can be applied, and says the same. */
@@ -67,17 +63,32 @@ function applicable({ tasks, remarks }: Findings): void {
     same(definitions.get(name), readWritten(name, written), `${name} is read as another`);
 }
 
+/** Epoch ms: importers leave out the schedule of whatever has ended by then. */
+const nowMs = Date.UTC(2026, 10, 26);
 type Importer = (files: readonly SourceFile[], options: ImportOptions) => Findings;
 
 const importer = (from: Importer, path: string) => (text: string) => {
-  const found = expect(() => from([{ path, text }], { zone: "Europe/Berlin" }));
+  const found = expect(() => from([{ path, text }], { zone: "Europe/Berlin", nowMs }));
   if (found) applicable(found.value);
 };
 
-const textTarget = (name: string, from: Importer, path: string, corpus: string[], words: string[], share = 0.3) =>
+interface TextImport {
+  readonly name: string;
+  readonly from: Importer;
+  readonly path: string;
+  readonly corpus: string[];
+  /** Beside what all of them have: texts that mean something to it. */
+  readonly words: string[];
+  readonly share?: number;
+}
+
+const textTarget = ({ name, from, path, corpus, words, share = 0.3 }: TextImport) =>
   target({
-    ...{ name: `import-${name}`, share, inputs: spoiltTexts(corpus, [...words, ...crons]), feed: importer(from, path) },
-    grown: { corpus, most: 64_000, feed: (text) => void expect(() => from([{ path, text }], { zone: "UTC" })) },
+    name: `import-${name}`,
+    share,
+    inputs: spoiltTexts(corpus, [...words, ...crons]),
+    feed: importer(from, path),
+    grown: { corpus, most: 64_000, feed: (text) => void expect(() => from([{ path, text }], { zone: "UTC", nowMs })) },
   });
 
 /** An export of rows: its texts are spoilt, and so is its structure. */
@@ -85,7 +96,9 @@ const rowsTarget = (name: string, from: Importer, file: string, names: string[])
   const text = example(`imports/${file}`);
   const rows = JSON.parse(text) as unknown;
   return target({
-    ...{ name: `import-${name}`, share: 0.3, feed: importer(from, file) },
+    name: `import-${name}`,
+    share: 0.3,
+    feed: importer(from, file),
     inputs: fc.oneof(
       { weight: 1, arbitrary: spoiltTexts([text], [...names.map((one) => `"${one}":`), ...crons]) },
       { weight: 3, arbitrary: spoiltValues([rows], oddJson, names).map((value) => JSON.stringify(value) ?? "") },
@@ -143,19 +156,33 @@ export const importTargets = [
       }
     },
     grown: {
-      ...{ corpus: crontabs, most: 200_000 },
+      corpus: crontabs,
+      most: 200_000,
       feed: (text) => void expect(() => importCrontab({ path: "x", text }, { zone: "UTC" })),
     },
   }),
-  textTarget("quartz", importQuartz, "quartz_data.xml", [example("imports/quartz_data.xml")], xmlWords),
-  textTarget(
-    "quartz-properties",
-    importQuartz,
-    "quartz.properties",
-    [example("imports/quartz.properties")],
-    ["\\\n", "=", "org.quartz."],
-  ),
-  textTarget("kubernetes", importKubernetes, "cronjobs.yaml", [example("imports/cronjobs.yaml")], yamlWords, 0.2),
+  textTarget({
+    name: "quartz",
+    from: importQuartz,
+    path: "quartz_data.xml",
+    corpus: [example("imports/quartz_data.xml")],
+    words: xmlWords,
+  }),
+  textTarget({
+    name: "quartz-properties",
+    from: importQuartz,
+    path: "quartz.properties",
+    corpus: [example("imports/quartz.properties")],
+    words: ["\\\n", "=", "org.quartz."],
+  }),
+  textTarget({
+    name: "kubernetes",
+    from: importKubernetes,
+    path: "cronjobs.yaml",
+    corpus: [example("imports/cronjobs.yaml")],
+    words: yamlWords,
+    share: 0.2,
+  }),
   rowsTarget("xxl-job", fromXxl, "xxl_job_info.json", [
     "schedule_type",
     "schedule_conf",

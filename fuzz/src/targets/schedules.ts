@@ -1,18 +1,18 @@
 import fc from "fast-check";
-import type { Cron, CronFields } from "../../../scheduler/src/cron.ts";
-import { parseCron, tidyCron } from "../../../scheduler/src/cron-parse.ts";
-import { cronOfPhrase } from "../../../scheduler/src/cron-phrase.ts";
-import { formatDuration, parseDuration } from "../../../scheduler/src/duration.ts";
+import { formatDuration, parseDuration } from "../../../scheduler/src/base/duration.ts";
+import type { Cron, CronFields } from "../../../scheduler/src/schedule/cron.ts";
+import { parseCron, tidyCron } from "../../../scheduler/src/schedule/cron-parse.ts";
+import { cronWords } from "../../../scheduler/src/schedule/in-words.ts";
+import { cronOfPhrase } from "../../../scheduler/src/schedule/phrase/phrase.ts";
 import {
   cron,
   nextSlots,
   previousSlots,
   type ScheduleSpec,
   validateSchedule,
-} from "../../../scheduler/src/schedule.ts";
-import { cronWords } from "../../../scheduler/src/words.ts";
-import { readSchedule, writtenSchedule } from "../../../scheduler/src/written-task.ts";
-import { zoneName, zoneOf } from "../../../scheduler/src/zone.ts";
+} from "../../../scheduler/src/schedule/schedule.ts";
+import { zoneName, zoneOf } from "../../../scheduler/src/schedule/zone.ts";
+import { readSchedule, writtenSchedule } from "../../../scheduler/src/task/kinds/schedule.ts";
 import { crons, durations, phrases, phraseWords, tasks, taskWords, zones } from "../corpus.ts";
 import { expect, hold, same } from "../expected.ts";
 import { oddNumbers, oddValues, spoiltTexts, spoiltValues, wordSalad } from "../mutation.ts";
@@ -189,7 +189,17 @@ export const scheduleTargets = [
           ...tasks.map(({ schedule }) => schedule ?? "manual"),
           { type: "cron", expression: "0 2 * * *", zone: "UTC", gap: "skip", overlap: "first", jitterMs: 5 },
           { type: "every", everyMs: 60_000, mode: "rate", anchorMs: 7, jitterMs: 100 },
-          ...[{ type: "at", atMs: 2_000_000_000_000 }, { type: "manual" }],
+          { type: "interval", count: 2, unit: "week", on: ["MON"], at: ["09:00"], zone: "UTC", anchor: "2026-03-16" },
+          { every: "3 months", on: [31, "TUE#2"], at: "02:30", zone: "Europe/Berlin", monthEnd: "skip" },
+          { type: "rrule", rule: "FREQ=MONTHLY;BYDAY=2TU;COUNT=9", start: "2026-01-06T09:00:00", zone: "UTC" },
+          {
+            rrule: "FREQ=HOURLY;INTERVAL=5",
+            start: "2026-01-06",
+            exdate: ["2026-01-07"],
+            rdate: ["2026-02-01T00:30:00Z"],
+          },
+          { type: "at", atMs: 2_000_000_000_000 },
+          { type: "manual" },
         ],
         oddValues,
         taskWords,
@@ -197,9 +207,9 @@ export const scheduleTargets = [
       fromMs: moments,
     }),
     feed: ({ value, fromMs }) => {
-      const spec = expect(() => readSchedule("it", value))?.value;
+      const spec = expect(() => readSchedule(value))?.value;
       if (!spec) return;
-      same(readSchedule("it", writtenSchedule(spec)), spec, "written and read again, it is another");
+      same(readSchedule(writtenSchedule(spec)), spec, "written and read again, it is another");
       same(validateSchedule(JSON.parse(JSON.stringify(spec))), spec, "checked again, it is another");
       slotsHold(spec, fromMs);
     },

@@ -1,8 +1,8 @@
 import { createServer, type Server } from "node:http";
 import fc from "fast-check";
-import { type RemoteWorker, worker } from "../../../scheduler/src/remote-worker.ts";
-import { keyText, makeSecret } from "../../../scheduler/src/worker-key.ts";
-import { type PollAnswer, pollAnswer, pollPath, pollRequest } from "../../../scheduler/src/worker-protocol.ts";
+import { keyText, makeSecret } from "../../../scheduler/src/access/worker-key.ts";
+import { type PollAnswer, pollAnswer, pollPath, pollRequest } from "../../../scheduler/src/api/worker-protocol.ts";
+import { type RemoteWorker, worker } from "../../../scheduler/src/library/remote-worker.ts";
 import { expectLater } from "../expected.ts";
 import { goodValue } from "../good-values.ts";
 import { oddJson, spoiltTexts, spoiltValues } from "../mutation.ts";
@@ -44,26 +44,20 @@ const oddHeaders = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.constantFrom<Record<string, string>>(
-      ...[
-        { "if-match": '"1"' },
-        { "if-match": "W/x" },
-        { "idempotency-key": "k" },
-        { "idempotency-key": "é".repeat(3) },
-      ],
-      ...[
-        { "content-type": "text/xml" },
-        { "content-encoding": "gzip" },
-        { "content-encoding": "br" },
-        { "last-event-id": "x" },
-      ],
-      ...[
-        { cookie: "carillon=%zz; a" },
-        { origin: "http://evil.example" },
-        { "accept-encoding": "gzip;q=x" },
-        { "if-match": "*" },
-        { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" },
-        { traceparent: "00-x" },
-      ],
+      { "if-match": '"1"' },
+      { "if-match": "W/x" },
+      { "idempotency-key": "k" },
+      { "idempotency-key": "é".repeat(3) },
+      { "content-type": "text/xml" },
+      { "content-encoding": "gzip" },
+      { "content-encoding": "br" },
+      { "last-event-id": "x" },
+      { cookie: "carillon=%zz; a" },
+      { origin: "http://evil.example" },
+      { "accept-encoding": "gzip;q=x" },
+      { "if-match": "*" },
+      { traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01" },
+      { traceparent: "00-x" },
     ),
   },
 );
@@ -71,17 +65,15 @@ const oddHeaders = fc.oneof(
 const polls = [0, 1, 2, 3].map((variant) => goodValue(pollRequest, variant));
 const answers = [0, 1, 2, 3].map((variant) => goodValue(pollAnswer, variant) as PollAnswer);
 const joined = (): PollAnswer => ({
-  ...{
-    session: 7,
-    nowMs: Date.now(),
-    tookMs: 0,
-    sureForMs: 5_000,
-    runs: [],
-    tasks: [],
-    recalls: [],
-    refused: [],
-    lost: [],
-  },
+  session: 7,
+  nowMs: Date.now(),
+  tookMs: 0,
+  sureForMs: 5_000,
+  runs: [],
+  tasks: [],
+  recalls: [],
+  refused: [],
+  lost: [],
 });
 
 let hostile: Server | undefined;
@@ -104,7 +96,16 @@ export const serverTargets = [
       if (typeof query !== "object" || query === null) return;
       const text = body ?? (shape.method === "GET" ? undefined : JSON.stringify(given ?? {}));
       const what = `${shape.method} ${path}`;
-      judge(await ask(shape.method, `${path}${queryOf(query)}`, text, stage().token, headers), what);
+      judge(
+        await ask({
+          method: shape.method,
+          path: `${path}${queryOf(query)}`,
+          body: text,
+          secret: stage().token,
+          headers,
+        }),
+        what,
+      );
     },
   }),
   target({
@@ -119,7 +120,16 @@ export const serverTargets = [
     feed: async ({ poll, headers }) => {
       // What may wait is not to wait here.
       const sent = typeof poll === "object" && poll !== null ? { ...poll, waitMs: 0 } : poll;
-      judge(await ask("POST", pollPath, JSON.stringify(sent) ?? "null", stage().key, headers), "a poll");
+      judge(
+        await ask({
+          method: "POST",
+          path: pollPath,
+          body: JSON.stringify(sent) ?? "null",
+          secret: stage().key,
+          headers,
+        }),
+        "a poll",
+      );
     },
   }),
   target({
@@ -166,8 +176,14 @@ export const serverTargets = [
       told = { status, texts: [JSON.stringify(joined()), ...texts] };
       const { port } = (hostile as Server).address() as { port: number };
       const own: RemoteWorker = worker({
-        ...{ server: `http://127.0.0.1:${port}`, key: keyText(1, makeSecret()), groups: ["default"] },
-        ...{ drain: "20ms", sessionTimeout: "1500ms", failFast: true, handleSignals: false, log: silent },
+        server: `http://127.0.0.1:${port}`,
+        key: keyText(1, makeSecret()),
+        groups: ["default"],
+        drain: "20ms",
+        sessionTimeout: "1500ms",
+        failFast: true,
+        handleSignals: false,
+        log: silent,
       });
       own.task("settle", () => "done");
       await expectLater(() => Promise.race([own.start(), new Promise((resolve) => setTimeout(resolve, 120))]));

@@ -41,9 +41,14 @@ async function openProvider(): Promise<() => Promise<void>> {
     const { pathname } = new URL(request.url ?? "/", issuer());
     if (pathname.startsWith("/.well-known"))
       tell({
-        ...{ issuer: issuer(), authorization_endpoint: `${issuer()}/a`, token_endpoint: `${issuer()}/t` },
-        ...{ jwks_uri: `${issuer()}/k`, userinfo_endpoint: `${issuer()}/u`, response_types_supported: ["code"] },
-        ...{ subject_types_supported: ["public"], id_token_signing_alg_values_supported: ["RS256"] },
+        issuer: issuer(),
+        authorization_endpoint: `${issuer()}/a`,
+        token_endpoint: `${issuer()}/t`,
+        jwks_uri: `${issuer()}/k`,
+        userinfo_endpoint: `${issuer()}/u`,
+        response_types_supported: ["code"],
+        subject_types_supported: ["public"],
+        id_token_signing_alg_values_supported: ["RS256"],
       });
     else if (pathname === "/k") tell({ keys: [jwk] });
     else if (pathname === "/u") tell(says?.person);
@@ -53,7 +58,11 @@ async function openProvider(): Promise<() => Promise<void>> {
   provider = own;
   const close = await openServer({
     provider: {
-      ...{ issuer: issuer(), clientId, clientSecret: "s", url: "http://127.0.0.1:1", name: "name" },
+      issuer: issuer(),
+      clientId,
+      clientSecret: "s",
+      url: "http://127.0.0.1:1",
+      name: "name",
       rules: [
         { claim: "groups", has: "ops", role: "operator" },
         { claim: "email", role: "viewer", in: "billing" },
@@ -74,8 +83,14 @@ const people = [
   { sub: "9\0", name: "a\0", groups: ["ops"] },
 ];
 const goodClaims = () => ({
-  ...{ iss: issuer(), aud: clientId, sub: "7", nonce, iat: Math.floor(Date.now() / 1_000), exp: 4_000_000_000 },
-  ...{ name: "ann", groups: ["ops"] },
+  iss: issuer(),
+  aud: clientId,
+  sub: "7",
+  nonce,
+  iat: Math.floor(Date.now() / 1_000),
+  exp: 4_000_000_000,
+  name: "ann",
+  groups: ["ops"],
 });
 const claimNames = ["sub", "name", "groups", "iss", "aud", "nonce", "exp", "iat", "email"];
 
@@ -87,38 +102,32 @@ const lines = [
   "OPTIONS /v1/tasks/%2e%2e%2f HTTP/1.0\r\nOrigin: null\r\n\r\n",
 ].map((text) => text.replaceAll("STATE", state));
 const lineWords = [
-  ...[
-    "\r\n",
-    "\r\n\r\n",
-    "\n",
-    "HTTP/1.1",
-    "HTTP/2.0",
-    "Host: y\r\n",
-    "Content-Length: 5\r\n",
-    "Transfer-Encoding: x\r\n",
-    "%zz",
-    "%00",
-  ],
-  ...[
-    "Origin: ://\r\n",
-    "Cookie: carillon=;;=\r\n",
-    "Expect: 100-continue\r\n",
-    "Upgrade: h2c\r\n",
-    "Sec-Fetch-Site: x\r\n",
-    "/..//",
-    "?a=%",
-  ],
-  ...[
-    "HEAD",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "TRACE",
-    "http://[::1]:99999/",
-    "Last-Event-ID: é\r\n",
-    "Accept: text/html\r\n",
-    "X-Forwarded-For: x\r\n",
-  ],
+  "\r\n",
+  "\r\n\r\n",
+  "\n",
+  "HTTP/1.1",
+  "HTTP/2.0",
+  "Host: y\r\n",
+  "Content-Length: 5\r\n",
+  "Transfer-Encoding: x\r\n",
+  "%zz",
+  "%00",
+  "Origin: ://\r\n",
+  "Cookie: carillon=;;=\r\n",
+  "Expect: 100-continue\r\n",
+  "Upgrade: h2c\r\n",
+  "Sec-Fetch-Site: x\r\n",
+  "/..//",
+  "?a=%",
+  "HEAD",
+  "PUT",
+  "PATCH",
+  "DELETE",
+  "TRACE",
+  "http://[::1]:99999/",
+  "Last-Event-ID: é\r\n",
+  "Accept: text/html\r\n",
+  "X-Forwarded-For: x\r\n",
 ];
 
 /** All that is answered to these bytes, until the line is closed, or silent for a moment. */
@@ -194,7 +203,7 @@ export const signInTargets = [
       const from = `127.${next % 200}.${Math.floor(next / 200) % 250}.${1 + (Math.floor(next / 50_000) % 250)}`;
       next++;
       const cookie = `carillon-attempt=${state}.${nonce}.${verifier}`;
-      const answer = await ask("GET", path, undefined, "", { cookie }, from);
+      const answer = await ask({ method: "GET", path, headers: { cookie }, localAddress: from });
       judge(answer, `the way back with ${JSON.stringify(said.claims)?.slice(0, 300)}`);
     },
   }),

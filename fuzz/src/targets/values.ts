@@ -1,10 +1,15 @@
 import fc from "fast-check";
-import { cut, plain, plainLines, widthOf, wrap } from "../../../scheduler/src/cli/text.ts";
-import { fingerprintOf, fingerprintOfText, normalised, reasonOf } from "../../../scheduler/src/error-fingerprint.ts";
-import { messageOf } from "../../../scheduler/src/errors.ts";
-import { EventReader, eventText } from "../../../scheduler/src/event-reader.ts";
-import { holidaysOfIcs } from "../../../scheduler/src/ics.ts";
-import { type Json, jsonText, sortedJson } from "../../../scheduler/src/json.ts";
+import { EventReader, eventText } from "../../../scheduler/src/api/event-reader.ts";
+import { messageOf } from "../../../scheduler/src/base/errors.ts";
+import { type Json, jsonText, sortedJson } from "../../../scheduler/src/base/json.ts";
+import { cut, plain, plainLines, widthOf, wrap } from "../../../scheduler/src/cli/screen/text.ts";
+import {
+  fingerprintOf,
+  fingerprintOfText,
+  normalised,
+  reasonOf,
+} from "../../../scheduler/src/run/error-fingerprint.ts";
+import { holidaysOfIcs } from "../../../scheduler/src/schedule/ics.ts";
 import { expect, hold, same } from "../expected.ts";
 import { oddJson, oddValues, spoiltTexts, spoiltValues } from "../mutation.ts";
 import { target } from "../target.ts";
@@ -16,90 +21,88 @@ const messages = [
 ];
 const errors = [
   ...messages.map((message) => ({ message, code: "E_X", stack: "Error: x\n  at y" })),
-  ...[{ message: 5 }, { code: 5 }, "text", 7, null, [1, "a"]],
+  { message: 5 },
+  { code: 5 },
+  "text",
+  7,
+  null,
+  [1, "a"],
 ];
 
 const calendars = [
   [
-    ...[
-      "BEGIN:VCALENDAR",
-      "VERSION:2.0",
-      "PRODID:x",
-      "BEGIN:VEVENT",
-      "UID:1",
-      "SUMMARY:New Year",
-      "DTSTART;VALUE=DATE:20260101",
-    ],
-    ...["DTEND;VALUE=DATE:20260102", "RRULE:FREQ=YEARLY;COUNT=20", "END:VEVENT", "BEGIN:VEVENT", "UID:2"],
-    ...[
-      "DTSTART;VALUE=DATE:20260403",
-      "RDATE;VALUE=DATE:20270326,20280414",
-      "EXDATE;VALUE=DATE:20270326",
-      "END:VEVENT",
-      "END:VCALENDAR",
-    ],
+    "BEGIN:VCALENDAR",
+    "VERSION:2.0",
+    "PRODID:x",
+    "BEGIN:VEVENT",
+    "UID:1",
+    "SUMMARY:New Year",
+    "DTSTART;VALUE=DATE:20260101",
+    "DTEND;VALUE=DATE:20260102",
+    "RRULE:FREQ=YEARLY;COUNT=20",
+    "END:VEVENT",
+    "BEGIN:VEVENT",
+    "UID:2",
+    "DTSTART;VALUE=DATE:20260403",
+    "RDATE;VALUE=DATE:20270326,20280414",
+    "EXDATE;VALUE=DATE:20270326",
+    "END:VEVENT",
+    "END:VCALENDAR",
   ],
   [
-    ...[
-      "BEGIN:VCALENDAR",
-      "BEGIN:VTIMEZONE",
-      "TZID:X",
-      "BEGIN:STANDARD",
-      "DTSTART:19701025T030000",
-      "TZOFFSETFROM:+0200",
-    ],
-    ...["TZOFFSETTO:+0100", "END:STANDARD", "END:VTIMEZONE", "BEGIN:VEVENT", "UID:3", "DTSTART;TZID=X:20260501T100000"],
-    ...[
-      "DURATION:P2DT3H",
-      "RRULE:FREQ=MONTHLY;BYDAY=-1MO;UNTIL=20280101T000000Z;INTERVAL=2",
-      "END:VEVENT",
-      "BEGIN:VEVENT",
-    ],
-    ...[
-      "UID:3",
-      "RECURRENCE-ID:20260501T100000",
-      "DTSTART:20260502T100000Z",
-      "STATUS:CANCELLED",
-      "END:VEVENT",
-      "END:VCALENDAR",
-    ],
+    "BEGIN:VCALENDAR",
+    "BEGIN:VTIMEZONE",
+    "TZID:X",
+    "BEGIN:STANDARD",
+    "DTSTART:19701025T030000",
+    "TZOFFSETFROM:+0200",
+    "TZOFFSETTO:+0100",
+    "END:STANDARD",
+    "END:VTIMEZONE",
+    "BEGIN:VEVENT",
+    "UID:3",
+    "DTSTART;TZID=X:20260501T100000",
+    "DURATION:P2DT3H",
+    "RRULE:FREQ=MONTHLY;BYDAY=-1MO;UNTIL=20280101T000000Z;INTERVAL=2",
+    "END:VEVENT",
+    "BEGIN:VEVENT",
+    "UID:3",
+    "RECURRENCE-ID:20260501T100000",
+    "DTSTART:20260502T100000Z",
+    "STATUS:CANCELLED",
+    "END:VEVENT",
+    "END:VCALENDAR",
   ],
 ].map((lines) => `${lines.join("\r\n")}\r\n`);
 const calendarWords = [
-  ...[
-    "BEGIN:VEVENT\r\n",
-    "END:VEVENT\r\n",
-    "RRULE:",
-    "FREQ=DAILY",
-    ";INTERVAL=",
-    ";BYDAY=1MO,-1SU",
-    ";BYMONTHDAY=30,-31",
-    ";BYMONTH=2",
-    ";COUNT=",
-  ],
-  ...[
-    ";UNTIL=20300101",
-    ";BYSETPOS=-1",
-    ";BYYEARDAY=366",
-    ";BYWEEKNO=53",
-    ";WKST=SU",
-    ";BYHOUR=25",
-    "FREQ=SECONDLY",
-    "EXRULE:",
-    "RDATE;VALUE=PERIOD:",
-  ],
-  ...[
-    "DURATION:-P1D",
-    "DURATION:P99999W",
-    "DTSTART:",
-    "VALUE=DATE:",
-    "TZID=Mars/Olympus",
-    "20260230",
-    "00000000",
-    "99991231T235959Z",
-    "\r\n ",
-    ';X="',
-  ],
+  "BEGIN:VEVENT\r\n",
+  "END:VEVENT\r\n",
+  "RRULE:",
+  "FREQ=DAILY",
+  ";INTERVAL=",
+  ";BYDAY=1MO,-1SU",
+  ";BYMONTHDAY=30,-31",
+  ";BYMONTH=2",
+  ";COUNT=",
+  ";UNTIL=20300101",
+  ";BYSETPOS=-1",
+  ";BYYEARDAY=366",
+  ";BYWEEKNO=53",
+  ";WKST=SU",
+  ";BYHOUR=25",
+  "FREQ=SECONDLY",
+  "EXRULE:",
+  "RDATE;VALUE=PERIOD:",
+  "DURATION:-P1D",
+  "DURATION:P99999W",
+  "DTSTART:",
+  "VALUE=DATE:",
+  "TZID=Mars/Olympus",
+  "20260230",
+  "00000000",
+  "99991231T235959Z",
+  "\r\n ",
+  ';X="',
 ];
 const window = { fromDay: 20_000, toDay: 24_000, zone: "Europe/Berlin" };
 

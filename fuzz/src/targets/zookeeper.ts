@@ -1,11 +1,11 @@
 import { createServer, type Server, type Socket } from "node:net";
 import fc from "fast-check";
-import type { Question } from "../../../zookeeper/src/call.ts";
-import { connect } from "../../../zookeeper/src/client.ts";
-import type { Operation } from "../../../zookeeper/src/operations.ts";
-import { Questions } from "../../../zookeeper/src/questions.ts";
-import { decodeItems, encodeItems } from "../../../zookeeper/src/recipes/queue-items.ts";
-import { answerChallenge, parseChallenge } from "../../../zookeeper/src/sasl.ts";
+import { connect } from "../../../zookeeper/src/client/client.ts";
+import { answerChallenge, parseChallenge } from "../../../zookeeper/src/connection/sasl.ts";
+import type { Operation } from "../../../zookeeper/src/operations/operations.ts";
+import { decodeItems, encodeItems } from "../../../zookeeper/src/recipes/queue/items.ts";
+import type { Question } from "../../../zookeeper/src/requests/call.ts";
+import { Questions } from "../../../zookeeper/src/requests/questions.ts";
 import { Reader } from "../../../zookeeper/src/wire/bytes.ts";
 import { FrameReader } from "../../../zookeeper/src/wire/frames.ts";
 import { expect, expectLater, hold, same } from "../expected.ts";
@@ -62,7 +62,10 @@ function framesOf(chunks: readonly Buffer[]): string[] {
 
 const stream = Buffer.concat([
   ...bodyNames.map((name, at) => reply(at + 1, 0, bodies[name])),
-  ...[reply(99, -101, () => undefined), reply(-2, 0, () => undefined), notification(1, "/a/b"), welcome(4_000)],
+  reply(99, -101, () => undefined),
+  reply(-2, 0, () => undefined),
+  notification(1, "/a/b"),
+  welcome(4_000),
 ]);
 
 const challenges = ['realm="zk-sasl-md5",nonce="abc==",charset=utf-8,algorithm=md5-sess,qop="auth"', "rspauth=0123"];

@@ -1,6 +1,6 @@
-import type { BackfillRange } from "../../../scheduler/src/operations.ts";
+import type { BackfillRange } from "../../../scheduler/src/run/operations.ts";
 import type { Checker, History, Operation, Row } from "../history.ts";
-import { accepted, isMadeDuring, lastStep, rowOf } from "../of-many.ts";
+import { accepted, isMadeDuring, lastStep, rowOf } from "../play/of-many.ts";
 import { definitionsOf } from "./lost-workers.ts";
 import { ofASlot, skipped } from "./one-run-a-slot.ts";
 import { slotsBetween } from "./oracle.ts";

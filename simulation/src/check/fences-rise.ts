@@ -1,4 +1,4 @@
-import type { Checker } from "../history.ts";
+import { type Checker, wentBack } from "../history.ts";
 
 /** In the order of the server: a run's later claim has a higher fence, a later term a higher number. */
 export const fencesRise: Checker = {
@@ -9,6 +9,7 @@ export const fencesRise: Checker = {
     let leader: number | null = null;
     for (const { name, rows, values, atMs } of applied) {
       if (name === "session-end" && rows.length > 0 && values[0] === leader) leader = null;
+      if (name === wentBack) leader = null;
       if (name === "session-resign" && values[0] === term) leader = null;
       if (name === "claim" || name === "claim-turn") {
         for (const row of rows) {

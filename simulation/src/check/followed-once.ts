@@ -1,5 +1,5 @@
-import { followerName } from "../flow.ts";
 import type { Checker } from "../history.ts";
+import { followerName } from "../plan/flow.ts";
 import { byHand } from "./one-run-a-slot.ts";
 
 /** Runs that were claimed before the follower was there begin nothing for it; a claim comes at most so long before a start. */

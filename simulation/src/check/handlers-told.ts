@@ -1,4 +1,5 @@
 import type { Checker, History } from "../history.ts";
+import { claimsOf, sessionAt } from "./claims.ts";
 import { definitionsOf } from "./lost-workers.ts";
 
 /** A worker looks this often, and a process that stood still looks when it goes on. */
@@ -8,20 +9,18 @@ const toldWithinMs = 1_500;
 export const handlersTold: Checker = {
   invariant: "12: a handler that lost its claim is told to stop",
   check(history) {
-    const { executions, dump, epochMs, clockErrorMs, happenings, slackMs } = history;
+    const { executions, dump, epochMs, clockErrorMs, slackMs } = history;
     const lost = new Map<number, number>();
     for (const { fence, outcome, ended_ms } of dump.attempt)
       if (outcome === "lost") lost.set(fence as number, (ended_ms as number) - epochMs);
     const unheardMs = gracesUnheard(history);
+    const missed = missedAfterAdoption(history);
     for (const { fence, run, node, task, endMs, deaf } of executions) {
       const lostMs = lost.get(fence);
       if (lostMs === undefined || deaf || endMs === null) continue;
-      // Whoever stood still meanwhile hears of it when it goes on.
-      const stood = happenings.some(
-        ({ atMs, what }) =>
-          what.startsWith(`${node} stands still`) && atMs <= endMs && atMs + standing(what) >= lostMs - clockErrorMs,
-      );
-      if (!stood && endMs > lostMs + toldWithinMs + (unheardMs.get(task) ?? 0) + clockErrorMs + slackMs)
+      const byGraceMs = lostMs + (unheardMs.get(task) ?? 0) + clockErrorMs;
+      const knownMs = Math.min(byGraceMs, missed.get(fence) ?? Number.POSITIVE_INFINITY);
+      if (endMs > toldBy(history, node, knownMs) + slackMs)
         return {
           what: `${node} worked on for ${Math.round(endMs - lostMs)} ms after its claim was taken back`,
           run,
@@ -32,9 +31,47 @@ export const handlersTold: Checker = {
   },
 };
 
+/** The latest time at which a process tells its handler of a loss that it can know since `knownMs`; a process that stands still tells it when it goes on. */
+function toldBy({ happenings, clockErrorMs }: History, node: string, knownMs: number): number {
+  let byMs = knownMs + toldWithinMs;
+  for (const { atMs, what } of happenings) {
+    if (!what.startsWith(`${node} stands still`)) continue;
+    const resumed = happenings.find((one) => one.atMs >= atMs && one.what === `${node} goes on`);
+    const goesOnMs = Math.min(atMs + standing(what), resumed?.atMs ?? Number.POSITIVE_INFINITY);
+    if (atMs <= byMs && goesOnMs >= knownMs - clockErrorMs) byMs = Math.max(byMs, goesOnMs + toldWithinMs);
+  }
+  return byMs;
+}
+
+/**
+ * By fence, the time since which a process knows that a claim is lost: its new session took over the claims of the lost session,
+ * and this claim was not among them. From then on the grace by the process's own clock counts no longer.
+ */
+function missedAfterAdoption(history: History): Map<number, number> {
+  const { applied, executions, happenings } = history;
+  const missed = new Map<number, number>();
+  const claims = claimsOf(history);
+  const adoptions = applied.filter(({ name }) => name === "claim-adopt");
+  for (const [i, { who, values, rows, atMs }] of adoptions.entries()) {
+    const [node = ""] = who.split("#");
+    const known = happenings.find((one) => one.atMs >= atMs && one.what.startsWith(`${node} info ${tookOver}`));
+    if (!known) continue;
+    for (const { fence, startMs, endMs } of executions) {
+      const claim = claims.get(fence);
+      if (!claim || startMs > atMs || (endMs ?? 0) < atMs || missed.has(fence)) continue;
+      const isOfLost = sessionAt(claim, adoptions.slice(0, i), atMs) === values[0];
+      if (isOfLost && !rows.some((row) => row.fence === fence)) missed.set(fence, known.atMs);
+    }
+  }
+  return missed;
+}
+
+/** A worker's log message after it has compared its held runs with the claims in the store. */
+const tookOver = "took over the claims of this process's lost session";
+
 const longestMs = 60_000;
 
-/** For how long, as it was said. */
+/** The length of a pause, as the happening says it. */
 const standing = (what: string): number => Number(/ for (\d+) ms/.exec(what)?.[1] ?? longestMs);
 
 /** Who is cut off hears of no edit, and goes by the grace that its task had: by how much that may be too long. */

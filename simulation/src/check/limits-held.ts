@@ -1,4 +1,4 @@
-import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
 /** Of a task whose every version has a limit, no more executions that still had their claims at a time than it allows. */
@@ -14,7 +14,9 @@ export const limitsHeld: Checker = {
         if (alive.length >= limit)
           return {
             what: `beside run${alive.map(({ run }) => ` ${run}`).join()}, with a limit of ${limit}`,
-            ...{ run: execution.run, task, atMs: execution.startMs },
+            run: execution.run,
+            task,
+            atMs: execution.startMs,
           };
         ends.push({
           run: execution.run,

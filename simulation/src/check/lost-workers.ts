@@ -1,4 +1,4 @@
-import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
 /** What comes of runs whose worker was lost is what their task says; and they wait out its grace where they had started. */

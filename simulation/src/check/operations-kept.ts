@@ -1,7 +1,7 @@
-import type { OperationFilter } from "../../../scheduler/src/operations.ts";
-import { type Outcome, outcomes } from "../../../scheduler/src/run.ts";
+import type { OperationFilter } from "../../../scheduler/src/run/operations.ts";
+import { type Outcome, outcomes } from "../../../scheduler/src/run/run.ts";
 import type { Checker, Dump, History, Operation, Row } from "../history.ts";
-import { isMeant, lastStep } from "../of-many.ts";
+import { isMeant, lastStep } from "../play/of-many.ts";
 import { claimsOf } from "./claims.ts";
 import { byHand } from "./one-run-a-slot.ts";
 

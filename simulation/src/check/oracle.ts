@@ -1,4 +1,4 @@
-import type { ScheduleSpec } from "../../../scheduler/src/schedule.ts";
+import type { ScheduleSpec } from "../../../scheduler/src/schedule/schedule.ts";
 
 /**
  * When a schedule is due, second by second, by Intl and by nothing that the scheduler uses for it. For spans of minutes,

@@ -1,4 +1,4 @@
-import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, History } from "../history.ts";
 
 const boundMs = 1_500;
@@ -22,7 +22,9 @@ export const placesGiven: Checker = {
         if (!changed && startMs - before.endMs > boundMs + clockErrorMs + slackMs)
           return {
             what: `it was due, and started ${Math.round(startMs - before.endMs)} ms after run ${before.run} had made room`,
-            ...{ run, task, atMs: startMs },
+            run,
+            task,
+            atMs: startMs,
           };
       }
     }

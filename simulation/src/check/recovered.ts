@@ -1,4 +1,4 @@
-import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker } from "../history.ts";
 
 const longestHandlerMs = 36_000;

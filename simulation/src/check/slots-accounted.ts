@@ -1,6 +1,6 @@
-import type { TaskDefinition } from "../../../scheduler/src/task.ts";
+import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, History, Operation } from "../history.ts";
-import { isCaughtUp } from "../of-many.ts";
+import { isCaughtUp } from "../play/of-many.ts";
 import { slotsBetween } from "./oracle.ts";
 
 /** Planned ahead, claimed ahead, and so not withdrawn by an edit. */

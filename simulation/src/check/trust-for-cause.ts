@@ -23,7 +23,11 @@ export const trustForCause: Checker = {
 };
 
 const causes = (node: string) => [
-  ...[`${node} stands still`, `the line ${node} store is cut`, "the store is down", "the store stalls", "weather"],
+  `${node} stands still`,
+  `the line ${node} store is cut`,
+  "the store is down",
+  "the store stalls",
+  "weather",
 ];
 
 const lasting = (what: string): number => Number(/ for (\d+) ms/.exec(what)?.[1] ?? 0);

@@ -1,14 +1,14 @@
-import type { Carillon } from "../../../scheduler/src/carillon.ts";
-import { pause } from "../../../scheduler/src/clock.ts";
-import type { Lock } from "../../../scheduler/src/locks.ts";
-import { mix } from "../../../scheduler/src/random.ts";
-import { Dice } from "../dice.ts";
-import type { Attempt, LockWrite, Look } from "../lock-history.ts";
-import type { Machine } from "../machine.ts";
-import type { Network } from "../network.ts";
-import type { Recorder } from "../recorder.ts";
-import type { Universe } from "../universe.ts";
-import { gpuPermits, type LocksPlayed } from "./plan.ts";
+import { pause } from "../../../scheduler/src/base/clock.ts";
+import { mix } from "../../../scheduler/src/base/random.ts";
+import type { Lock } from "../../../scheduler/src/cluster/locks.ts";
+import type { Carillon } from "../../../scheduler/src/library/carillon.ts";
+import { type Attempt, type LockWrite, type Look, processOf } from "../lock-history.ts";
+import { Dice } from "../plan/dice.ts";
+import { gpuPermits, type LocksPlayed } from "../plan/locks.ts";
+import type { Recorder } from "../play/recorder.ts";
+import type { Machine } from "../world/machine.ts";
+import type { Network } from "../world/network.ts";
+import type { Universe } from "../world/universe.ts";
 
 type GraceLock = Awaited<ReturnType<Carillon["graceLock"]>>;
 
@@ -29,6 +29,15 @@ interface InHand {
   believes(): boolean;
   /** Of the node that it says it has. */
   fence(): bigint | undefined;
+}
+
+/** What is done under a lock. */
+interface Use {
+  /** Of the node that is held. */
+  fence(): bigint;
+  /** It writes to the place that the lock protects. */
+  readonly writes: boolean;
+  note?(): Promise<unknown>;
 }
 
 export interface ContendersOptions {
@@ -121,7 +130,7 @@ export class Contenders {
         fence: () => (held.held ? held.fence : undefined),
       });
       this.#says(lock.name, hand, held.fence); // whoever is given a lock is told that it has it
-      await this.#use(lock.name, hand, () => held.fence, dice, permits === 1);
+      await this.#use(lock.name, hand, dice, { fence: () => held.fence, writes: permits === 1 });
       await held.release();
       this.#options.universe.note(`${contender.name} gave up ${lock.name} ${held.fence}`);
     }
@@ -145,14 +154,8 @@ export class Contenders {
           fence: () => (use.held ? lock.fence : undefined),
         };
         const hand = this.#take(name, its);
-        await this.#use(
-          name,
-          hand,
-          () => use.fence,
-          dice,
-          true,
-          () => use.note(`of ${contender.name}`),
-        );
+        const note = () => use.note(`of ${contender.name}`);
+        await this.#use(name, hand, dice, { fence: () => use.fence, writes: true, note });
         if ((await this.#quietly(() => use.end())) === "over") return;
       }
       // Also where it is not held: then nothing may come of it.
@@ -178,7 +181,11 @@ export class Contenders {
   ): Promise<T | "over" | undefined> {
     const { universe } = this.#options;
     const attempt: Attempt = {
-      ...{ lock, process: processOf(name, life), askedMs: universe.nowMs, endedMs: null, fence: null },
+      lock,
+      process: processOf(name, life),
+      askedMs: universe.nowMs,
+      endedMs: null,
+      fence: null,
     };
     this.attempts.push(attempt);
     const got = await this.#quietly(ask);
@@ -221,14 +228,7 @@ export class Contenders {
     this.looks.push({ lock, permits, process, holding, fence: fence === undefined ? null : Number(fence), atMs });
   }
 
-  async #use(
-    lock: string,
-    hand: InHand,
-    fence: () => bigint,
-    dice: Dice,
-    writes: boolean,
-    note?: () => Promise<unknown>,
-  ): Promise<void> {
+  async #use(lock: string, hand: InHand, dice: Dice, { fence, writes, note }: Use): Promise<void> {
     const { name, machine } = hand.contender;
     const thinkMs = Array.from({ length: dice.whole(1, 4) }, () =>
       dice.between(5, dice.one([50, 1_000, 4_000, 9_000])),
@@ -257,5 +257,3 @@ export class Contenders {
     });
   }
 }
-
-export const processOf = (name: string, life: number): string => `${name} life ${life}`;

@@ -1,15 +1,20 @@
-import { systemClock } from "../../../scheduler/src/clock.ts";
+import { systemClock } from "../../../scheduler/src/base/clock.ts";
+import { silentLog } from "../../../scheduler/src/base/log.ts";
 import { CoordinationService } from "../../../scheduler/src/coordination/service.ts";
-import { silentLog } from "../../../scheduler/src/log.ts";
-import type { Store } from "../../../scheduler/src/store.ts";
-import { StoreClock } from "../../../scheduler/src/store-clock.ts";
+import type { Store } from "../../../scheduler/src/store/store.ts";
+import { StoreClock } from "../../../scheduler/src/store/store-clock.ts";
 
 /** Whoever first uses a lock loads their code. That takes time of which a simulation knows nothing, so it is done before. */
 export async function loadLocks(store: Store): Promise<void> {
   const { signal } = new AbortController();
   const service = new CoordinationService({
-    ...{ url: undefined, sessionTimeoutMs: 6_000, failFast: true, log: silentLog, signal },
-    ...{ clock: systemClock, storeClock: new StoreClock(systemClock) },
+    url: undefined,
+    sessionTimeoutMs: 6_000,
+    failFast: true,
+    log: silentLog,
+    signal,
+    clock: systemClock,
+    storeClock: new StoreClock(systemClock),
   });
   const place = await service.locks(store);
   await place.close();

@@ -1,11 +1,17 @@
 import type { Applied } from "../history.ts";
-import type { GiveUp, Grant, LockHistory } from "../lock-history.ts";
-import { processOf } from "./contenders.ts";
+import { type GiveUp, type Grant, type LockHistory, processOf } from "../lock-history.ts";
 
 /** What the recorder keeps of locks: the statements that give them, and that end them. */
 export const lockStatements: readonly string[] = [
-  ...["lock-session-open", "lock-session-end", "lock-enter", "lock-leave", "lock-evict"],
-  ...["grace-lock-first-take", "grace-lock-take", "grace-lock-write", "grace-lock-vacate"],
+  "lock-session-open",
+  "lock-session-end",
+  "lock-enter",
+  "lock-leave",
+  "lock-evict",
+  "grace-lock-first-take",
+  "grace-lock-take",
+  "grace-lock-write",
+  "grace-lock-vacate",
 ];
 
 export type Service = Pick<LockHistory, "grants" | "giveUps" | "acts">;

@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 export const lockMutants: readonly Mutant[] = [
   {
     name: "a grace is counted by the wall clock",
-    file: "coordination/store-locks.ts",
+    file: "coordination/store/locks.ts",
     find: "(store.graceLocks, name, times), { clock, ...options });",
     put: `(store.graceLocks, name, times),
       { clock: { monotonic: () => clock.wall(), wall: () => clock.wall(), after: clock.after.bind(clock) }, ...options });`,
@@ -29,15 +29,15 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "a vacancy is taken that nobody watched",
-    file: "store/grace-locks.ts",
-    find: "where name = $1 and version = $5 and holder is null returning fence",
-    put: "where name = $1 and (version = $5 or true) returning fence",
+    file: "store/postgres/cluster/grace-locks.ts",
+    find: "where name = $1 and version = $5 and holder is not distinct from $6 returning fence",
+    put: "where name = $1 and (version = $5 or true or holder is not distinct from $6) returning fence",
     breaks: "10",
     play: "locks",
   },
   {
     name: "a grace lock that is taken back keeps its fence",
-    file: "store/grace-locks.ts",
+    file: "store/postgres/cluster/grace-locks.ts",
     find: "fence = fence + 1, beat = beat + 1",
     put: "fence = fence + (record->>'owner' <> $4::jsonb->>'owner')::int, beat = beat + 1",
     breaks: "10",
@@ -45,7 +45,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "an old fence writes and gives up a grace lock",
-    file: "store/grace-locks.ts",
+    file: "store/postgres/cluster/grace-locks.ts",
     find: "where name = $1 and holder = $2 returning version`,",
     put: "where name = $1 and $2 <> '' returning version`,",
     breaks: "9, 11",
@@ -53,7 +53,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "a grace lock's holder is vacated in spite of its beat",
-    file: "store/grace-locks.ts",
+    file: "store/postgres/cluster/grace-locks.ts",
     find: "and ($3::bigint is null or beat = $3) returning version",
     put: "and ($3::bigint is null or beat >= $3) returning version",
     breaks: "8, 9",
@@ -77,7 +77,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "a release takes out whoever is first in line",
-    file: "store/locks.ts",
+    file: "store/postgres/cluster/locks.ts",
     find: `update \${s}.lock set line = array_remove(line, $2),
              fences = fences[:array_position(line, $2) - 1] || fences[array_position(line, $2) + 1:]
       where name = $1 and $2 = any(line) returning line, permits`,
@@ -87,7 +87,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "a lock's fence is its base",
-    file: "store/locks.ts",
+    file: "store/postgres/cluster/locks.ts",
     find: "const fence = `($5::bigint << 32) + nextval('${s}.lock_fence')`;",
     put: "const fence = `($5::bigint << 32) + 1`;",
     breaks: "7",
@@ -95,7 +95,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "one more is let in than there are permits",
-    file: "coordination/store-locks.ts",
+    file: "coordination/store/locks.ts",
     find: "if (standing.rank > standing.permits && !entry.granted) {",
     put: "if (standing.rank > standing.permits + 1 && !entry.granted) {",
     breaks: "8",
@@ -103,7 +103,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "what is given by a session that is over is had",
-    file: "coordination/store-locks.ts",
+    file: "coordination/store/locks.ts",
     find: "if (!session.sure) { this.#entries.delete(token); return undefined; }",
     put: "if (!session.sure) this.#entries.delete(token);",
     breaks: "9",
@@ -111,7 +111,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "trust in a lock outlives its session",
-    file: "coordination/store-lock-session.ts",
+    file: "coordination/store/lock-session.ts",
     find: "const marginMs = 500;",
     put: "const marginMs = -3000;",
     breaks: "8, 9",
@@ -119,7 +119,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "trust in a lock is counted from the answer",
-    file: "coordination/store-lock-session.ts",
+    file: "coordination/store/lock-session.ts",
     find: `if (!this.sure) return this.close("the store did not answer for too long");
         this.#sureUntil = this.#trustFrom(beganMono);`,
     put: "this.#sureUntil = this.#trustFrom(clock.monotonic());",
@@ -136,7 +136,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "a holder of a lock is taken for dead too soon",
-    file: "coordination/store-lock-session.ts",
+    file: "coordination/store/lock-session.ts",
     find: "const leftMs = sinceMono + timeoutMs - this.#options.clock.monotonic();",
     put: "const leftMs = sinceMono + timeoutMs / 4 - this.#options.clock.monotonic();",
     breaks: "8, 9",
@@ -144,7 +144,7 @@ export const lockMutants: readonly Mutant[] = [
   },
   {
     name: "the dead stay in a lock's line",
-    file: "coordination/store-locks.ts",
+    file: "coordination/store/locks.ts",
     find: "if (dead.length > 0) store.locks.evict(name, dead).catch(late);",
     put: "",
     breaks: "16",

@@ -4,7 +4,7 @@ import type { Mutant } from "./mutant.ts";
 export const membershipMutants: readonly Mutant[] = [
   {
     name: "trust outlives the session",
-    file: "coordination/membership.ts",
+    file: "coordination/trust.ts",
     find: "const marginMs = 500;",
     put: "const marginMs = -3000;",
     breaks: "12",
@@ -20,7 +20,7 @@ export const membershipMutants: readonly Mutant[] = [
   },
   {
     name: "a session is ended in spite of its beat",
-    file: "store/sessions.ts",
+    file: "store/postgres/cluster/sessions.ts",
     find: "and ($2::bigint is null or beat = $2) returning id",
     put: "and ($2::bigint is null or beat >= $2) returning id",
     breaks: "12",
@@ -55,7 +55,6 @@ export const membershipMutants: readonly Mutant[] = [
     put: "return;",
     breaks: "12",
     play: "coordination",
-    rare: 4,
   },
   {
     name: "nobody stands for election",
@@ -66,7 +65,7 @@ export const membershipMutants: readonly Mutant[] = [
   },
   {
     name: "a term is taken whoever has it",
-    file: "store/sessions.ts",
+    file: "store/postgres/cluster/leadership.ts",
     find: "where l.term = $3\n        and (l.session_id is null or $5 or exists",
     put: "where l.term >= $3\n        and (true or $5 or exists",
     breaks: "7",

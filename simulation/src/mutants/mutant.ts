@@ -1,12 +1,18 @@
-import type { Sort } from "../plan.ts";
+import type { Sort } from "../plan/act.ts";
 
-/** A bug to plant: a text of one source file, found in it exactly once, and what stands there instead. */
-export interface Mutant {
-  readonly name: string;
+/** A text of one source file, found in it exactly once, and what stands there instead. */
+export interface Planting {
   /** Under scheduler/src. */
   readonly file: string;
   readonly find: string;
   readonly put: string;
+}
+
+/** A bug to plant. */
+export interface Mutant extends Planting {
+  readonly name: string;
+  /** Taken out with it: what would notice the bug by itself, and stop all work. */
+  readonly also?: Planting;
   /** The number of the invariant that it breaks. */
   readonly breaks: string;
   /**
@@ -16,6 +22,4 @@ export interface Mutant {
   readonly play?: Sort | "operations" | "shown" | "coordination" | "stalls";
   /** It shows only where much goes on at once: it is looked for in seeds that are not small. */
   readonly full?: true;
-  /** It shows in one of many hundreds: it is looked for in so many times as many. */
-  readonly rare?: number;
 }

@@ -10,7 +10,7 @@ export const workerMutants: readonly Mutant[] = [
   },
   {
     name: "the store's time is not asked for",
-    file: "store-clock.ts",
+    file: "store/store-clock.ts",
     find: "const first = this.#sampledAt === Number.NEGATIVE_INFINITY;",
     put: "const first = this.#sampledAt === Number.NEGATIVE_INFINITY;\n    if (endedMono >= 0) return;",
     breaks: "4",
@@ -54,14 +54,14 @@ export const workerMutants: readonly Mutant[] = [
   },
   {
     name: "one try too many",
-    file: "retry.ts",
+    file: "task/policies.ts",
     find: "if (attempt >= policy.attempts) return null;",
     put: "if (attempt > policy.attempts) return null;",
     breaks: "1",
   },
   {
     name: "a pause does not wait for the workers' word",
-    file: "carillon.ts",
+    file: "library/carillon.ts",
     find: "return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };",
     put: "return { started: recalled };",
     breaks: "14",
@@ -89,13 +89,12 @@ export const workerMutants: readonly Mutant[] = [
     put: "",
     breaks: "12",
     play: "doubt",
-    rare: 4,
   },
   {
     name: "a timeout is not kept",
     file: "worker/worker.ts",
-    find: "if (definition.timeoutMs !== null) this",
-    put: "if (definition.timeoutMs === 1) this",
+    find: "if (timeoutMs !== null)",
+    put: "if (timeoutMs === 1)",
     breaks: "3",
   },
   {
@@ -108,7 +107,7 @@ export const workerMutants: readonly Mutant[] = [
   },
   {
     name: "an enqueue is told of an error when its first try ends while the second waits",
-    file: "store/enqueue.ts",
+    file: "store/postgres/enqueue/enqueue.ts",
     find: 'code !== "23505" || constraint !== "run_pkey"',
     put: "true",
     breaks: "14",

@@ -21,8 +21,19 @@ import { type Checker, type Dump, dumped, type History, type Row, type Violation
  * check of clocks allows for one machine's busy cores.
  */
 const checkers: readonly Checker[] = [
-  ...[oneRunASlot, slotsAccounted, acknowledged, claimedOrReclaimed, lostWorkers, handlersTold, limitsHeld, notEarly],
-  ...[attempts, audited, counters, startLag, recovered],
+  oneRunASlot,
+  slotsAccounted,
+  acknowledged,
+  claimedOrReclaimed,
+  lostWorkers,
+  handlersTold,
+  limitsHeld,
+  notEarly,
+  attempts,
+  audited,
+  counters,
+  startLag,
+  recovered,
 ];
 
 export interface Account {

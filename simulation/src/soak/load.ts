@@ -1,6 +1,6 @@
 /** What the soak has its cluster do: little, of every kind, all the time. */
-import { cron, every, manual } from "../../../scheduler/src/schedule.ts";
-import { defineTask, type TaskDefinition } from "../../../scheduler/src/task.ts";
+import { cron, every, manual } from "../../../scheduler/src/schedule/schedule.ts";
+import { defineTask, type TaskDefinition } from "../../../scheduler/src/task/task.ts";
 
 export interface LoadTask {
   readonly definition: TaskDefinition;

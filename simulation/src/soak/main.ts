@@ -1,11 +1,11 @@
 /**
  * A cluster of processes on a real PostgreSQL, under a steady load and a fault a minute, for hours: docs/soak.md.
  *
- *   npm run soak -- [--hours H] [--faults-per-minute N] [--coordination URL] [--seed S] [--svg FILE] [--json]
+ *   npm run prove -- soak [--hours H] [--faults-per-minute N] [--coordination URL] [--seed S] [--svg FILE] [--json]
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { Dice } from "../plan.ts";
+import { Dice } from "../plan/dice.ts";
 import { linesAsSvg, type Panel } from "./lines-chart.ts";
 import { type Trend, trendOf } from "./slope.ts";
 import { type Soaked, soak } from "./soak.ts";
@@ -34,7 +34,10 @@ const say = (line: string) => {
 say(`${hours} h, ${faultsPerMinute} faults a minute, seed ${seed}`);
 const dice = new Dice(seed);
 const soaked = await soak({
-  ...{ lengthMs: hours * hourMs, faultsPerMinute, coordination: values.coordination, say },
+  lengthMs: hours * hourMs,
+  faultsPerMinute,
+  coordination: values.coordination,
+  say,
   random: () => dice.between(0, 1),
 });
 const trends = trendsOf(soaked);
@@ -72,12 +75,22 @@ function report({ account, faults, title, beganMs, endedMs }: Soaked, trends: Ma
   const slopes = Object.fromEntries([...trends].map(([name, { perHour }]) => [keyOf(name), round(perHour)]));
   const levels = Object.fromEntries([...trends].map(([name, { median }]) => [keyOf(name), round(median)]));
   const line = {
-    ...{ hours: round((endedMs - beganMs) / hourMs), faults: faults.length, violations: violations.length, seed },
-    ...{ slots_due: sums.slotsDue, runs: sums.runs, enqueued: sums.enqueued, missed: sums.missed },
-    ...{ skipped: sums.skipped, executions: sums.executions, attempts_lost: sums.attemptsLost },
+    hours: round((endedMs - beganMs) / hourMs),
+    faults: faults.length,
+    violations: violations.length,
+    seed,
+    slots_due: sums.slotsDue,
+    runs: sums.runs,
+    enqueued: sums.enqueued,
+    missed: sums.missed,
+    skipped: sums.skipped,
+    executions: sums.executions,
+    attempts_lost: sums.attemptsLost,
     recovery_max_ms: Math.max(0, ...faults.filter(({ judged }) => judged).map(({ recoveredMs }) => recoveredMs)),
     faults_not_judged: faults.filter(({ judged }) => !judged).length,
-    ...{ store: title, slope_per_hour: slopes, median: levels },
+    store: title,
+    slope_per_hour: slopes,
+    median: levels,
     ...(violations.length > 0 ? { broken: violations.slice(0, 20) } : {}),
   };
   process.stdout.write(`${JSON.stringify(line)}\n`);
@@ -105,8 +118,13 @@ function picture({ sampler, beganMs, faults, steady }: Soaked, trends: Map<strin
     .slice(0, 6)
     .map((name) => name.replace(/ MB$/, ""));
   const panels = [
-    ...[each("rss MB"), each("heap MB"), each("external MB"), each("handles"), each("files")],
-    ...[one("connections", "connections"), one("runs", "live runs", "overdue runs")],
+    each("rss MB"),
+    each("heap MB"),
+    each("external MB"),
+    each("handles"),
+    each("files"),
+    one("connections", "connections"),
+    one("runs", "live runs", "overdue runs"),
     one("lateness of first attempts", "lateness p50 ms", "lateness p99 ms"),
     ...largest.flatMap((name) => [
       one(`${name}: size`, `${name} MB`),

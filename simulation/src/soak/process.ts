@@ -3,10 +3,10 @@
  * end, and wait in between.
  */
 import { openSync, writeSync } from "node:fs";
-import { Carillon } from "../../../scheduler/src/carillon.ts";
-import type { Handler, Run } from "../../../scheduler/src/handler.ts";
-import { worker } from "../../../scheduler/src/remote-worker.ts";
-import { realSurroundings } from "../../../scheduler/src/surroundings.ts";
+import { Carillon } from "../../../scheduler/src/library/carillon.ts";
+import { worker } from "../../../scheduler/src/library/remote-worker.ts";
+import type { Handler, Run } from "../../../scheduler/src/run/handler.ts";
+import { realSurroundings } from "../../../scheduler/src/settings/surroundings.ts";
 import { load, remoteGroup, worksFor } from "./load.ts";
 import type { Asked, NodeOrder, Noted, Order, Told, WorkerOrder } from "./order.ts";
 
@@ -30,8 +30,16 @@ function say(level: string, fields: object, text: string): void {
 const handler: Handler = async (run) => {
   const { id, task, attempt, fence, slot, due } = run;
   note({
-    ...{ n: "start", node: order.name, pid: process.pid, run: id, task, attempt, fence },
-    ...{ slot: slot?.getTime() ?? null, due: due.getTime(), at: Date.now() },
+    n: "start",
+    node: order.name,
+    pid: process.pid,
+    run: id,
+    task,
+    attempt,
+    fence,
+    slot: slot?.getTime() ?? null,
+    due: due.getTime(),
+    at: Date.now(),
   });
   const how = await work(run);
   const { code = null } = (run.signal.reason ?? {}) as { code?: string };
@@ -59,7 +67,14 @@ function work({ id, task, signal }: Run): Promise<"returned" | "stopped"> {
 function nodeOf({ store, coordination, schema, name, listen }: NodeOrder) {
   const tower = new Carillon(
     {
-      ...{ store, schema, name, listen, sessionTimeout, groups: ["default"], handleSignals: false, log },
+      store,
+      schema,
+      name,
+      listen,
+      sessionTimeout,
+      groups: ["default"],
+      handleSignals: false,
+      log,
       ...(coordination === undefined ? {} : { coordination }),
     },
     // The tasks are saved by the one who holds this process; here are only their handlers.

@@ -4,13 +4,13 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { Carillon } from "../../../scheduler/src/carillon.ts";
-import { isCarillonError } from "../../../scheduler/src/errors.ts";
-import { hashOfSecret, keyText, makeSecret } from "../../../scheduler/src/worker-key.ts";
+import { hashOfSecret, keyText, makeSecret } from "../../../scheduler/src/access/worker-key.ts";
+import { isCarillonError } from "../../../scheduler/src/base/errors.ts";
+import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import type { Happening, History, Operation } from "../history.ts";
 import { type Account, account, dumpOf } from "./account.ts";
 import { Member } from "./crew.ts";
-import { inTurn } from "./faults.ts";
+import { inTurn, type Stage } from "./faults.ts";
 import { Line } from "./line.ts";
 import { load, remoteGroup } from "./load.ts";
 import { MachineLoad } from "./machine-load.ts";
@@ -67,7 +67,11 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
   const happenings: Happening[] = [];
   const happened = (what: string) => void happenings.push({ atMs: Date.now(), what });
   const tower = new Carillon({
-    ...{ store: store.url, schema, scheduler: false, worker: false, handleSignals: false },
+    store: store.url,
+    schema,
+    scheduler: false,
+    worker: false,
+    handleSignals: false,
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
   });
   const crew: { member: Member; line: Line }[] = [];
@@ -81,18 +85,18 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
         String((await tower.save(definition, { reason })).changed),
       );
     const secret = makeSecret();
-    const key = { name: "soak", groups: [remoteGroup], hash: hashOfSecret(secret), createdBy: "soak" };
-    const keyId = (await opened.workers.createKey(key, nowMs())).keyId;
+    const made = { name: "soak", groups: [remoteGroup], hash: hashOfSecret(secret), createdBy: "soak" };
+    const { keyId } = await opened.workers.createKey(made, nowMs());
     const ports = await freePorts(nodes.length);
     for (const [at, name] of nodes.entries()) {
       const line = await Line.before(store.url);
       const { coordination } = plan;
-      const order = { kind: "node", name, store: line.url, schema, listen: `127.0.0.1:${ports[at]}`, log: log.path };
+      const order = { name, store: line.url, schema, listen: `127.0.0.1:${ports[at]}`, log: log.path };
       crew.push({ line, member: new Member({ ...order, kind: "node", ...(coordination ? { coordination } : {}) }) });
     }
     const servers = ports.map((port) => `http://127.0.0.1:${port}`);
-    for (const name of workers)
-      hands.push(new Member({ kind: "worker", name, servers, key: keyText(keyId, secret), log: log.path }));
+    const key = keyText(keyId, secret);
+    for (const name of workers) hands.push(new Member({ kind: "worker", name, servers, key, log: log.path }));
     const all = [...crew.map(({ member }) => member), ...hands];
     for (const member of all) {
       happened(`${member.name} begins its life`);
@@ -103,12 +107,11 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     const beganMs = Date.now();
     const healMs = beganMs + plan.lengthMs;
     const sampler = new Sampler(store.url, schema);
-    const faults: Soaked["faults"] = [];
     const over = new AbortController();
     const stage = { store, nodes: crew, workers: hands, steady, random, happened };
     const beside = [
       ...load.flatMap(({ definition, enqueued }) =>
-        enqueued ? [enqueueing(tower, ask, definition.name, enqueued, random, over.signal)] : [],
+        enqueued ? [enqueueing({ tower, ask, random, over: over.signal }, definition.name, enqueued)] : [],
       ),
       sampling(sampler, all, log, over.signal),
     ];
@@ -116,25 +119,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     const failed = Promise.all(beside);
     failed.catch(() => over.abort());
 
-    const betweenMs = 60_000 / plan.faultsPerMinute;
-    let nextMs = beganMs + Math.min(betweenMs, 10_000);
-    for (const fault of inTurn(random)) {
-      if (nextMs > healMs || over.signal.aborted) break;
-      await until(nextMs, over.signal);
-      if (over.signal.aborted) break;
-      const atMs = Date.now();
-      machine.take();
-      await fault.run(stage);
-      const healedMs = Date.now();
-      const recoveredMs = await recovery(sampler, over.signal);
-      const stoodMs = machine.take();
-      const judged = stoodMs <= stoodMsMax;
-      faults.push({ atMs, name: fault.name, recoveredMs, judged });
-      say(
-        `${minutes(atMs - beganMs)}  ${fault.name}: over after ${healedMs - atMs} ms, nothing overdue ${recoveredMs} ms later${judged ? "" : ` (not judged: the machine had no room for ${stoodMs} ms)`}`,
-      );
-      nextMs = Math.max(nextMs + betweenMs, Date.now() + 1_000);
-    }
+    const faults = await troubled({ plan, stage, sampler, machine, beganMs, over: over.signal });
     await until(Math.max(healMs, Date.now()), over.signal);
     say("healed; waiting for the end of what is under way");
     const [healedMs, recoveredMs] = [Date.now(), Date.now() + quietMs];
@@ -146,19 +131,24 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
     const dump = await dumpOf(store.url, schema);
     const endMs = Date.now();
     const history: History = {
-      ...{
-        endMs,
-        endStoreMs: endMs,
-        healMs: healedMs,
-        recoveredMs,
-        epochMs: 0,
-        clockErrorMs,
-        sessionTimeoutMs,
-        // Its processes have more to do than this one, and wait longer.
-        slackMs: 4 * machine.worstMs,
-      },
-      ...{ nodes: [...nodes, ...workers], concurrency: 100, coordination: plan.coordination !== undefined },
-      ...{ executions: log.executions, operations, applied: [], happenings, blocked: 0, dump },
+      endMs,
+      endStoreMs: endMs,
+      healMs: healedMs,
+      recoveredMs,
+      epochMs: 0,
+      clockErrorMs,
+      sessionTimeoutMs,
+      // Its processes have more to do than this one, and wait longer.
+      slackMs: 4 * machine.worstMs,
+      nodes: [...nodes, ...workers],
+      concurrency: 100,
+      coordination: plan.coordination !== undefined,
+      executions: log.executions,
+      operations,
+      applied: [],
+      happenings,
+      blocked: 0,
+      dump,
     };
     const sum = account(history);
     for (const member of all) await member.stop();
@@ -179,6 +169,40 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
   }
 }
 
+interface Trouble {
+  readonly plan: SoakPlan;
+  readonly stage: Stage;
+  readonly sampler: Sampler;
+  readonly machine: MachineLoad;
+  readonly beganMs: number;
+  readonly over: AbortSignal;
+}
+
+/** One fault after the other, each until nothing is overdue any more. @returns what there was */
+async function troubled({ plan, stage, sampler, machine, beganMs, over }: Trouble): Promise<Soaked["faults"]> {
+  const faults: Soaked["faults"] = [];
+  const betweenMs = 60_000 / plan.faultsPerMinute;
+  let nextMs = beganMs + Math.min(betweenMs, 10_000);
+  for (const fault of inTurn(plan.random)) {
+    if (nextMs > beganMs + plan.lengthMs || over.aborted) break;
+    await until(nextMs, over);
+    if (over.aborted) break;
+    const atMs = Date.now();
+    machine.take();
+    await fault.run(stage);
+    const healedMs = Date.now();
+    const recoveredMs = await recovery(sampler, over);
+    const stoodMs = machine.take();
+    const judged = stoodMs <= stoodMsMax;
+    faults.push({ atMs, name: fault.name, recoveredMs, judged });
+    plan.say(
+      `${minutes(atMs - beganMs)}  ${fault.name}: over after ${healedMs - atMs} ms, nothing overdue ${recoveredMs} ms later${judged ? "" : ` (not judged: the machine had no room for ${stoodMs} ms)`}`,
+    );
+    nextMs = Math.max(nextMs + betweenMs, Date.now() + 1_000);
+  }
+  return faults;
+}
+
 const quiet = () => undefined;
 const minutes = (ms: number) => `${(ms / 60_000).toFixed(1).padStart(6)} min`;
 
@@ -193,8 +217,14 @@ function asker(operations: Operation[]): Asking {
   return async (asked, work) => {
     const invokedMs = Date.now();
     const operation: Operation = {
-      ...{ id: `op${++count}`, node: "soak", invokedMs, invokedStoreMs: invokedMs, endedMs: null, endedStoreMs: null },
-      ...{ outcome: "unknown", ...asked },
+      id: `op${++count}`,
+      node: "soak",
+      invokedMs,
+      invokedStoreMs: invokedMs,
+      endedMs: null,
+      endedStoreMs: null,
+      outcome: "unknown",
+      ...asked,
     };
     operations.push(operation);
     try {
@@ -209,13 +239,17 @@ function asker(operations: Operation[]): Asking {
   };
 }
 
+interface Enqueueing {
+  readonly tower: Carillon;
+  readonly ask: Asking;
+  readonly random: () => number;
+  readonly over: AbortSignal;
+}
+
 async function enqueueing(
-  tower: Carillon,
-  ask: Asking,
+  { tower, ask, random, over }: Enqueueing,
   task: string,
   { everyMs, aheadMs }: { everyMs: number; aheadMs: number },
-  random: () => number,
-  over: AbortSignal,
 ): Promise<void> {
   while (!over.aborted) {
     const inMs = Math.round(random() * aheadMs);

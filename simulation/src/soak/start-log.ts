@@ -50,10 +50,22 @@ export class StartLog {
     }
     const { node, pid, run, task, attempt, fence, slot, due, at } = noted;
     const execution: Execution = {
-      ...{ node, life: pid, run, task, attempt, fence, slotMs: slot, dueMs: due },
+      node,
+      life: pid,
+      run,
+      task,
+      attempt,
+      fence,
+      slotMs: slot,
+      dueMs: due,
       // One machine, one clock: the store's, the processes' and ours. What a process took for the store's time it does not tell.
-      ...{ startMs: at, startStoreMs: at, believedMs: Number.POSITIVE_INFINITY },
-      ...{ endMs: null, how: null, stoppedWhy: null, deaf: false },
+      startMs: at,
+      startStoreMs: at,
+      believedMs: Number.POSITIVE_INFINITY,
+      endMs: null,
+      how: null,
+      stoppedWhy: null,
+      deaf: false,
     };
     this.executions.push(execution);
     this.#byFence.set(fence, execution);

@@ -54,7 +54,10 @@ export const subject: Subject = {
         handle(name === "every" ? recurring(Number(id.slice(id.lastIndexOf(":") + 1))) : data.key),
       {
         connection: connectionOf(store),
-        ...{ concurrency, lockDuration: lockMs, stalledInterval: lockMs, maxStalledCount: 25 },
+        concurrency,
+        lockDuration: lockMs,
+        stalledInterval: lockMs,
+        maxStalledCount: 25,
       },
     );
     worker.on("error", unheard);

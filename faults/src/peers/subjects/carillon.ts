@@ -2,10 +2,11 @@
  * Carillon: what is shortened is the session's timeout (default 10 s less the grace of 1 s, with which a dead worker's runs
  * go on after about as long as the others' lock). No slot is given up for being late, as with the others.
  */
-import { Carillon } from "../../../../scheduler/src/carillon.ts";
-import type { Run } from "../../../../scheduler/src/handler.ts";
-import { silentLog } from "../../../../scheduler/src/log.ts";
-import { every } from "../../../../scheduler/src/schedule.ts";
+
+import { silentLog } from "../../../../scheduler/src/base/log.ts";
+import { Carillon } from "../../../../scheduler/src/library/carillon.ts";
+import type { Run } from "../../../../scheduler/src/run/handler.ts";
+import { every } from "../../../../scheduler/src/schedule/schedule.ts";
 import { concurrency, recurring, type Subject } from "../subject.ts";
 
 const options = { handleSignals: false, log: silentLog };

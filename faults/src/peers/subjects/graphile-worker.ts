@@ -28,7 +28,10 @@ export const subject: Subject = {
     await utils.migrate();
     await utils.addJobs(
       slots.map(({ key, dueMs }) => ({
-        ...{ identifier: task, payload: { key }, jobKey: key, runAt: new Date(dueMs) },
+        identifier: task,
+        payload: { key },
+        jobKey: key,
+        runAt: new Date(dueMs),
       })),
     );
     await utils.release();
@@ -39,7 +42,8 @@ export const subject: Subject = {
     const logger = new Logger(() => () => undefined);
     const worker = {
       // Unless completions go by batches, one that fails is an unhandled rejection, which ends the process.
-      ...{ completeJobBatchDelay: 0, failJobBatchDelay: 0 },
+      completeJobBatchDelay: 0,
+      failJobBatchDelay: 0,
       connectionString: store,
       concurrentJobs: concurrency,
       maxPoolSize: concurrency + 1,

@@ -27,8 +27,12 @@ const minuteMs = 60_000;
 async function bossOf(store: string): Promise<Boss> {
   const { PgBoss } = (await peer("pg-boss")) as { PgBoss: new (options: object) => Boss };
   const boss = new PgBoss({
-    ...{ connectionString: store, useListenNotify: true, superviseIntervalSeconds: 1, monitorIntervalSeconds: 1 },
-    ...{ cronWorkerIntervalSeconds: 1, cronMonitorIntervalSeconds: 1 },
+    connectionString: store,
+    useListenNotify: true,
+    superviseIntervalSeconds: 1,
+    monitorIntervalSeconds: 1,
+    cronWorkerIntervalSeconds: 1,
+    cronMonitorIntervalSeconds: 1,
   });
   // Of lines that are cut on purpose it tells without end; what comes of them is in the notes.
   boss.on("error", () => undefined);

@@ -10,7 +10,13 @@ import { writesFenced } from "./writes-fenced.ts";
 
 /** What a broken promise usually breaks first comes first. */
 export const lockCheckers: readonly LockChecker[] = [
-  ...[graceKept, lockFencesRise, releasedByHolder, ownSession, beliefsApart, writesFenced, locksGoOn],
+  graceKept,
+  lockFencesRise,
+  releasedByHolder,
+  ownSession,
+  beliefsApart,
+  writesFenced,
+  locksGoOn,
 ];
 
 export function firstLockViolation(history: LockHistory): Violation | undefined {

@@ -4,8 +4,8 @@ import { byLock, type Grant, type LockChecker, type LockHistory, type LockViolat
 const fastestClock = 1 + 5e-4;
 
 /**
- * After a grace lock's holder vanished, one gets it: the same owner, at any time and with a new fence; or another, once the
- * grace has passed since. Of one that was released nobody waits for anything.
+ * After a grace lock's holder vanished, one gets it: the same owner, at any time and with a new fence, its next process even before
+ * anybody noticed the end of the one before; or another, once the grace has passed since. Of one that was released nobody waits for anything.
  */
 export const graceKept: LockChecker = {
   invariant: "10: a grace lock's vacancy has one taker, and a grace for all but its owner",
@@ -22,17 +22,24 @@ export const graceKept: LockChecker = {
 
 type Told = LockViolation["what"] | undefined;
 
-function together(before: Grant, next: Grant, { slackMs, forgotMs }: LockHistory): Told {
+function together(before: Grant, next: Grant, { attempts, slackMs, forgotMs }: LockHistory): Told {
   const forgotten = forgotMs.some((atMs) => atMs >= before.givenMs && atMs <= next.givenMs);
   if (forgotten) return undefined;
-  if (before.endedMs === null || before.endedMs > next.givenMs + slackMs)
-    return `${next.process} was given fence ${next.fence} while ${before.process} had it under ${before.fence}`;
   const isSame = next.owner === before.owner;
+  const isRestarted = isSame && next.process !== before.process;
+  // The answer was lost: the process did not know that it had it, looked, and took it anew.
+  const isUnanswered =
+    next.process === before.process &&
+    !attempts.some(
+      ({ lock, process, fence }) => lock === before.lock && process === before.process && fence === before.fence,
+    );
+  if (!isRestarted && !isUnanswered && (before.endedMs === null || before.endedMs > next.givenMs + slackMs))
+    return `${next.process} was given fence ${next.fence} while ${before.process} had it under ${before.fence}`;
   if (isSame && next.fence <= before.fence)
     return `${next.process} took it back under fence ${next.fence}, and had had ${before.fence}`;
   if (isSame || before.ended !== "vanished") return undefined;
   const graceMs = Math.max(before.graceMs ?? 0, next.graceMs ?? 0);
-  const waitedMs = next.givenMs - before.endedMs;
+  const waitedMs = next.givenMs - (before.endedMs as number);
   return waitedMs < graceMs / fastestClock - slackMs
     ? `${next.process} took it ${waitedMs.toFixed(1)} ms after ${before.process} had vanished, within the grace of ${graceMs} ms`
     : undefined;

@@ -1,0 +1,196 @@
+import type { Planting } from "./mutant.ts";
+
+/** A bug to plant, and the rule that it breaks first. */
+export interface PolicyMutant extends Planting {
+  readonly name: string;
+  readonly breaks: string;
+  readonly also?: Planting;
+}
+
+export const policyMutants: readonly PolicyMutant[] = [
+  {
+    name: "a live run's key is not looked for",
+    file: "store/postgres/enqueue/any-enqueue.ts",
+    find: '${keyed ? "on conflict (task_id, key) where key is not null do nothing" : ""}',
+    put: "",
+    also: {
+      file: "store/postgres/migrations/0001-main.ts",
+      find: "create unique index run_key on",
+      put: "create index run_key on",
+    },
+    breaks: "one live run of a key",
+  },
+  {
+    name: "a rerun has its task's priority",
+    file: "store/postgres/runs/operation-reruns.ts",
+    find: 'limitKey,\n  priority,\n  source: "manual",',
+    put: 'limitKey, priority: null, source: "manual",',
+    breaks: "a run made again is like the old one",
+  },
+  {
+    name: "a return after a cancellation is a success",
+    file: "worker/running/verdict.ts",
+    find: 'if (run.abortReason?.code === "CANCELLED" && !run.completed)',
+    put: "if (run.completed && !run.completed)",
+    breaks: "a run ends as its last try says",
+  },
+  {
+    name: "a failed try is final while tries are left",
+    file: "task/policies.ts",
+    find: "if (attempt >= policy.attempts) return null;",
+    put: "if (attempt >= policy.attempts - 1) return null;",
+    breaks: "a run ends as its last try says",
+  },
+  {
+    name: "pauses between tries are half as long",
+    file: "task/policies.ts",
+    find: "return Math.round(pause * (1 - policy.jitter * random.next()));",
+    put: "return Math.round((pause / 2) * (1 - policy.jitter * random.next()));",
+    breaks: "tries and the pauses between them",
+  },
+  {
+    name: "a cancelled handler is not told",
+    file: "worker/recalls.ts",
+    find: 'cancel(run, new CarillonError("CANCELLED", why));\n      return run.state === "ending" ? [run] : [];',
+    put: 'return run.state === "running" ? [run] : [];',
+    breaks: "what is cancelled stops, and nothing else does",
+  },
+  {
+    name: "a timeout is twice as long",
+    file: "worker/worker.ts",
+    find: 'this.clock.after(timeoutMs, () => this.#do(run, run.on("timeout")',
+    put: 'this.clock.after(2 * timeoutMs, () => this.#do(run, run.on("timeout")',
+    breaks: "a try is stopped at its timeout",
+  },
+  {
+    name: "one place too many",
+    file: "store/postgres/claims/gates.ts",
+    find: "t.gate_limit - (select count(*) from",
+    put: "t.gate_limit + 1 - (select count(*) from",
+    breaks: "never more than n",
+  },
+  {
+    name: "a rate gives one token too many",
+    file: "store/postgres/claims/admission.ts",
+    find: "{ tokens: rate.limit -",
+    put: "{ tokens: rate.limit + 1 -",
+    breaks: "a rate is held",
+  },
+  {
+    name: "a pause is not told to the planner",
+    file: "store/postgres/tasks/stop.ts",
+    find: "set paused = true, next_slot_ms = null where",
+    put: "set paused = false where",
+    breaks: "nothing of a paused task starts",
+  },
+  {
+    name: "a delayed enqueue is due at half the time",
+    file: "run/enqueue-options.ts",
+    find: 'nowMs + parseDuration(delay, "in", 0)',
+    put: 'nowMs + parseDuration(delay, "in", 0) / 2',
+    breaks: "no try begins before its time",
+  },
+  {
+    name: "what finds no place is not skipped",
+    file: "store/postgres/claims/gates.ts",
+    find: "await promote(client, s, all, now);\n  if (!freed && skipping.length > 0)",
+    put: "await promote(client, s, all, now); if (!freed && skipping.length > 99)",
+    also: {
+      file: "store/postgres/claims/gates.ts",
+      find: "if (freed && skipping.length > 0)",
+      put: "if (freed && skipping.length > 99)",
+    },
+    breaks: "overlap",
+  },
+  {
+    name: "a newer run does not replace",
+    file: "store/postgres/claims/gates.ts",
+    find: "if (replacing.length > 0) await stopRunning(client, s, replacing, now);",
+    put: "",
+    breaks: "overlap",
+  },
+  {
+    name: "the lowest priority comes first",
+    file: "store/postgres/claims/ready.ts",
+    find: "array[9,8,7,6,5,4,3,2,1,0]",
+    put: "array[0,1,2,3,4,5,6,7,8,9]",
+    breaks: "a higher priority comes first",
+  },
+  {
+    name: "slots of a pause are told as missed",
+    file: "store/postgres/tasks/plan-anew.ts",
+    find: 'await writeRanges(client, s, { row, outcome: "skipped", ranges: skipped, now });',
+    put: 'await writeRanges(client, s, { row, outcome: "missed", ranges: skipped, now });',
+    breaks: "a slot in a pause is skipped",
+  },
+  {
+    name: "slots of a pause are not told",
+    file: "store/postgres/tasks/plan-anew.ts",
+    find: 'if (skipped.length > 0) await writeRanges(client, s, { row, outcome: "skipped"',
+    put: 'if (skipped.length < 0) await writeRanges(client, s, { row, outcome: "skipped"',
+    breaks: "each slot is accounted for once",
+  },
+  {
+    name: "a fixed delay is twice as long",
+    file: "store/postgres/claims/finish.ts",
+    find: "set next_slot_ms = $2 + after_end_ms from (",
+    put: "set next_slot_ms = $2 + 2 * after_end_ms from (",
+    breaks: "a fixed delay counts from the end of the last run",
+  },
+  {
+    name: "a slot that waits for a place is never too late",
+    file: "store/postgres/claims/gates.ts",
+    find: "if (givingUp.length > 0) await skipLate",
+    put: "if (givingUp.length > 99) await skipLate",
+    breaks: "misfire",
+  },
+  {
+    name: "what comes after a success comes after any end",
+    file: "store/postgres/flow/following.ts",
+    find: "and f.ends in (e.outcome, ${followEnds.any})",
+    put: "",
+    breaks: "what comes after begins once for each end",
+  },
+  {
+    name: "a join of no children is not made",
+    file: "store/postgres/flow/following.ts",
+    find: "source: `${join}`,",
+    put: "source: `${child}`,",
+    breaks: "children are joined once",
+  },
+  {
+    name: "a failure after a second try leaves no letter",
+    file: "store/postgres/runs/dead-letters.ts",
+    find: "where g.outcome = ${runOutcome.failed}\n  )`",
+    put: "where g.outcome = ${runOutcome.failed} and g.attempt = 1\n  )`",
+    breaks: "no failure without a letter",
+  },
+  {
+    name: "cancelled runs are not counted",
+    file: "store/postgres/claims/settle.ts",
+    find: "count(*) filter (where outcome = ${runOutcome.cancelled})\n    from gone group by task_id",
+    put: "0 from gone group by task_id",
+    breaks: "counters are equal to what ended",
+  },
+  {
+    name: "a place that is free is not given out",
+    file: "store/postgres/claims/finish.ts",
+    find: "await settleGates(client, s, taskIds, nowMs, true);",
+    put: "",
+    breaks: "what is due and has room starts",
+  },
+  {
+    name: "a resume leaves what was set aside",
+    file: "store/postgres/claims/set-aside.ts",
+    find: "r.state = ${runState.paused} and p.task_id = r.task_id and not p.paused returning 1",
+    put: "r.state = ${runState.paused} and p.task_id = r.task_id and p.paused returning 1",
+    breaks: "all that was asked for ends",
+  },
+  {
+    name: "jitter is up to twice as much",
+    file: "schedule/schedule.ts",
+    find: "return slotMs + Math.floor(chance * (jitterMs + 1));",
+    put: "return slotMs + Math.floor(2 * chance * (jitterMs + 1));",
+    breaks: "when a slot is due",
+  },
+];

@@ -1,0 +1,93 @@
+import { type BackfillRange, likeOf } from "../../../scheduler/src/run/operations.ts";
+import type { Applied, Dump, Operation, Row } from "../history.ts";
+
+/** Of slots. */
+export const accepted = 1;
+
+/** Whether an operation's filter has the task. */
+export function isMeant({ request }: Operation, task: string): boolean {
+  const { task: named, matching } = request?.filter ?? {};
+  if (named !== undefined) return named === task;
+  return matching === undefined || new RegExp(`^${likeOf(matching).replaceAll("%", ".*")}$`).test(task);
+}
+
+/** The row of an operation that was asked for; its reason is the number of what asked for it. */
+export const rowOf = ({ operation }: Pick<Dump, "operation">, { id }: Operation): Row | undefined =>
+  operation.find(({ reason }) => reason === id);
+
+/** When the last of it was counted: nothing of it is done after that. */
+export const lastStep = (applied: readonly Applied[], { id }: Row): Applied | undefined =>
+  applied.findLast(
+    ({ name, values }) => (name === "operation-settle" || name === "operation-advance") && values[0] === id,
+  );
+
+/** Whether a slot may be one that a backfill made a run of: its row says so, unless that run was skipped since. */
+export function isCaughtUp(slot: Row, { operation }: Pick<Dump, "operation">, errorMs: number): boolean {
+  if (/\bbackfill \d+/.test(String(slot.reason))) return true;
+  if (slot.run_id === null || slot.outcome === accepted) return false;
+  return operation.some((row) => isMadeDuring(slot, row, errorMs));
+}
+
+/** It was accepted while that backfill was carried out, and is of its range. */
+export function isMadeDuring(slot: Row, { kind, range, created_ms, ended_ms }: Row, errorMs: number): boolean {
+  if (kind !== "backfill") return false;
+  const { fromMs, toMs } = range as BackfillRange;
+  const [slotMs, acceptedMs] = [slot.slot_ms as number, slot.accepted_ms as number];
+  const untilMs = (ended_ms as number | null) ?? Number.POSITIVE_INFINITY;
+  return (
+    slotMs >= fromMs &&
+    slotMs <= toMs &&
+    acceptedMs >= (created_ms as number) - errorMs &&
+    acceptedMs <= untilMs + errorMs
+  );
+}
+
+/**
+ * Pauses and resumes of many, told for each task as if they had been asked of it, for the checks that follow what a task
+ * was. @returns all that was asked, in order
+ */
+export function withThoseOfMany(
+  operations: readonly Operation[],
+  applied: readonly Applied[],
+  dump: Pick<Dump, "operation" | "task">,
+): Operation[] {
+  const told = operations.flatMap((asked): Operation[] => {
+    const { kind } = asked.request ?? {};
+    const row = rowOf(dump, asked);
+    if (!row || (kind !== "pause" && kind !== "resume")) return [];
+    const last = lastStep(applied, row);
+    const hasEnded = row.ended_ms !== null && row.state !== "failed";
+    const endedMs = hasEnded ? (last?.atMs ?? asked.invokedMs) : null;
+    const { id, node, invokedMs, invokedStoreMs } = asked;
+    const tasks = [...new Set(dump.task.map(({ name }) => name as string))].filter((task) => isMeant(asked, task));
+    return tasks.map((task) => ({
+      id: `${id} of ${task}`,
+      kind: `${kind} task`,
+      node,
+      task,
+      invokedMs,
+      invokedStoreMs,
+      endedMs,
+      isOfMany: true,
+      endedStoreMs: hasEnded ? (last?.storeMs ?? invokedStoreMs) : null,
+      outcome:
+        row.state === "done" && row.failed === 0 && wasThere(operations, task, invokedMs, endedMs) ? "ok" : "unknown",
+    }));
+  });
+  return [...operations, ...told].sort((a, b) => a.invokedMs - b.invokedMs);
+}
+
+/** For certain, all that time. */
+function wasThere(operations: readonly Operation[], task: string, fromMs: number, toMs: number | null): boolean {
+  const own = operations.filter((one) => one.task === task && (one.kind === "save" || one.kind === "remove task"));
+  const before = own.filter(({ invokedMs }) => invokedMs <= fromMs);
+  const saved = before.at(-1);
+  return (
+    toMs !== null &&
+    saved?.kind === "save" &&
+    saved.outcome === "ok" &&
+    // One that was asked before it may have been done after it, by a process that stood still meanwhile.
+    before.every((one) => one.endedMs !== null && one.endedMs <= (one === saved ? fromMs : saved.invokedMs)) &&
+    own.every(({ invokedMs }) => invokedMs <= fromMs || invokedMs > toMs)
+  );
+}

@@ -1,0 +1,38 @@
+import { type Clock, pause } from "../../../scheduler/src/base/clock.ts";
+import type { OperationRequest } from "../../../scheduler/src/run/operations.ts";
+import type { Store } from "../../../scheduler/src/store/store.ts";
+import type { Asked } from "../plan/act.ts";
+
+/** As an operator asks for it. @param nowMs of the store */
+export function requestOf(asked: Asked, nowMs: number, author: string, reason: string): OperationRequest {
+  const { kind, filter, sinceAgoMs, range } = asked;
+  return {
+    kind,
+    author,
+    reason,
+    filter: { ...filter, ...(sinceAgoMs === null ? {} : { sinceMs: Math.round(nowMs - sinceAgoMs) }) },
+    ...(range
+      ? {
+          range: {
+            fromMs: Math.round(nowMs - range.fromAgoMs),
+            toMs: Math.round(nowMs - range.toAgoMs),
+            perSecond: range.perSecond,
+            reverse: range.reverse,
+            missed: range.missed,
+          },
+        }
+      : {}),
+  };
+}
+
+const lookMs = 1_000;
+
+/** As `--wait` does. @throws STORE_… */
+export async function carryOut(store: Store, operationId: number, clock: Clock, now: () => number): Promise<void> {
+  for (;;) {
+    const { stepped, nextMs } = await store.operations.step(now(), operationId);
+    if (stepped !== null) continue;
+    if ((await store.operations.find(operationId)).endedMs !== null) return;
+    await pause(clock, Math.max(lookMs, nextMs === null ? 0 : nextMs - now()));
+  }
+}

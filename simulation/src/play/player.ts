@@ -1,0 +1,59 @@
+/** A process that plays the seeds it is told, one after the other, and tells what came of each. */
+
+import type { Violation } from "../history.ts";
+import { planOf } from "../plan/plan.ts";
+import { keepOnCore } from "../world/core.ts";
+import { tripwire } from "../world/tripwire.ts";
+import { taken } from "./sometimes.ts";
+import { Stages } from "./stages.ts";
+
+export interface Order {
+  readonly url: string;
+  /** Which of them it is, from 0. */
+  readonly player: number;
+  readonly lengthMs: number;
+  readonly full: boolean;
+  /** null: there are no more. */
+  readonly seed: number | null;
+}
+
+export interface Told {
+  readonly seed: number;
+  readonly violation: Violation | undefined;
+  readonly statements: number;
+  readonly paths: string[];
+  /** Whether it came to the same when it was played once more; undefined: it was not. */
+  readonly replayed: boolean | undefined;
+}
+
+const replayEvery = 50;
+let stages: Stages | undefined;
+tripwire.install();
+// Errors are many here, and their stacks are read where one seed is told.
+Error.stackTraceLimit = 3;
+
+async function play({ url, player, lengthMs, full, seed }: Order): Promise<void> {
+  if (seed === null) {
+    await stages?.close();
+    process.disconnect();
+    return;
+  }
+  if (!stages) {
+    keepOnCore(player, process.pid);
+    stages = await Stages.open(url, `${process.ppid}_${player}`, (pid) => keepOnCore(player, pid));
+  }
+  const plan = planOf(seed, lengthMs, full);
+  const { violation, statements, hash, history } = await stages.play(plan);
+  const again = seed % replayEvery === 0 ? await stages.play(plan) : undefined;
+  const told: Told = { seed, violation, statements, paths: taken(history), replayed: again && again.hash === hash };
+  process.send?.(told);
+}
+
+process.on("message", (order: Order) => {
+  play(order).catch((error) => {
+    process.stderr.write(`seed ${order.seed}: ${error instanceof Error ? error.stack : error}\n`);
+    process.exit(1);
+  });
+});
+// Without the one who asks there is nobody to play for.
+process.on("disconnect", () => process.exit(0));

@@ -1,0 +1,126 @@
+import { Dice } from "../plan/dice.ts";
+import { type Act, type Behaviour, concurrencies, groupCount, type Scenario, type TaskPlan } from "./scenario.ts";
+
+/** What scenarios are about: each has some of these, so that what meets in one meets often. */
+const themes = ["keys", "retries", "pauses", "cancels", "slots", "limits", "edits", "flow"] as const;
+type Theme = (typeof themes)[number];
+
+/** The scenario of a seed. */
+export function scenarioOf(seed: number): Scenario {
+  const dice = new Dice(Math.imul(seed, 0x9e3779b1) + 17);
+  const about = new Set<Theme>(Array.from({ length: dice.whole(2, 4) }, () => dice.one(themes)));
+  const concurrency = dice.chance(0.7) ? concurrencies[2] : dice.one(concurrencies);
+  const tasks: TaskPlan[] = Array.from({ length: dice.whole(1, 3) }, () => taskOf(dice, about));
+  const flow = about.has("flow") ? addFlow(dice, tasks) : undefined;
+  const acts: Act[] = [];
+  for (let left = dice.whole(6, 16); left > 0; left--) {
+    const act = actOf(dice, about, tasks, flow);
+    if (act) acts.push(act);
+    if (dice.chance(0.45)) acts.push({ op: "advance", ms: dice.one(steps) + dice.whole(0, 9) * 100 + 7 });
+  }
+  acts.push({ op: "advance", ms: dice.one(steps) + 7 });
+  return { seed, concurrency, tasks, acts };
+}
+
+const steps = [300, 700, 1_400, 2_500, 4_000, 6_500, 9_000, 14_000];
+const durations = [0, 0, 500, 500, 2_000, 2_000, 6_000, 12_000];
+
+function behaviourOf(dice: Dice, about: Set<Theme>): Behaviour {
+  return {
+    ms: dice.one(durations),
+    fails: dice.chance(about.has("retries") ? 0.5 : 0.15) ? dice.whole(1, 3) : 0,
+    ...(about.has("cancels") && dice.chance(0.2) ? { deaf: true as const } : {}),
+    ...(about.has("cancels") && dice.chance(0.08) ? { endless: true as const } : {}),
+  };
+}
+
+function taskOf(dice: Dice, about: Set<Theme>): TaskPlan {
+  const overlap = dice.one(["allow", "allow", "queue", "skip", "replace", { allow: 2 }] as const);
+  const counts = overlap === "skip" || overlap === "replace";
+  const isDelay = dice.chance(0.2);
+  const scheduled = dice.chance(about.has("slots") ? 0.85 : 0.3);
+  const every = {
+    ms: dice.one([4_000, 7_000, 15_000, 30_000]),
+    ...(isDelay ? { delay: true as const } : dice.chance(0.3) ? { jitterMs: dice.one([500, 3_000]) } : {}),
+  };
+  const fromMs = dice.whole(5, 25) * 1_000;
+  return {
+    ...(scheduled ? { every, slots: behaviourOf(dice, about) } : {}),
+    ...(scheduled && !isDelay && about.has("slots") && dice.chance(0.3)
+      ? // biome-ignore lint/suspicious/noThenProperty: an option of a blackout; nothing awaits it.
+        { blackout: { fromMs, toMs: fromMs + dice.whole(2, 15) * 1_000, then: dice.one(["skip", "delay"] as const) } }
+      : {}),
+    ...(overlap === "allow" ? {} : { overlap }),
+    ...(dice.chance(about.has("retries") ? 0.9 : 0.3) ? { retry: retryOf(dice) } : {}),
+    ...(dice.chance(0.25) ? { timeout: dice.one([1_000, 4_500, 10_000]) } : {}),
+    ...(dice.chance(0.4) ? { priority: dice.whole(0, 9) } : {}),
+    ...(!counts && about.has("limits") && dice.chance(0.4) ? { perKey: dice.whole(1, 2) } : {}),
+    ...(!counts && about.has("limits") && dice.chance(0.3) ? { rate: { limit: dice.whole(1, 3), per: 10_000 } } : {}),
+    ...(scheduled && about.has("slots") && dice.chance(0.6) ? { misfire: misfireOf(dice) } : {}),
+    ...(about.has("limits") && dice.chance(0.6) ? { group: dice.whole(0, groupCount - 1) } : {}),
+    ...(dice.chance(0.08) ? { history: "failures" as const } : {}),
+  };
+}
+
+const retryOf = (dice: Dice): NonNullable<TaskPlan["retry"]> => ({
+  attempts: dice.whole(1, 4),
+  backoff: dice.one(["fixed", "exponential"] as const),
+  delay: dice.one([1_000, 3_000, 5_000]),
+  maxDelay: dice.one([8_000, 60_000]),
+  jitter: dice.one([0, 0.5, 1]),
+});
+
+const misfireOf = (dice: Dice): NonNullable<TaskPlan["misfire"]> => {
+  const policy = dice.one(["fire_once", "skip", "all"] as const);
+  return { policy, after: dice.one([1_000, 3_000, 10_000]), ...(dice.chance(0.3) ? { waiting: true as const } : {}) };
+};
+
+interface Flow {
+  /** Whose runs are split into these children, and what joins them. */
+  readonly spawns?: { readonly task: number; readonly children: number; readonly join: number };
+}
+
+/** Tasks that come after others, or are spawned by them. */
+function addFlow(dice: Dice, tasks: TaskPlan[]): Flow {
+  const still = (task: TaskPlan): TaskPlan => {
+    const { every: _, blackout: __, misfire: ___, ...rest } = task;
+    return rest;
+  };
+  if (dice.chance(0.5)) {
+    const plan = still(taskOf(dice, new Set()));
+    const after = { task: dice.whole(0, tasks.length - 1), on: dice.one(["success", "failure", "any"] as const) };
+    tasks.push({ ...plan, after, slots: { ms: dice.one([0, 500, 2_000]), fails: dice.whole(0, 1) } });
+    return {};
+  }
+  tasks.push(still(taskOf(dice, new Set())), { retry: { ...retryOf(dice), attempts: 2 } });
+  return { spawns: { task: tasks.length - 2, children: dice.whole(0, 4), join: tasks.length - 1 } };
+}
+
+function actOf(dice: Dice, about: Set<Theme>, tasks: readonly TaskPlan[], flow: Flow | undefined): Act | undefined {
+  const task = dice.whole(0, tasks.length - 1);
+  const roll = dice.between(0, 1);
+  if (about.has("pauses") && roll < 0.25) return { op: dice.one(["pause", "resume"] as const), task };
+  if (about.has("cancels") && roll < 0.4) return { op: "cancel", run: dice.whole(0, 30) };
+  if (roll < (about.has("keys") ? 0.5 : 0.42)) return { op: "rerun", run: dice.whole(0, 30) };
+  if (about.has("limits") && roll < 0.56)
+    return { op: "limit", group: dice.whole(0, groupCount - 1), runs: dice.one([null, 1, 1, 2]) };
+  if (about.has("edits") && roll < 0.64) {
+    const plan = tasks[task] as TaskPlan;
+    // What comes after, and what hangs from it, stays.
+    if (plan.after || plan.history) return undefined;
+    const { history: _, ...to } = taskOf(dice, about);
+    return { op: "edit", task, to };
+  }
+  const plan = tasks[task] as TaskPlan;
+  const spawns = flow?.spawns && task < flow.spawns.task && dice.chance(0.5) ? flow.spawns : undefined;
+  const does = behaviourOf(dice, about);
+  return {
+    op: "enqueue",
+    task,
+    does: spawns && !does.deaf && !does.endless ? { ...does, spawns } : does,
+    ...(dice.chance(0.3) ? { inMs: dice.one([1_000, 4_000, 12_000, 16_000]) } : {}),
+    ...(dice.chance(about.has("keys") ? 0.7 : 0.15) ? { key: `k${dice.whole(0, 1)}` } : {}),
+    ...(plan.perKey !== undefined && dice.chance(0.6) ? { limitKey: `l${dice.whole(0, 1)}` } : {}),
+    ...(dice.chance(0.4) ? { priority: dice.whole(0, 9) } : {}),
+  };
+}

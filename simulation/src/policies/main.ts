@@ -1,0 +1,99 @@
+/**
+ * Random scenarios of tasks, policies and acts on a test tower's time, held to the docs: docs/simulation.md.
+ *
+ *   npm run prove -- policies [--seeds N] [--from S]   the scenarios of seeds S to S + N - 1; default 300 from 1
+ *   … --seed S                                         one of them, with all that was seen; one that breaks a rule is made smaller
+ *   … --play FILE                                      a scenario as JSON, as the line above prints it
+ *   … --mutants [--mutant NAME]                        bugs are planted, and must be found
+ *   … --rule NAME                                      only this rule is looked at
+ *   … --until                                          ends with the first scenario that breaks one
+ *   … --json                                           only the closing line
+ */
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { Campaign } from "./campaign.ts";
+import { scenarioOf } from "./draw.ts";
+import { plantAll } from "./plant.ts";
+import { firstBroken } from "./rules/rules.ts";
+import type { Scenario } from "./scenario.ts";
+import { tell } from "./tell.ts";
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "300" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    play: { type: "string" },
+    mutants: { type: "boolean", default: false },
+    mutant: { type: "string" },
+    rule: { type: "string" },
+    until: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+  },
+});
+const url = process.env.CARILLON_TEST_POSTGRES_URL;
+if (!url) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run prove -- policies`");
+const say = (text: string) => {
+  if (!values.json) process.stdout.write(`${text}\n`);
+};
+const close = (line: Record<string, unknown>, failed: boolean) => {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+  if (failed) process.exitCode = 1;
+};
+
+const campaign = new Campaign(url);
+try {
+  if (values.mutants || values.mutant !== undefined) await mutants();
+  else if (values.play !== undefined) await one(JSON.parse(readFileSync(values.play, "utf8")));
+  else if (values.seed !== undefined) await one(scenarioOf(Number(values.seed)));
+  else await many();
+} finally {
+  await campaign.close();
+}
+
+async function many(): Promise<void> {
+  const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => Number(values.from) + i);
+  const began = process.hrtime.bigint();
+  const { broken, ...counts } = await campaign.play(
+    seeds,
+    (seed, violation) => violation && say(`seed ${seed} breaks "${violation.invariant}": ${violation.what}`),
+    { untilBroken: values.until, rule: values.rule },
+  );
+  const seconds = Math.round(Number(process.hrtime.bigint() - began) / 1e9);
+  const [first] = broken;
+  if (first && !values.json && !values.until) say(JSON.stringify(await campaign.smaller(first)));
+  const cpu = process.cpuUsage();
+  const told = broken.slice(0, 20).map(({ scenario: { seed }, violation }) => ({ seed, ...violation }));
+  const line = { ...counts, violations: broken.length, seconds, cpu_s: Math.round((cpu.user + cpu.system) / 1e6) };
+  close({ ...line, ...(told.length > 0 ? { broken: told } : {}) }, broken.length > 0);
+}
+
+async function one(scenario: Scenario): Promise<void> {
+  const seen = await campaign.see(scenario);
+  const violation = firstBroken(seen);
+  say(tell(seen));
+  if (violation) {
+    say(`breaks "${violation.invariant}": ${violation.what}`);
+    say(JSON.stringify(await campaign.smaller({ scenario, violation })));
+  }
+  close(
+    { scenarios: 1, violations: violation ? 1 : 0, ...(violation ? { broken: [violation] } : {}) },
+    violation !== undefined,
+  );
+}
+
+async function mutants(): Promise<void> {
+  const planted = await plantAll(values.mutant, Number(values.seeds), ({ name, caughtBy, what, seed, tried }) =>
+    say(
+      caughtBy
+        ? `caught  ${name}: ${caughtBy}, by seed ${seed}, the ${tried}th: ${what}`
+        : `ALIVE   ${name}: ${tried} seeds`,
+    ),
+  );
+  const alive = planted.filter(({ caughtBy }) => caughtBy === undefined).map(({ name }) => name);
+  const caughtBy = [...new Set(planted.map((one) => one.caughtBy).filter((name) => name !== undefined))];
+  close(
+    { mutants: planted.length, caught: planted.length - alive.length, caught_by: caughtBy, alive },
+    alive.length > 0,
+  );
+}

@@ -1,0 +1,40 @@
+import { every } from "../../../scheduler/src/schedule/schedule.ts";
+import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
+import type { TaskPlan } from "./scenario.ts";
+
+/**
+ * The options of a task as a program writes them.
+ * @param nameOf other tasks of the scenario
+ * @param beganMs when the scenario's time begins
+ */
+export function optionsOf(
+  plan: TaskPlan,
+  groupOf: (group: number) => string,
+  nameOf: (task: number) => string,
+  beganMs: number,
+): TaskOptions {
+  const { every: rhythm, after, blackout, group, history, misfire, overlap, perKey, priority, rate, retry } = plan;
+  const iso = (ms: number) => new Date(beganMs + ms).toISOString();
+  return {
+    ...(rhythm ? { schedule: scheduleOf(rhythm) } : {}),
+    ...(after ? { after: { tasks: nameOf(after.task), on: after.on } } : {}),
+    ...(blackout
+      ? // biome-ignore lint/suspicious/noThenProperty: an option of a blackout; nothing awaits it.
+        { blackout: [{ from: iso(blackout.fromMs), to: iso(blackout.toMs), then: blackout.then }] }
+      : {}),
+    ...(group === undefined ? {} : { group: groupOf(group) }),
+    ...(history ? { history } : {}),
+    ...(misfire ? { misfire } : {}),
+    ...(overlap ? { overlap } : {}),
+    ...(perKey === undefined ? {} : { limit: { perKey } }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(rate ? { rate } : {}),
+    ...(retry ? { retry } : {}),
+    ...(plan.timeout === undefined ? {} : { timeout: plan.timeout }),
+    ...(plan.slots ? { slotPayload: plan.slots as never } : {}),
+  };
+}
+
+function scheduleOf({ ms, jitterMs, delay }: NonNullable<TaskPlan["every"]>) {
+  return every(ms, { ...(jitterMs ? { jitter: jitterMs } : {}), ...(delay ? { mode: "delay" as const } : {}) });
+}

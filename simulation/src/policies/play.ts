@@ -1,0 +1,288 @@
+import { isCarillonError } from "../../../scheduler/src/base/errors.ts";
+import type { Carillon } from "../../../scheduler/src/library/carillon.ts";
+import type { Run } from "../../../scheduler/src/run/handler.ts";
+import type { RunRecord } from "../../../scheduler/src/run/run-record.ts";
+import { defineTask } from "../../../scheduler/src/task/task.ts";
+import { type TestTower, testTower } from "../../../scheduler/src/testing/testing.ts";
+import { optionsOf } from "./options.ts";
+import { readAll } from "./read.ts";
+import { type Act, type Behaviour, groupCount, type Scenario, type TaskPlan } from "./scenario.ts";
+import type { Done, Look, Seen, Try } from "./seen.ts";
+
+/** Scenarios that one tower plays, each on a day of its own. */
+export const placesOfTower = 50;
+export const tasksMost = 5;
+/** A little more than a day: as long as a whole number of each period that schedules have here, so that slots lie alike on each. */
+const dayMs = 206 * 420_000;
+const firstDayMs = Date.parse("2030-01-01T00:00:00Z");
+/** Until it is told to, or for longer than any timeout and pause here. */
+const endlessMs = 90_000;
+/** After the last act all that was asked for has ended within this. */
+const quietWithinMs = 20 * 60_000;
+const quietStepMs = 60_000;
+
+type TestHandler = (run: Run, does: Behaviour | null) => Promise<unknown>;
+
+/**
+ * A test tower in which scenarios are played one after the other. Everything that a scenario can depend on follows from its seed: the
+ * day, the numbers of its tasks, and what is drawn by chance. So it is the same alone and among others.
+ */
+export class PolicyStage {
+  readonly #tower: TestTower;
+  readonly #handlers: Map<string, TestHandler>;
+  #place = -1;
+
+  private constructor(tower: TestTower, handlers: Map<string, TestHandler>) {
+    this.#tower = tower;
+    this.#handlers = handlers;
+  }
+
+  static async open(url: string, concurrency: number): Promise<PolicyStage> {
+    const handlers = new Map<string, TestHandler>();
+    const groups = ["default"];
+    const tasks = (carillon: Carillon) => {
+      for (let place = 0; place < placesOfTower; place++)
+        for (let task = 0; task < tasksMost; task++) {
+          const name = nameOf(place, task);
+          carillon.task<Behaviour | null>(name, {}, (run, does) => handlers.get(name)?.(run, does));
+        }
+    };
+    for (let place = 0; place < placesOfTower; place++)
+      for (let group = 0; group < groupCount; group++) groups.push(groupName(place, group));
+    // A slow machine is waited for: time that runs on by itself would make another scenario of it.
+    const tower = await testTower({ store: url, now: firstDayMs, concurrency, groups, patience: "10m", tasks });
+    return new PolicyStage(tower, handlers);
+  }
+
+  /** Where a scenario can be played at once. */
+  get nextPlace(): number {
+    return this.#place + 1;
+  }
+
+  /** @param place not before `nextPlace`, and before `placesOfTower` */
+  async play(scenario: Scenario, place: number): Promise<Seen> {
+    this.#place = place;
+    const tower = this.#tower;
+    const beganMs = firstDayMs + (place + 1) * dayMs;
+    await tower.advanceTo(beganMs);
+    tower.reseed(scenario.seed);
+    const player = new Player(tower, scenario, place, beganMs);
+    for (let task = 0; task < scenario.tasks.length; task++)
+      this.#handlers.set(nameOf(place, task), (run, does) => player.handle(task, run, does));
+    try {
+      return await player.play();
+    } finally {
+      await player.clear();
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#tower.close();
+  }
+}
+
+const nameOf = (place: number, task: number) => `p${place}-t${task}`;
+const groupName = (place: number, group: number) => `p${place}-g${group}`;
+
+class Player {
+  readonly #tower: TestTower;
+  readonly #scenario: Scenario;
+  readonly #beganMs: number;
+  readonly #name: (task: number) => string;
+  readonly #group: (group: number) => string;
+  readonly #done: Done[] = [];
+  readonly #looks: Look[] = [];
+  readonly #tries: Try[] = [];
+  #happened = 0;
+  readonly #plans: { atMs: number; plan: TaskPlan }[][];
+
+  constructor(tower: TestTower, scenario: Scenario, place: number, beganMs: number) {
+    this.#tower = tower;
+    this.#scenario = scenario;
+    this.#beganMs = beganMs;
+    this.#name = (task) => nameOf(place, task);
+    this.#group = (group) => groupName(place, group);
+    this.#plans = scenario.tasks.map(() => []);
+  }
+
+  get #nowMs(): number {
+    return this.#tower.now().getTime() - this.#beganMs;
+  }
+
+  get #names(): string[] {
+    return this.#scenario.tasks.map((_, task) => this.#name(task));
+  }
+
+  async play(): Promise<Seen> {
+    const { tasks, acts } = this.#scenario;
+    // In the order of what comes after what.
+    for (const [task, plan] of tasks.entries()) await this.#save(task, plan);
+    await this.#settle();
+    for (const act of acts) await this.#act(act);
+    for (const task of tasks.keys()) await this.#act({ op: "resume", task });
+    for (let group = 0; group < groupCount; group++)
+      if (tasks.some((plan) => plan.group === group)) await this.#act({ op: "limit", group, runs: null });
+    const healedMs = this.#nowMs;
+    // Slots would come for ever: what has come so far is to end.
+    for (const task of tasks.keys()) await this.#endSchedule(task);
+    while (this.#nowMs < healedMs + quietWithinMs && (await this.#look()) > 0) await this.#tower.advance(quietStepMs);
+    await this.#look();
+    const seen = await readAll((await this.#tower.carillon.open()).store, this.#names, this.#beganMs);
+    return {
+      ...seen,
+      tasks: seen.tasks.map((task, i) => ({ ...task, plans: this.#plans[i] ?? [] })),
+      scenario: this.#scenario,
+      beganMs: this.#beganMs,
+      done: this.#done,
+      looks: this.#looks,
+      tries: this.#tries,
+      healedMs,
+      endMs: this.#nowMs,
+    };
+  }
+
+  async clear(): Promise<void> {
+    for (const name of this.#names) await this.#tower.carillon.remove(name);
+    // Handlers that were told to stop do so.
+    await this.#tower.advance(endlessMs + 60_000);
+  }
+
+  async #save(task: number, plan: TaskPlan): Promise<void> {
+    const options = optionsOf(plan, this.#group, this.#name, this.#beganMs);
+    await this.#tower.carillon.save(defineTask(this.#name(task), options));
+    this.#plans[task]?.push({ atMs: this.#nowMs, plan });
+  }
+
+  async #endSchedule(task: number): Promise<void> {
+    const { plan } = this.#plans[task]?.at(-1) ?? {};
+    if (!plan?.every) return;
+    const { every: _, ...still } = plan;
+    await this.#save(task, still);
+  }
+
+  async #look(): Promise<number> {
+    const { store } = await this.#tower.carillon.open();
+    const states = ["held", "paused", "ready", "claimed", "undecided"] as const;
+    const names = this.#names;
+    const live = (await store.runs.list({ states: [...states], limit: 1_000 })).filter(({ task }) =>
+      names.includes(task),
+    );
+    this.#looks.push({
+      atMs: this.#nowMs,
+      live: live.map(({ runId, task, state, key, attempt, dueMs }) => ({
+        runId,
+        task,
+        state,
+        key,
+        attempt,
+        dueMs: dueMs - this.#beganMs,
+      })),
+    });
+    return live.length;
+  }
+
+  async #act(act: Act): Promise<void> {
+    const fromMs = this.#nowMs;
+    let told: Partial<Done> = {};
+    try {
+      told = await this.#do(act);
+    } catch (error) {
+      if (!isCarillonError(error)) throw error;
+      told = { refused: error.code };
+    }
+    this.#done.push({ act, fromMs, toMs: this.#nowMs, ...told });
+    // What follows from it happens before the next act: else the speed of the machine would decide what meets.
+    await this.#settle();
+    if (act.op === "advance") await this.#look();
+  }
+
+  #settle(): Promise<unknown> {
+    return this.#tower.advanceTo(this.#tower.now());
+  }
+
+  async #do(act: Act): Promise<Partial<Done>> {
+    const { carillon } = this.#tower;
+    switch (act.op) {
+      case "advance":
+        await this.#tower.advance(act.ms);
+        return {};
+      case "enqueue": {
+        const { task, does, inMs, key, limitKey, priority } = act;
+        const { runId, created } = await carillon.enqueue(this.#name(task), does, {
+          ...(inMs === undefined ? {} : { in: inMs }),
+          ...(key === undefined ? {} : { key }),
+          ...(limitKey === undefined ? {} : { limitKey }),
+          ...(priority === undefined ? {} : { priority }),
+        });
+        return { runId, created };
+      }
+      case "pause":
+        await carillon.pause(this.#name(act.task));
+        return {};
+      case "resume":
+        await carillon.resume(this.#name(act.task));
+        return {};
+      case "cancel": {
+        const runId = await this.#runAt(act.run);
+        return runId === undefined ? {} : { runId, outcome: await carillon.cancel(runId) };
+      }
+      case "rerun": {
+        const runId = await this.#runAt(act.run);
+        if (runId === undefined) return {};
+        const { store } = await carillon.open();
+        const why = { author: "a user", reason: "again", nowMs: this.#tower.now().getTime() };
+        const made = await store.operations.rerun(runId, why);
+        return { runId: made.runId, created: made.created };
+      }
+      case "limit":
+        await carillon.limitGroup(this.#group(act.group), act.runs);
+        return {};
+      case "edit":
+        await this.#save(act.task, act.to);
+        return {};
+    }
+  }
+
+  async #runAt(place: number): Promise<number | undefined> {
+    const { store } = await this.#tower.carillon.open();
+    const names = this.#names;
+    const since = await store.runs.list({ sinceMs: this.#beganMs, limit: 10_000 });
+    const runs = since.filter(({ task }) => names.includes(task));
+    // Numbers are drawn in blocks, so that what was played before decides which of two kinds of runs has the higher ones.
+    const order = (run: RunRecord) => [run.createdMs, run.taskId, run.slotMs ?? 0, run.runId] as const;
+    runs.sort((a, b) => {
+      const [left, right] = [order(a), order(b)];
+      const differs = left.findIndex((value, i) => value !== right[i]);
+      return differs < 0 ? 0 : (left[differs] as number) - (right[differs] as number);
+    });
+    return runs[place % Math.max(1, runs.length)]?.runId;
+  }
+
+  async handle(task: number, run: Run, given: Behaviour | null): Promise<unknown> {
+    const does = given ?? { ms: 0, fails: 0 };
+    const { signal, id: runId, attempt, fence } = run;
+    const one: Try = { runId, task, attempt, fence, does, fromMs: this.#nowMs, began: this.#happened++ };
+    this.#tries.push(one);
+    signal.addEventListener("abort", () => {
+      const { reason } = signal;
+      one.abort = { atMs: this.#nowMs, code: isCarillonError(reason) ? reason.code : "" };
+    });
+    const end = (how: "returned" | "threw") => {
+      one.end = { atMs: this.#nowMs, ended: this.#happened++, how };
+    };
+    try {
+      const ms = does.endless ? endlessMs : does.ms;
+      if (ms > 0) await this.#tower.sleep(ms, does.deaf ? undefined : signal);
+      if (!does.deaf) signal.throwIfAborted();
+      if (attempt <= does.fails) throw new Error(`try ${attempt} is to fail`);
+      const { spawns } = does;
+      const children = Array.from({ length: spawns?.children ?? 0 }, () => ({ task: this.#name(spawns?.task ?? 0) }));
+      const onward = spawns ? await run.fanOut(children, { join: this.#name(spawns.join) }) : undefined;
+      end("returned");
+      return onward ?? { attempt };
+    } catch (error) {
+      end("threw");
+      throw error;
+    }
+  }
+}

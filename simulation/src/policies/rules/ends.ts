@@ -1,0 +1,204 @@
+import type { RunSeen, Seen, Try } from "../seen.ts";
+import { givenUpMs, plansBetween, promptMs, type Rule, triesOf } from "./rule.ts";
+
+const wasTold = (one: Try | undefined, code: string) => one?.abort?.code === code;
+
+/** What a run ends as follows from its last try, as the table "retry" of policies.md has it. */
+export const endsAsTried: Rule = {
+  name: "a run ends as its last try says",
+  page: "policies.md: retry",
+  check(seen) {
+    for (const run of seen.runs) {
+      const what = run.endedMs === null ? undefined : whyNot(seen, run, triesOf(seen, run.runId).at(-1));
+      if (what) return `run ${run.runId} of task ${run.of} is ${run.state}: ${what}`;
+    }
+    return undefined;
+  },
+};
+
+function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undefined {
+  const returned = last?.end?.how === "returned";
+  switch (run.state) {
+    case "succeeded":
+      if (!last) return "no try of it was made";
+      if (!returned) return `try ${last.attempt} did not return`;
+      // It may have returned before it was told.
+      return wasTold(last, "CANCELLED") ? `try ${last.attempt} had been told that it is cancelled` : undefined;
+    case "failed": {
+      if (!last) return "no try of it was made";
+      if (returned && !last.abort) return `try ${last.attempt} returned`;
+      if (wasTold(last, "CANCELLED")) return `try ${last.attempt} had been told that it is cancelled`;
+      const plans = plansBetween(seen, run.of, last.fromMs, run.endedMs ?? 0);
+      const most = Math.min(...plans.map(({ retry }) => retry?.attempts ?? 1));
+      return last.attempt < most ? `try ${last.attempt} of ${most} was not the last` : undefined;
+    }
+    case "skipped":
+      return last ? `try ${last.attempt} was made` : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Tries of a run: no more than its task allows, each after the pause that the policy says, counted from the end of the one before. */
+export const pausesBetweenTries: Rule = {
+  name: "tries and the pauses between them",
+  page: "task-options.md: retry",
+  check(seen) {
+    for (const run of seen.runs) {
+      const tries = triesOf(seen, run.runId);
+      for (const [i, one] of tries.entries()) {
+        const what = i === 0 ? undefined : tooSoon(seen, run, tries[i - 1] as Try, one);
+        if (what) return `run ${run.runId} of task ${run.of}: ${what}`;
+        if (one.attempt !== i + 1)
+          return `run ${run.runId} of task ${run.of}: its try ${i + 1} is numbered ${one.attempt}`;
+      }
+    }
+    return undefined;
+  },
+};
+
+function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try): string | undefined {
+  const stoppedMs =
+    before.end && before.abort ? Math.min(before.end.atMs, before.abort.atMs + givenUpMs) : before.end?.atMs;
+  const endedMs = stoppedMs ?? (before.abort ? before.abort.atMs + givenUpMs : Number.POSITIVE_INFINITY);
+  if (before.end?.how === "returned" && !before.abort)
+    return `try ${before.attempt} returned, and was followed by another`;
+  const plans = plansBetween(seen, run.of, before.fromMs, endedMs).map(({ retry }) => retry);
+  const most = Math.max(...plans.map((retry) => retry?.attempts ?? 1));
+  if (one.attempt > most) return `try ${one.attempt} of at most ${most}`;
+  const pauses = plans.map((retry) => pauseOf(retry, before.attempt));
+  const least = Math.min(...pauses.map(({ leastMs }) => leastMs));
+  const gapMs = one.fromMs - endedMs;
+  if (gapMs < Math.floor(least))
+    return `${gapMs} ms between tries ${before.attempt} and ${one.attempt}, at least ${least}`;
+  const longest = Math.max(...pauses.map(({ mostMs }) => mostMs));
+  // One that was cancelled between two tries keeps the time of the next.
+  const isLast = one.attempt === run.attempt && (run.state === "succeeded" || run.state === "failed");
+  const hasRate = plansBetween(seen, run.of, 0, seen.endMs).some(({ rate }) => rate);
+  if (isLast && !hasRate && run.dueMs - endedMs > longest + 1)
+    return `try ${one.attempt} is due ${run.dueMs - endedMs} ms after the one before, at most ${longest}`;
+  return undefined;
+}
+
+function pauseOf(retry: Seen["scenario"]["tasks"][number]["retry"], attempt: number) {
+  const { backoff = "exponential", delay = 1_000, maxDelay = 3_600_000, jitter = 0.2 } = retry ?? {};
+  const mostMs = Math.min(backoff === "fixed" ? delay : delay * 2 ** (attempt - 1), maxDelay);
+  return { mostMs, leastMs: mostMs * (1 - jitter) };
+}
+
+/** A cancelled run begins no further try; one that was waiting has ended at once, one that ran was told. Nothing else is cancelled. */
+export const cancelled: Rule = {
+  name: "what is cancelled stops, and nothing else does",
+  page: "policies.md: retry; states.md: cancel",
+  check(seen) {
+    const asked = new Set<number>();
+    for (const { act, runId, outcome, fromMs, toMs } of seen.done) {
+      if (act.op !== "cancel" || outcome === undefined || runId === undefined) continue;
+      asked.add(runId);
+      const tries = triesOf(seen, runId);
+      const later = tries.find((one) => one.fromMs > toMs);
+      if (later) return `run ${runId}, cancelled at ${toMs}, began try ${later.attempt} at ${later.fromMs}`;
+      const run = seen.runs.find(({ runId: id }) => id === runId);
+      if (outcome === "cancelled" && run && run.state !== "cancelled")
+        return `run ${runId} was cancelled, and is ${run.state}`;
+      const last = tries.at(-1);
+      const running = last && (last.end?.atMs ?? Number.POSITIVE_INFINITY) > toMs + promptMs;
+      if (outcome === "stopping" && running && !(last.abort && last.abort.atMs <= toMs + promptMs))
+        return `run ${runId} was not told to stop, though that was asked for at ${fromMs}`;
+      if (last && wasTold(last, "CANCELLED") && run && run.state !== "cancelled")
+        return `run ${runId} was told that it is cancelled, and is ${run.state}`;
+    }
+    for (const run of seen.runs) {
+      if (run.state !== "cancelled" || asked.has(run.runId)) continue;
+      const replaces = plansBetween(seen, run.of, run.createdMs, run.endedMs ?? 0).some(
+        ({ overlap }) => overlap === "replace",
+      );
+      if (!replaces) return `run ${run.runId} of task ${run.of} is cancelled, which was not asked for`;
+    }
+    return undefined;
+  },
+};
+
+/** A try that takes longer than its task's timeout is told to stop then, and no other is. */
+export const timeouts: Rule = {
+  name: "a try is stopped at its timeout",
+  page: "task-options.md: timeout",
+  check(seen) {
+    for (const one of seen.tries) {
+      const plans = plansBetween(seen, one.task, one.fromMs, one.fromMs + 1);
+      const limits = plans.map(({ timeout }) => timeout ?? Number.POSITIVE_INFINITY);
+      const untilMs = one.end?.atMs ?? seen.endMs;
+      const stoppedMs = one.abort?.atMs ?? untilMs;
+      const longest = Math.max(...limits) + promptMs;
+      if (stoppedMs - one.fromMs > longest)
+        return `run ${one.runId}, try ${one.attempt} ran for ${stoppedMs - one.fromMs} ms: limit ${limits}`;
+      if (wasTold(one, "TIMEOUT") && stoppedMs - one.fromMs < Math.min(...limits))
+        return `run ${one.runId}, try ${one.attempt} was stopped after ${stoppedMs - one.fromMs} ms: limit ${limits}`;
+    }
+    return undefined;
+  },
+};
+
+/** A run that ended as failed is a dead letter, and no other is; one that was made again is open no more. */
+export const letters: Rule = {
+  name: "no failure without a letter",
+  page: "operations.md: dead letters",
+  check(seen) {
+    for (const { runId, state, letter } of seen.runs) {
+      if ((state === "failed") !== (letter !== null))
+        return `run ${runId} is ${state}, and ${letter ? "a" : "no"} dead letter`;
+      const again = seen.done.find(
+        ({ act, created, runId: made }) =>
+          act.op === "rerun" && created && made !== undefined && made === letter?.redrivenBy,
+      );
+      if (letter?.state === "redriven" && !again)
+        return `the letter of run ${runId} is redriven, by a run that was not asked for`;
+      const made = seen.runs.find(({ redrives }) => redrives === runId);
+      if (letter?.state === "open" && made)
+        return `the letter of run ${runId} is open, though run ${made.runId} was made of it`;
+    }
+    return undefined;
+  },
+};
+
+/** Counters are equal to the runs that ended; those that leave no row are counted all the same. */
+export const tallies: Rule = {
+  name: "counters are equal to what ended",
+  page: "history.md",
+  check(seen) {
+    for (const [of, { counters, ranges, slots }] of seen.tasks.entries()) {
+      const runs = seen.runs.filter((run) => run.of === of);
+      const rows = new Set(runs.map(({ runId }) => runId));
+      const gone = new Set(
+        seen.tries.filter(({ task, runId }) => task === of && !rows.has(runId)).map(({ runId }) => runId),
+      );
+      const count = (state: string) => runs.filter((run) => run.state === state).length;
+      const inRanges = (outcome: string) =>
+        ranges.filter((r) => r.outcome === outcome).reduce((sum, r) => sum + (r.slots ?? 0), 0);
+      const rowless = (outcome: string) =>
+        slots.filter((slot) => slot.outcome === outcome && slot.runId === null).length;
+      const wanted = {
+        succeeded: count("succeeded") + gone.size,
+        failed: count("failed"),
+        cancelled: count("cancelled"),
+        skipped: count("skipped") + inRanges("skipped") + rowless("skipped"),
+        missed: inRanges("missed") + rowless("missed"),
+      };
+      for (const [name, value] of Object.entries(wanted))
+        if (counters[name as keyof typeof wanted] !== value)
+          return `task ${of} counts ${counters[name as keyof typeof wanted]} ${name}, and there are ${value}`;
+    }
+    return undefined;
+  },
+};
+
+/** With every task resumed and no group limited, all that was asked for ends. */
+export const quiet: Rule = {
+  name: "all that was asked for ends",
+  page: "states.md",
+  check({ looks }) {
+    const { live = [], atMs = 0 } = looks.at(-1) ?? {};
+    const [run] = live;
+    return run && `at ${atMs} run ${run.runId} of ${run.task} is ${run.state}`;
+  },
+};

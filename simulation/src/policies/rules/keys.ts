@@ -1,0 +1,54 @@
+import { endOf, type Rule, runOf } from "./rule.ts";
+
+/** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
+export const oneLiveRunOfAKey: Rule = {
+  name: "one live run of a key",
+  page: "enqueue options: key",
+  check(seen) {
+    for (const { atMs, live } of seen.looks) {
+      const keyed = new Map<string, number>();
+      for (const { runId, task, key } of live) {
+        if (key === null) continue;
+        const other = keyed.get(`${task} ${key}`);
+        if (other !== undefined) return `runs ${other} and ${runId} of ${task} have key ${key} at ${atMs}`;
+        keyed.set(`${task} ${key}`, runId);
+      }
+    }
+    // Numbers are drawn ahead and in blocks: they say nothing about which of two runs was made first.
+    for (const [i, a] of seen.runs.entries())
+      for (const b of seen.runs.slice(i + 1)) {
+        if (a.key === null || a.of !== b.of || a.key !== b.key) continue;
+        if (a.createdMs < endOf(b) && b.createdMs < endOf(a))
+          return `runs ${a.runId} and ${b.runId} of task ${a.of} with key ${a.key} lived at the same time`;
+      }
+    for (const { act, fromMs, toMs, runId, created, refused } of seen.done) {
+      if (act.op !== "enqueue" || act.key === undefined || refused || runId === undefined) continue;
+      const run = runOf(seen, runId);
+      if (!run) continue; // it succeeded, and its task keeps failures only
+      if (run.key !== act.key) return `an enqueue with key ${act.key} was given run ${runId} with key ${run.key}`;
+      if (created === false && (run.createdMs > toMs || endOf(run) < fromMs))
+        return `an enqueue with key ${act.key} at ${fromMs} was given run ${runId}, which did not live then`;
+    }
+    return undefined;
+  },
+};
+
+/** A rerun has the old run's payload, key, limit key, priority and slot. */
+export const againAlike: Rule = {
+  name: "a run made again is like the old one",
+  page: "operations.md: dead letters",
+  check(seen) {
+    for (const { act, runId, created } of seen.done) {
+      if (act.op !== "rerun" || !created || runId === undefined) continue;
+      const run = runOf(seen, runId);
+      const old = seen.runs.find(({ runId: id }) => id === run?.redrives);
+      if (!run || !old) continue;
+      for (const part of ["of", "key", "limitKey", "priority", "slotMs"] as const)
+        if (run[part] !== old[part])
+          return `run ${runId} has ${part} ${run[part]}, and ${old.runId}, of which it was made, ${old[part]}`;
+      if (JSON.stringify(run.payload) !== JSON.stringify(old.payload))
+        return `run ${runId} has not the payload of ${old.runId}`;
+    }
+    return undefined;
+  },
+};

@@ -1,0 +1,324 @@
+import type { RunSeen, Seen, Try } from "../seen.ts";
+import {
+  endOf,
+  givenUpMs,
+  isEdited,
+  over,
+  pausesOf,
+  placeUntil,
+  plansBetween,
+  promptMs,
+  type Rule,
+  runOf,
+  type Span,
+  triesOf,
+  within,
+} from "./rule.ts";
+
+const spanOf = (one: Try): Span => ({ fromMs: one.fromMs, toMs: placeUntil(one) });
+
+const isGivenUp = ({ abort }: Try, ms: number) => abort !== undefined && abort.atMs + givenUpMs <= ms;
+
+/** The limit of places of a task at that time. @param pick of those before and after an edit at that very time; default the larger one */
+function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): number {
+  const limits = plansBetween(seen, task, atMs, atMs).map(({ overlap = "allow" }) =>
+    overlap === "allow" ? Number.POSITIVE_INFINITY : typeof overlap === "object" ? overlap.allow : 1,
+  );
+  return pick(...limits);
+}
+
+/** How many runs of a group may be under way then; where the limit was changed at that very time the larger number. */
+function groupLimitAt({ done }: Seen, group: number, ms: number): number {
+  let [at, before] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (const { act, fromMs } of done) {
+    if (act.op !== "limit" || act.group !== group || fromMs > ms) continue;
+    const runs = act.runs ?? Number.POSITIVE_INFINITY;
+    if (fromMs === ms) at = Math.max(at, runs);
+    else [at, before] = [runs, runs];
+  }
+  return Math.max(at, before);
+}
+
+const groupOf = (seen: Seen, task: number, ms: number) => plansBetween(seen, task, ms, ms).at(-1)?.group;
+const limitKeyOf = ({ limitKey, key }: RunSeen) => limitKey ?? key ?? "";
+
+/**
+ * Never more under way than a limit says: of a task, of a key, of a group, of the worker. What was under way when a limit was set, or
+ * lowered, goes on; so only starts are judged.
+ */
+export const bounds: Rule = {
+  name: "never more than n",
+  page: "limits.md",
+  check(seen) {
+    for (const one of seen.tries) {
+      const { task, fromMs, runId } = one;
+      const beside = seen.tries.filter(
+        (other) =>
+          other.began < one.began &&
+          !(other.end && other.end.ended < one.began) &&
+          fromMs <= placeUntil(other) &&
+          !isGivenUp(other, fromMs),
+      );
+      const many = (others: Try[], limit: number, what: string) =>
+        others.length + 1 > limit
+          ? `run ${runId} of task ${task} starts at ${fromMs} beside ${others.map((other) => other.runId)}: ${what} ${limit}`
+          : undefined;
+      const run = runOf(seen, runId);
+      const ofKey = beside.filter((other) => {
+        const otherRun = runOf(seen, other.runId);
+        return other.task === task && run && otherRun && limitKeyOf(otherRun) === limitKeyOf(run);
+      });
+      const perKey = Math.max(
+        ...plansBetween(seen, task, fromMs, fromMs).map((plan) => plan.perKey ?? Number.POSITIVE_INFINITY),
+      );
+      const group = groupOf(seen, task, fromMs);
+      const ofGroup =
+        group === undefined ? [] : beside.filter((other) => groupOf(seen, other.task, other.fromMs) === group);
+      const found =
+        many(beside, seen.scenario.concurrency, "places of the worker") ??
+        (one.attempt > 1 && isEdited(seen.scenario, task)
+          ? undefined // it keeps the place that it had before the edit
+          : many(
+              beside.filter((other) => other.task === task),
+              limitOf(seen, task, fromMs),
+              "places of the task",
+            )) ??
+        many(ofKey, perKey, "of a key") ??
+        (group === undefined ? undefined : many(ofGroup, groupLimitAt(seen, group, fromMs), "of the group"));
+      if (found) return found;
+    }
+    return undefined;
+  },
+};
+
+/** No span of the rate's length sees more than n tries admitted. What is admitted starts at once while the worker has a place. */
+export const rates: Rule = {
+  name: "a rate is held",
+  page: "limits.md: rate",
+  check(seen) {
+    for (const [task, { plans }] of seen.tasks.entries()) {
+      const { rate } = plans[0]?.plan ?? {};
+      if (!rate || plans.some(({ plan }) => JSON.stringify(plan.rate) !== JSON.stringify(rate))) continue;
+      const starts = seen.tries.filter((one) => one.task === task).map(({ fromMs }) => fromMs);
+      // One that was admitted and then waited for a place, or for its group's limit, would be counted too late.
+      if (over(seen.tries.map(spanOf), seen.scenario.concurrency - 1)) continue;
+      const isLimited = (group: number | undefined) =>
+        seen.scenario.acts.some((act) => act.op === "limit" && act.group === group && act.runs !== null);
+      if (plans.some(({ plan }) => isLimited(plan.group))) continue;
+      const found = over(
+        starts.map((fromMs) => ({ fromMs, toMs: fromMs + rate.per })),
+        rate.limit,
+      );
+      if (found)
+        return `${found.count} tries of task ${task} began within ${rate.per} ms before ${found.atMs}: limit ${rate.limit}`;
+    }
+    return undefined;
+  },
+};
+
+/** Nothing of a paused task starts. */
+export const paused: Rule = {
+  name: "nothing of a paused task starts",
+  page: "states.md: pause",
+  check(seen) {
+    for (const one of seen.tries)
+      if (within(pausesOf(seen, one.task), one.fromMs))
+        return `run ${one.runId} of task ${one.task} starts at ${one.fromMs}, in a pause`;
+    return undefined;
+  },
+};
+
+/** No try begins before its time. */
+export const notEarly: Rule = {
+  name: "no try begins before its time",
+  page: "schedules.md, enqueue options: in",
+  check(seen) {
+    for (const { act, runId, fromMs, created } of seen.done) {
+      if (act.op !== "enqueue" || !created || runId === undefined) continue;
+      const [first] = triesOf(seen, runId);
+      const dueMs = fromMs + (act.inMs ?? 0);
+      if (first && first.fromMs < dueMs) return `run ${runId} is due at ${dueMs} and starts at ${first.fromMs}`;
+    }
+    for (const run of seen.runs) {
+      const last = triesOf(seen, run.runId).at(-1);
+      // One that was cancelled between two tries keeps the time of the next.
+      const isOver = run.state === "succeeded" || run.state === "failed";
+      if (isOver && last && last.fromMs < run.dueMs)
+        return `run ${run.runId} is due at ${run.dueMs} and starts at ${last.fromMs}`;
+    }
+    return undefined;
+  },
+};
+
+/** When a run became ready for its last try, as far as itself goes. */
+const readyMs = (run: RunSeen) => Math.max(run.dueMs, run.createdMs);
+
+/** A test tower's heartbeat. */
+const beatMs = 30_000;
+
+/** The end of a run that was claimed before its group had this limit is not signalled: what waits is found with the next heartbeat. */
+function isUnheard(seen: Seen, group: number, ms: number): boolean {
+  const limits = seen.done.filter(({ act }) => act.op === "limit" && act.group === group);
+  return seen.tries.some((one) => {
+    const untilMs = placeUntil(one);
+    const wasThere = limits.some(({ fromMs }) => one.fromMs <= fromMs && fromMs <= untilMs);
+    return wasThere && groupOf(seen, one.task, one.fromMs) === group && untilMs <= ms && ms < untilMs + beatMs;
+  });
+}
+
+/** Whether something keeps this run waiting then: its task's pause, or want of room. */
+function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
+  if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
+  const running = seen.tries.filter((one) => one.runId !== run.runId && one.fromMs <= ms && ms < placeUntil(one));
+  if (running.length >= seen.scenario.concurrency) return true;
+  const siblings = seen.runs.filter(
+    (other) => other.of === run.of && other.runId !== run.runId && other.createdMs <= ms && ms < endOf(other),
+  );
+  // Each that was there before, or has had a try, may have a place.
+  const ahead = siblings.filter(
+    (other) => readyMs(other) <= ms || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
+  );
+  // Of a success that left no row there is the try alone.
+  const rowless = running.filter((one) => one.task === run.of && !runOf(seen, one.runId)).length;
+  if (ahead.length + rowless >= limitOf(seen, run.of, ms, Math.min)) return true;
+  const [plan] = plansBetween(seen, run.of, ms, ms);
+  if (
+    plan?.perKey !== undefined &&
+    ahead.filter((other) => limitKeyOf(other) === limitKeyOf(run)).length + rowless >= plan.perKey
+  )
+    return true;
+  const { rate, group } = plan ?? {};
+  if (rate) {
+    const lately = seen.tries.filter(({ task, fromMs }) => task === run.of && fromMs <= ms && ms - rate.per < fromMs);
+    // A retry has booked its token, for whichever time it wants.
+    const booked = siblings.filter((other) => triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms)).length;
+    if (lately.length + booked >= rate.limit) return true;
+  }
+  if (group === undefined) return false;
+  if (isUnheard(seen, group, ms)) return true;
+  return running.filter((one) => groupOf(seen, one.task, ms) === group).length >= groupLimitAt(seen, group, ms);
+}
+
+/** A run starts at once when it is due and there is room for it. */
+export const prompt: Rule = {
+  name: "what is due and has room starts",
+  page: "limits.md: priority and turns",
+  check(seen) {
+    const times = [
+      ...seen.tries.flatMap((one) => [one.fromMs, placeUntil(one)]),
+      ...seen.runs.flatMap((run) => [run.createdMs, run.dueMs, endOf(run)]),
+      ...seen.done.map(({ toMs }) => toMs),
+    ];
+    const marks = [...new Set(times)].filter(Number.isFinite).sort((a, b) => a - b);
+    for (const run of seen.runs) {
+      const last = triesOf(seen, run.runId).at(-1);
+      const untilMs = last && last.fromMs >= run.dueMs ? last.fromMs : endOf(run);
+      if (!Number.isFinite(untilMs)) continue; // `quiet` tells of it
+      const rated = seen.tasks[run.of]?.plans.some(({ plan }) => plan.rate);
+      // A token stays spent when what had it is paused, edited or cancelled before it starts.
+      if (rated && seen.done.some(({ act }) => act.op === "pause" || act.op === "cancel" || act.op === "edit"))
+        continue;
+      const pauses = pausesOf(seen, run.of);
+      let freeMs: number | undefined;
+      const spans = marks.filter((ms) => readyMs(run) <= ms && ms < untilMs);
+      if (rated)
+        for (const { fromMs } of seen.tries)
+          if (fromMs + 10_000 < untilMs && fromMs + 10_000 > readyMs(run)) spans.push(fromMs + 10_000);
+      for (const ms of [...spans.sort((a, b) => a - b), untilMs]) {
+        if (freeMs !== undefined && ms - freeMs > promptMs)
+          return `run ${run.runId} of task ${run.of} waits from ${freeMs} to ${ms}, with room for it`;
+        if (isHeldUp(seen, run, ms, pauses)) freeMs = undefined;
+        else freeMs ??= ms;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** Of runs that wait for the worker, those of a higher priority come first. */
+export const priorities: Rule = {
+  name: "a higher priority comes first",
+  page: "limits.md: priority and turns",
+  check(seen) {
+    const isPlain = (task: number) =>
+      (seen.tasks[task]?.plans ?? []).every(
+        ({ plan: { overlap = "allow", perKey, rate, group } }) =>
+          overlap === "allow" && perKey === undefined && !rate && group === undefined,
+      );
+    for (const one of seen.tries) {
+      const run = runOf(seen, one.runId);
+      if (!run || one.attempt !== run.attempt || one.fromMs <= readyMs(run)) continue;
+      for (const other of seen.runs) {
+        const first = triesOf(seen, other.runId)[0];
+        const waits = first && first.attempt === other.attempt && first.fromMs > one.fromMs;
+        if (!waits || !isPlain(other.of) || other.priority <= run.priority) continue;
+        // A worker that had chosen before the other one was there may keep to it for a moment.
+        if (
+          readyMs(other) > one.fromMs - promptMs ||
+          pausesOf(seen, other.of).some(({ toMs }) => toMs > readyMs(other) - 1)
+        )
+          continue;
+        return `run ${run.runId} of priority ${run.priority} starts at ${one.fromMs} before ${other.runId} of priority ${other.priority}, due at ${other.dueMs}`;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** What `overlap` makes of a run that comes due while another of its task is under way, where the task was never paused or edited. */
+export const overlaps: Rule = {
+  name: "overlap",
+  page: "policies.md: overlap",
+  check(seen) {
+    for (const run of seen.runs) {
+      const { plans = [] } = seen.tasks[run.of] ?? {};
+      const overlap = plans[0]?.plan.overlap ?? "allow";
+      const isSame = plans.every(({ plan }) => JSON.stringify(plan.overlap ?? "allow") === JSON.stringify(overlap));
+      if (!isSame) continue;
+      const what = overlapBroken(seen, run, overlap);
+      if (what) return `run ${run.runId} of task ${run.of}, overlap ${JSON.stringify(overlap)}: ${what}`;
+    }
+    return undefined;
+  },
+};
+
+function overlapBroken(
+  seen: Seen,
+  run: RunSeen,
+  overlap: NonNullable<Seen["scenario"]["tasks"][number]["overlap"]>,
+): string | undefined {
+  const tries = triesOf(seen, run.runId);
+  const others = seen.runs.filter((other) => other.of === run.of && other.runId !== run.runId);
+  const dueMs = readyMs(run);
+  if (run.state === "skipped" && (overlap === "skip" || overlap === "replace") && run.source !== "slot") {
+    const endedMs = endOf(run);
+    const beside = others.some(
+      (other) =>
+        other.createdMs <= endedMs &&
+        endOf(other) >= endedMs &&
+        (readyMs(other) <= endedMs || triesOf(seen, other.runId).length > 0),
+    );
+    // One of which no row is left is known by its try.
+    const underWay = seen.tries.some(
+      (one) => one.task === run.of && one.fromMs <= endedMs && endedMs <= placeUntil(one),
+    );
+    if (!beside && !underWay) return "it was skipped with nothing before it";
+  }
+  if (run.state === "skipped" && overlap !== "skip" && overlap !== "replace" && run.slotMs === null)
+    return "it was skipped";
+  if (pausesOf(seen, run.of).length > 0 || tries.length > 1) return undefined;
+  const before = seen.tries.find(
+    (one) => one.task === run.of && one.runId !== run.runId && one.fromMs < dueMs && dueMs < placeUntil(one),
+  );
+  if (!before || run.state === "cancelled") return undefined;
+  if (overlap === "skip" && run.state !== "skipped" && before.abort === undefined)
+    return `it came due at ${dueMs} while ${before.runId} was under way, and was not skipped`;
+  if (
+    overlap === "replace" &&
+    tries.length > 0 &&
+    !(before.abort && before.abort.atMs <= dueMs + promptMs) &&
+    placeUntil(before) > dueMs + promptMs
+  )
+    return `it came due at ${dueMs}, and ${before.runId}, which was under way, was not told to stop`;
+  return undefined;
+}

@@ -1,0 +1,44 @@
+import type { Violation } from "../../history.ts";
+import type { Seen } from "../seen.ts";
+import { cancelled, endsAsTried, letters, pausesBetweenTries, quiet, tallies, timeouts } from "./ends.ts";
+import { follows, joins } from "./flow.ts";
+import { againAlike, oneLiveRunOfAKey } from "./keys.ts";
+import { bounds, notEarly, overlaps, paused, priorities, prompt, rates } from "./places.ts";
+import type { Rule } from "./rule.ts";
+import { delays, misfires, slotsAccounted, slotsDue, slotsInPauses } from "./slots.ts";
+
+export const rules: readonly Rule[] = [
+  oneLiveRunOfAKey,
+  againAlike,
+  endsAsTried,
+  pausesBetweenTries,
+  cancelled,
+  timeouts,
+  bounds,
+  rates,
+  paused,
+  notEarly,
+  overlaps,
+  priorities,
+  slotsInPauses,
+  slotsAccounted,
+  slotsDue,
+  delays,
+  misfires,
+  follows,
+  joins,
+  letters,
+  tallies,
+  prompt,
+  quiet,
+];
+
+/** Of several rules the first that does not hold. @param only the name of the one that is asked for; undefined: all */
+export function firstBroken(seen: Seen, only?: string): Violation | undefined {
+  for (const { name, check } of rules) {
+    if (only !== undefined && name !== only) continue;
+    const what = check(seen);
+    if (what !== undefined) return { invariant: name, what, atMs: seen.endMs };
+  }
+  return undefined;
+}

@@ -1,0 +1,149 @@
+import type { Seen } from "../seen.ts";
+import { endOf, isEdited, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
+
+/** The slots of the schedules that a task had, where its slots can be known beforehand. Those at an edit's own time are left out. */
+function slotsOf(seen: Seen, task: number): number[] {
+  const { plans } = seen.tasks[task] as Seen["tasks"][number];
+  const slots: number[] = [];
+  for (const [i, { atMs, plan }] of plans.entries()) {
+    const untilMs = plans[i + 1]?.atMs ?? seen.healedMs;
+    const { every } = plan;
+    if (!every || every.delay) continue;
+    const phaseMs = every.ms - (seen.beganMs % every.ms);
+    for (let slotMs = phaseMs % every.ms; slotMs < untilMs; slotMs += every.ms) if (slotMs > atMs) slots.push(slotMs);
+  }
+  return slots;
+}
+
+/** Each slot is accounted for, once: by a run, or as skipped or missed. */
+export const slotsAccounted: Rule = {
+  name: "each slot is accounted for once",
+  page: "operations.md: backfill; states.md",
+  check(seen) {
+    for (const [task, { slots, ranges }] of seen.tasks.entries()) {
+      for (const slotMs of slotsOf(seen, task)) {
+        const rows = slots.filter((slot) => slot.slotMs === slotMs).length;
+        const spans = ranges.filter(({ fromMs, toMs }) => fromMs <= slotMs && slotMs <= toMs).length;
+        if (rows + spans !== 1) return `slot ${slotMs} of task ${task} has ${rows} rows and lies in ${spans} ranges`;
+      }
+      for (const slot of slots) {
+        const run = slot.runId === null ? undefined : runOf(seen, slot.runId);
+        if (slot.outcome === "run" && slot.runId === null)
+          return `slot ${slot.slotMs} of task ${task} is a run that has no number`;
+        if (run && run.slotMs !== slot.slotMs)
+          return `slot ${slot.slotMs} of task ${task} has run ${slot.runId} of ${run.slotMs}`;
+      }
+      const made = seen.runs.filter(({ of, source }) => of === task && source === "slot");
+      for (const run of made) {
+        const twin = made.find((other) => other.runId !== run.runId && other.slotMs === run.slotMs);
+        if (twin) return `slot ${run.slotMs} of task ${task} has runs ${run.runId} and ${twin.runId}`;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** A slot that lies in a pause is skipped, unless its run had ended before. */
+export const slotsInPauses: Rule = {
+  name: "a slot in a pause is skipped",
+  page: "operations.md: backfill",
+  check(seen) {
+    for (const [task, { slots, ranges }] of seen.tasks.entries()) {
+      if (isEdited(seen.scenario, task)) continue;
+      for (const slotMs of slotsOf(seen, task)) {
+        if (!within(pausesOf(seen, task), slotMs)) continue;
+        // Somebody cancelled it while it was planned ahead.
+        if (seen.runs.some((run) => run.of === task && run.slotMs === slotMs && endOf(run) < slotMs)) continue;
+        const told = [
+          ...slots.filter((slot) => slot.slotMs === slotMs),
+          ...ranges.filter(({ fromMs, toMs }) => fromMs <= slotMs && slotMs <= toMs),
+        ];
+        if (told.some(({ outcome }) => outcome !== "skipped"))
+          return `slot ${slotMs} of task ${task}, in a pause, is ${told.map(({ outcome }) => outcome)}`;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** A slot is due at its time, or later by its jitter at most; one in a blackout that delays, when that ends. */
+export const slotsDue: Rule = {
+  name: "when a slot is due",
+  page: "schedules.md: jitter; policies.md: blackout",
+  check(seen) {
+    for (const run of seen.runs) {
+      const { plans = [] } = seen.tasks[run.of] ?? {};
+      if (run.source !== "slot" || run.slotMs === null || isEdited(seen.scenario, run.of)) continue;
+      // After a try the time is that of the next.
+      if (run.attempt > 1 || (run.attempt === 1 && run.state === "cancelled")) continue;
+      const { every, blackout } = plans[0]?.plan ?? {};
+      const isBlack = blackout && blackout.fromMs <= run.slotMs && run.slotMs < blackout.toMs;
+      if (isBlack && blackout.then === "skip")
+        return `run ${run.runId} is of slot ${run.slotMs}, in a blackout that skips`;
+      const leastMs = isBlack ? blackout.toMs : run.slotMs;
+      if (run.dueMs < leastMs) return `run ${run.runId} of slot ${run.slotMs} is due at ${run.dueMs}`;
+      const mostMs = Math.max(leastMs, run.slotMs) + (every?.jitterMs ?? 0);
+      const mayBlack = blackout !== undefined;
+      const resumedMs = Math.max(0, ...pausesOf(seen, run.of).map(({ toMs }) => toMs));
+      if (run.dueMs > mostMs && !mayBlack && run.dueMs > resumedMs + promptMs && run.createdMs < run.dueMs)
+        return `run ${run.runId} of slot ${run.slotMs} is due at ${run.dueMs}, at most ${mostMs}`;
+    }
+    return undefined;
+  },
+};
+
+/** A fixed delay counts from the end of the run before. */
+export const delays: Rule = {
+  name: "a fixed delay counts from the end of the last run",
+  page: "schedules.md",
+  check(seen) {
+    for (const [task, { plans }] of seen.tasks.entries()) {
+      const { every } = plans[0]?.plan ?? {};
+      if (!every?.delay || isEdited(seen.scenario, task) || pausesOf(seen, task).length > 0) continue;
+      const made = seen.runs
+        .filter(({ of, source }) => of === task && source === "slot")
+        .sort((a, b) => (a.slotMs ?? 0) - (b.slotMs ?? 0));
+      for (const [i, run] of made.entries()) {
+        const before = made[i - 1];
+        if (!before || before.endedMs === null) continue;
+        const gapMs = (run.slotMs ?? 0) - before.endedMs;
+        if (Math.abs(gapMs - every.ms) > promptMs)
+          return `slot ${run.slotMs} of task ${task} is ${gapMs} ms after the end of run ${before.runId}: ${every.ms}`;
+      }
+    }
+    return undefined;
+  },
+};
+
+/** What is too late for its misfire policy does not run, and nothing else is given up. */
+export const misfires: Rule = {
+  name: "misfire",
+  page: "policies.md: misfire",
+  check(seen) {
+    for (const run of seen.runs) {
+      const { plans = [] } = seen.tasks[run.of] ?? {};
+      if (run.source !== "slot" || isEdited(seen.scenario, run.of)) continue;
+      const { misfire, every, overlap = "allow", perKey, rate } = plans[0]?.plan ?? {};
+      if (every?.delay) continue;
+      const { policy = "fire_once", after = 10_000 } = misfire ?? {};
+      const [first] = triesOf(seen, run.runId);
+      const lateMs = (first ? (run.attempt === 1 ? (run.claimedMs ?? 0) : run.dueMs) : endOf(run)) - run.dueMs;
+      const wasPaused = pausesOf(seen, run.of).length > 0;
+      // One that counts a place is judged as it gets it, and is only late from then on.
+      const hasPlace = overlap !== "allow" || perKey !== undefined || rate !== undefined;
+      if (policy === "skip" && first && run.attempt === 1 && lateMs > after + promptMs && !wasPaused && !hasPlace)
+        return `run ${run.runId} of slot ${run.slotMs} was claimed ${lateMs} ms late, and its task skips after ${after}`;
+      const mayOverlap = overlap === "skip" || overlap === "replace";
+      if (run.state !== "skipped" || mayOverlap || wasPaused) continue;
+      if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
+      if (lateMs < after)
+        return `run ${run.runId} of slot ${run.slotMs} was given up ${lateMs} ms late: its task does so after ${after}`;
+      const newer = seen.runs.some(
+        ({ of, slotMs, dueMs }) => of === run.of && (slotMs ?? 0) > (run.slotMs ?? 0) && dueMs <= endOf(run),
+      );
+      if (policy === "fire_once" && !newer)
+        return `run ${run.runId} of slot ${run.slotMs} was given up, and there was no newer one`;
+    }
+    return undefined;
+  },
+};

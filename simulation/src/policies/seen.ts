@@ -1,0 +1,74 @@
+import type { DeadLetter } from "../../../scheduler/src/run/dead-letters.ts";
+import type { RunRecord } from "../../../scheduler/src/run/run-record.ts";
+import type { SlotRange, SlotRecord } from "../../../scheduler/src/slots/history-store.ts";
+import type { Counters } from "../../../scheduler/src/task/task-record.ts";
+import type { Act, Behaviour, Scenario, TaskPlan } from "./scenario.ts";
+
+/** One act, when it was asked for, and what was answered. Times are virtual, in ms from the scenario's beginning. */
+export interface Done {
+  readonly act: Act;
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** The run that it made or was about. */
+  readonly runId?: number;
+  /** Of an enqueue and a rerun. */
+  readonly created?: boolean;
+  /** Of a cancel. */
+  readonly outcome?: "cancelled" | "stopping";
+  /** The code of the error with which it was refused. */
+  readonly refused?: string;
+}
+
+/** One try, as its handler saw it. */
+export interface Try {
+  readonly runId: number;
+  readonly task: number;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly does: Behaviour;
+  readonly fromMs: number;
+  /** Its place among all beginnings and ends of tries: many happen at one time. */
+  readonly began: number;
+  /** When its signal told it to stop, and the code. */
+  abort?: { readonly atMs: number; readonly code: string };
+  /** When and how it ended by itself. */
+  end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" };
+}
+
+/** A task at the end. */
+export interface TaskSeen {
+  readonly counters: Counters;
+  readonly slots: readonly SlotRecord[];
+  readonly ranges: readonly SlotRange[];
+  /** When it was stored and how: the first one, then what edits made of it. */
+  readonly plans: readonly { readonly atMs: number; readonly plan: TaskPlan }[];
+}
+
+export interface RunSeen extends RunRecord {
+  /** The place of its task. */
+  readonly of: number;
+  readonly letter: DeadLetter | null;
+  /** The ended run that it was made of. */
+  readonly redrives: number | null;
+}
+
+/** Of each run that lives, at a moment between two acts, by one statement. */
+export interface Look {
+  readonly atMs: number;
+  readonly live: readonly Pick<RunRecord, "runId" | "task" | "state" | "key" | "attempt" | "dueMs">[];
+}
+
+/** All that a user can see of a scenario. Times of records are virtual too, from the scenario's beginning. */
+export interface Seen {
+  readonly scenario: Scenario;
+  /** When its time begins: epoch ms. */
+  readonly beganMs: number;
+  readonly done: readonly Done[];
+  readonly looks: readonly Look[];
+  readonly tries: readonly Try[];
+  readonly tasks: readonly TaskSeen[];
+  readonly runs: readonly RunSeen[];
+  /** From this time on all tasks are resumed and no group is limited. */
+  readonly healedMs: number;
+  readonly endMs: number;
+}

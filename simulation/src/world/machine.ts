@@ -1,0 +1,93 @@
+import type { Clock } from "../../../scheduler/src/base/clock.ts";
+import type { Universe } from "./universe.ts";
+
+/** Less would be lost when it is added to a time, and a timer would come too early, again and again. */
+const leastMs = 1e-3;
+
+/**
+ * One process of the cluster, from its start to its end: what reaches it, and what its clocks show. Killed, nothing
+ * reaches it any more; stopped (SIGSTOP), all of it waits: timers first, then what came from outside, as Node does it.
+ */
+export class Machine implements Clock {
+  readonly name: string;
+  readonly universe: Universe;
+  readonly #bornMs: number;
+  readonly #baseMs: number;
+  readonly #rate: number;
+  #wallAheadMs: number;
+  #alive = true;
+  #timers: (() => void)[] | undefined;
+  #inbox: (() => void)[] = [];
+
+  /**
+   * @param clocks rate: how fast its quartz is, 1 as it should be; baseMs: what its monotonic clock showed at the start;
+   * wallAheadMs: its wall clock, over the universe's time
+   */
+  constructor(name: string, universe: Universe, clocks: { rate: number; baseMs: number; wallAheadMs: number }) {
+    this.name = name;
+    this.universe = universe;
+    this.#bornMs = universe.nowMs;
+    this.#baseMs = clocks.baseMs;
+    this.#rate = clocks.rate;
+    this.#wallAheadMs = clocks.wallAheadMs;
+  }
+
+  get alive(): boolean {
+    return this.#alive;
+  }
+
+  get isPaused(): boolean {
+    return this.#timers !== undefined;
+  }
+
+  monotonic(): number {
+    return this.#baseMs + (this.universe.nowMs - this.#bornMs) * this.#rate;
+  }
+
+  wall(): number {
+    return this.universe.nowMs + this.#wallAheadMs;
+  }
+
+  after(ms: number, fire: () => void): () => void {
+    let cancelled = false;
+    const due = () => {
+      if (cancelled || !this.#alive) return;
+      if (this.#timers) this.#timers.push(due);
+      else fire();
+    };
+    const cancel = this.universe.after(ms > 0 ? Math.max(leastMs, ms) / this.#rate : 0, due);
+    return () => {
+      cancelled = true;
+      cancel();
+    };
+  }
+
+  /** Something from outside. */
+  deliver(what: () => void): void {
+    if (!this.#alive) return;
+    if (this.#timers) this.#inbox.push(what);
+    else what();
+  }
+
+  stepWall(ms: number): void {
+    this.#wallAheadMs += ms;
+  }
+
+  pause(): void {
+    this.#timers ??= [];
+  }
+
+  resume(): void {
+    const timers = this.#timers ?? [];
+    const inbox = this.#inbox.splice(0);
+    this.#timers = undefined;
+    // Each as an event of its own: what one sets going has run before the next.
+    for (const one of [...timers, ...inbox]) this.universe.after(0, () => this.deliver(one));
+  }
+
+  kill(): void {
+    this.#alive = false;
+    this.#timers = undefined;
+    this.#inbox = [];
+  }
+}

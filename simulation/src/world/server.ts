@@ -1,0 +1,428 @@
+import pg from "pg";
+import { tripwire } from "./tripwire.ts";
+import { Universe } from "./universe.ts";
+import { type Reply, Wire } from "./wire.ts";
+
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+  readonly values: unknown[];
+}
+
+export type Answer = Reply;
+
+/** What the server knows of one simulated connection. */
+export interface Backend {
+  readonly who: string;
+  /** The real connection that has its open transaction. */
+  held: Physical | undefined;
+  /** Its last statement waits for somebody's lock. */
+  blocked: Promise<void> | undefined;
+  listening: ((payload: string) => void) | undefined;
+}
+
+interface Physical {
+  readonly wire: Wire;
+  /** What its transaction told of, each once: heard when that is committed. */
+  readonly told: Set<string>;
+  busy: boolean;
+}
+
+export interface ServerOptions {
+  readonly url: string;
+  readonly types: pg.CustomTypesConfig;
+  /** Hears of each connection's process. */
+  readonly onConnection: (pid: number) => void;
+}
+
+interface Blocked {
+  /** Those that it waits for, and those that these wait for. */
+  behind: ReadonlySet<number>;
+  /** @returns whether it has ended */
+  look: () => Promise<boolean>;
+}
+
+/** How a connection is set up; see database.ts. */
+const jitOff = "set jit = off";
+const nothing: Answer = { rows: [], rowCount: 0, tag: "", error: undefined };
+
+type Watch = (who: string, statement: Statement, rows: Record<string, unknown>[], storeMs: number) => void;
+
+/** Longer than the server takes to find a deadlock (see `sessionSettings`). */
+const lockLookMs = 4;
+const sessionSettings =
+  "-c synchronous_commit=off -c jit=off -c plan_cache_mode=force_generic_plan -c deadlock_timeout=1ms -c timezone=UTC " +
+  "-c track_activities=off -c track_counts=off -c update_process_title=off";
+const clockCall = "clock_timestamp()";
+const writing = /\b(?:insert|update|delete)\b/i;
+const plain = (text: string): Statement => ({ name: "", text, values: [] });
+/** The server would count it by its real clock, which goes on while ours stands still. */
+const idleLimit = /(?<=idle_in_transaction_session_timeout = )'\w+'/;
+const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;
+
+/**
+ * A real PostgreSQL behind the simulated network. Statements run one at a time, in the order in which they arrive, and
+ * the universe's time stands still meanwhile. Statements outside of a transaction share one connection, so that each is
+ * planned once; each open transaction has a connection of its own, so that transactions interleave as they do in life.
+ * A statement that waits for a lock is left waiting, and others go on, until whoever has the lock lets go. Of other
+ * transactions the next statements are kept back meanwhile: of two that wait, the server wakes both, and nobody could say
+ * which of them has the next lock first.
+ *
+ * What is notified is told as a notice by the connection that does it (see Stage), and heard when it has committed, each
+ * payload once, before the answer: of NOTIFY itself the moment would not be certain, and it wakes every connection.
+ */
+export class Server {
+  readonly #options: ServerOptions;
+  readonly #idle: Physical[] = [];
+  readonly #all: Physical[] = [];
+  readonly #listeners = new Set<Backend>();
+  readonly #backends = new Set<Backend>();
+  /** Whose commit waits for the disk, whether anybody waits for it or not. */
+  readonly #committing = new Set<Backend>();
+  #watch: Watch = () => undefined;
+  readonly #blocked = new Map<Physical, Blocked>();
+  #kept: { backend: Backend; go: () => void | Promise<void> }[] = [];
+  readonly #texts = new Map<string, { asked: string; asksClock: boolean }>();
+  #admin: pg.Client | undefined;
+  #universe = new Universe();
+  #wallAheadMs = 0;
+  #stalledUntilMs = 0;
+  statements = 0;
+  /** Statements that had to wait for a lock. */
+  waited = 0;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+  }
+
+  wallMs(): number {
+    return this.#universe.nowMs + this.#wallAheadMs;
+  }
+
+  stepWall(ms: number): void {
+    this.#wallAheadMs += ms;
+  }
+
+  /** Its disk stands still, or a standby that it waits for: what reads is answered, and nothing is committed before that is over. */
+  stall(ms: number): void {
+    this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#universe.nowMs + ms);
+  }
+
+  /** It dies: what is not committed is gone. */
+  async dies(): Promise<void> {
+    this.#stalledUntilMs = 0;
+    for (const backend of [...this.#committing]) await this.#rollBack(backend);
+  }
+
+  /** Another takes its place: every transaction is over, also of those who do not know that they have lost their connection. */
+  async isReplaced(): Promise<void> {
+    this.#stalledUntilMs = 0;
+    for (const backend of [...this.#backends]) await this.#rollBack(backend);
+  }
+
+  /**
+   * A new seed begins. The real connections stay, with what they have prepared; their plans go: a plan goes by the size of
+   * its tables when it was made, and one that an earlier seed left gives rows in another order than one made now.
+   * @param wallMs what its clock shows
+   */
+  begin(universe: Universe, wallMs: number, watch: Watch): void {
+    for (const { wire } of this.#all) wire.askNow("discard plans", []);
+    this.#watch = watch;
+    this.#universe = universe;
+    this.#wallAheadMs = wallMs - universe.nowMs;
+    this.#stalledUntilMs = 0;
+    this.#listeners.clear();
+    this.#kept = [];
+  }
+
+  connect(who: string): Backend {
+    const backend = { who, held: undefined, blocked: undefined, listening: undefined };
+    this.#backends.add(backend);
+    return backend;
+  }
+
+  /** The connection is over: what was open is rolled back. */
+  async disconnect(backend: Backend): Promise<void> {
+    this.#listeners.delete(backend);
+    this.#backends.delete(backend);
+    // What is to be committed is committed: the server does not notice that nobody waits.
+    if (this.#committing.has(backend)) return;
+    await this.#rollBack(backend);
+  }
+
+  async #rollBack(backend: Backend): Promise<void> {
+    this.#committing.delete(backend);
+    this.#kept = this.#kept.filter((kept) => kept.backend !== backend);
+    // By itself, it goes on when the lock is free, and tells nobody; PostgreSQL would notice when it wants to answer.
+    const { held } = backend;
+    if (backend.blocked && held) {
+      await this.#adminQuery("select pg_cancel_backend($1)", [held.wire.pid]);
+      await backend.blocked;
+      this.#blocked.delete(held);
+      backend.blocked = undefined;
+    }
+    if (backend.held) await this.execute(backend, plain("rollback"), () => undefined);
+  }
+
+  /**
+   * Runs one statement. What it gives is waited for: until it has ended, or waits for a lock.
+   * @param answered called when it has ended
+   */
+  execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): void | Promise<void> {
+    this.statements++;
+    const physical = backend.held ?? this.#free(/^\s*begin/i.test(given.text));
+    if (physical) return this.#on(physical, backend, given, answered);
+    return this.#open().then((opened) => this.#on(opened, backend, given, answered));
+  }
+
+  #on(
+    physical: Physical,
+    backend: Backend,
+    given: Statement,
+    answered: (answer: Answer) => void,
+  ): void | Promise<void> {
+    const { text, values } = this.#onOurTime(given);
+    const word = text.trimStart().slice(0, 8).toLowerCase();
+    physical.busy = true;
+    if (word.startsWith("begin")) {
+      backend.held = physical;
+      physical.wire.begin(text);
+      return answered(nothing);
+    }
+    // A setting that the real connections have from their beginning.
+    if (text.startsWith(jitOff)) {
+      this.#release(physical);
+      return answered(nothing);
+    }
+    if (word.startsWith("listen")) {
+      backend.listening ??= () => undefined;
+      this.#listeners.add(backend);
+      this.#release(physical);
+      return answered(nothing);
+    }
+    const ends = word.startsWith("commit") || word.startsWith("rollback");
+    if (backend.held && !ends && !this.#mayGoOn(physical)) {
+      this.#kept.push({ backend, go: () => this.execute(backend, given, answered) });
+      return;
+    }
+    if (ends && physical.wire.isUnsent) {
+      physical.wire.forgetBegin();
+      backend.held = undefined;
+      this.#release(physical);
+      return answered(nothing);
+    }
+    const stallMs = this.#stalledUntilMs - this.#universe.nowMs;
+    if (stallMs > 0 && !this.#committing.has(backend)) {
+      if (word.startsWith("commit")) return this.#commitAfter(stallMs, backend, given, answered);
+      if (!backend.held && writing.test(text)) {
+        this.#release(physical);
+        return this.#writeAfter(stallMs, backend, given, answered);
+      }
+    }
+    const finish = (answer: Answer) => {
+      this.#blocked.delete(physical);
+      backend.blocked = undefined;
+      // A commit of a transaction that failed is a rollback; either way it is over.
+      if (!backend.held || ends) {
+        backend.held = undefined;
+        this.#release(physical);
+        this.#committing.delete(backend);
+      }
+      // One that waits for its commit is told of when it has that.
+      if (!answer.error && (ends || !this.#committing.has(backend)))
+        this.#watch(backend.who, given, answer.rows, this.wallMs());
+      if (!backend.held) {
+        const told = [...physical.told];
+        physical.told.clear();
+        if (!answer.error && answer.tag !== "ROLLBACK") for (const payload of told) this.#announce(payload);
+      }
+      answered(answer);
+    };
+    if (!this.#isAlone(physical)) return this.#beside(physical, backend, physical.wire.ask(text, values), finish);
+    finish(physical.wire.askNow(text, values));
+    if (this.#kept.length > 0) return this.#letGo();
+  }
+
+  #commitAfter(ms: number, backend: Backend, given: Statement, answered: (answer: Answer) => void): void {
+    this.#committing.add(backend);
+    this.#universe.after(ms, () =>
+      this.#committing.has(backend) ? this.execute(backend, given, answered) : undefined,
+    );
+  }
+
+  /** One that is its own transaction: carried out now, with its locks, and committed after so long. */
+  #writeAfter(
+    ms: number,
+    backend: Backend,
+    given: Statement,
+    answered: (answer: Answer) => void,
+  ): void | Promise<void> {
+    const until = this.#universe.nowMs + ms;
+    const write = () => {
+      this.#committing.add(backend);
+      return this.execute(backend, given, (answer) => {
+        const leftMs = answer.error ? 0 : Math.max(0, until - this.#universe.nowMs);
+        this.#universe.after(leftMs, () =>
+          this.#committing.has(backend)
+            ? this.execute(backend, plain("commit"), (done) => {
+                if (!done.error) this.#watch(backend.who, given, answer.rows, this.wallMs());
+                answered(done.error ? done : answer);
+              })
+            : undefined,
+        );
+      });
+    };
+    const begun = this.execute(backend, plain("begin"), () => undefined);
+    return begun ? begun.then(write) : write();
+  }
+
+  /** Runs one that may have to wait for another's lock. */
+  async #beside(
+    physical: Physical,
+    backend: Backend,
+    asked: Promise<Answer>,
+    finish: (answer: Answer) => void,
+  ): Promise<void> {
+    let answer: Answer | undefined;
+    const running = asked.then((reply) => {
+      answer = reply;
+    });
+    const behind = await this.#unlessBlocked(physical, running, () => answer !== undefined);
+    if (answer === undefined) {
+      this.waited++;
+      backend.blocked = running;
+      const blocked: Blocked = {
+        behind,
+        look: async () => {
+          blocked.behind = await this.#unlessBlocked(physical, running, () => answer !== undefined);
+          if (answer === undefined) return false;
+          finish(answer);
+          return true;
+        },
+      };
+      this.#blocked.set(physical, blocked);
+    } else {
+      finish(answer);
+      if (this.#blocked.size > 0 && this.#letsGo(physical, backend, (answer as Answer).error))
+        await this.#lookAtBlocked();
+    }
+    if (this.#kept.length > 0) await this.#letGo();
+  }
+
+  /** Apart from each other, transactions and what is outside of them: each statement is planned once by each connection. */
+  #free(forTransaction: boolean): Physical | undefined {
+    const at = forTransaction ? this.#idle.findIndex((idle) => idle !== this.#all[0]) : 0;
+    return at < 0 ? undefined : this.#idle.splice(at, 1)[0];
+  }
+
+  /** There is nobody to wait for. */
+  #isAlone(physical: Physical): boolean {
+    return !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
+  }
+
+  /** While one waits, only those that it waits for, so that it ends. */
+  #mayGoOn({ wire }: Physical): boolean {
+    return this.#blocked.size === 0 || [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
+  }
+
+  /**
+   * Whether somebody waits for a lock that this may have released: locks go with their transaction, and with its first
+   * error. Looking after every statement took ten times as long as the statements, while a transaction hung.
+   */
+  #letsGo({ wire }: Physical, { held }: Backend, error: Error | undefined): boolean {
+    if (held && !error) return false;
+    return [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
+  }
+
+  /** In the order in which they came. */
+  async #letGo(): Promise<void> {
+    const next = this.#kept.findIndex(({ backend }) => backend.held && this.#mayGoOn(backend.held));
+    const [kept] = next < 0 ? [] : this.#kept.splice(next, 1);
+    await kept?.go();
+  }
+
+  /** Every connection ends. */
+  async abandon(): Promise<void> {
+    for (const backend of [...this.#backends]) await this.disconnect(backend);
+    await this.dies();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#all.map(({ wire }) => wire.end()), this.#admin?.end()]);
+  }
+
+  #onOurTime({ text, values }: Statement): { text: string; values: unknown[] } {
+    let known = this.#texts.get(text);
+    if (known === undefined) {
+      if (ownClock.test(text)) throw new Error(`a statement asks the server's real clock: ${text}`);
+      const time = `to_timestamp($${values.length + 1}::float8)`;
+      const asked = text.replaceAll(clockCall, time).replace(idleLimit, "0");
+      known = { asked, asksClock: text.includes(clockCall) };
+      this.#texts.set(text, known);
+    }
+    return { text: known.asked, values: known.asksClock ? [...values, this.wallMs() / 1_000] : values };
+  }
+
+  async #open(): Promise<Physical> {
+    const { url, types, onConnection } = this.#options;
+    const told = new Set<string>();
+    const wire = await Wire.open(url, sessionSettings, types, (payload) => told.add(payload));
+    onConnection(wire.pid);
+    const physical: Physical = { wire, told, busy: true };
+    this.#all.push(physical);
+    return physical;
+  }
+
+  /** The first of all comes first again: it has planned the most. */
+  #release(physical: Physical): void {
+    physical.busy = false;
+    this.#idle.push(physical);
+    if (this.#idle.length > 1) this.#idle.sort((a, b) => this.#all.indexOf(a) - this.#all.indexOf(b));
+  }
+
+  /** Resolves when it has ended, or is known to wait for locks. @returns whose these are */
+  async #unlessBlocked(physical: Physical, running: Promise<void>, ended: () => boolean): Promise<ReadonlySet<number>> {
+    while (!ended()) {
+      await tripwire.within(lockLookMs, running);
+      if (ended()) break;
+      const behind = await this.#behind(physical.wire.pid);
+      if (behind.size > 0 && !ended()) return behind;
+    }
+    return new Set();
+  }
+
+  /** Who has the locks that it waits for, and so on; nobody as well in a circle, which the server is about to break. */
+  async #behind(pid: number): Promise<ReadonlySet<number>> {
+    const behind = new Set<number>();
+    const look = [pid];
+    for (let one = look.pop(); one !== undefined; one = look.pop()) {
+      const [row] = await this.#adminQuery<{ pids: number[] }>("select pg_blocking_pids($1) as pids", [one]);
+      for (const blocking of row?.pids ?? []) {
+        if (blocking === pid) return new Set();
+        if (!behind.has(blocking)) look.push(blocking);
+        behind.add(blocking);
+      }
+    }
+    return behind;
+  }
+
+  /** What waited for a lock may have it now. */
+  async #lookAtBlocked(): Promise<void> {
+    for (let again = true; again && this.#blocked.size > 0; ) {
+      again = false;
+      for (const { look } of [...this.#blocked.values()]) if (await look()) again = true;
+    }
+  }
+
+  async #adminQuery<Row>(text: string, values: unknown[]): Promise<Row[]> {
+    if (!this.#admin) {
+      this.#admin = new pg.Client({ connectionString: this.#options.url, application_name: "server admin" });
+      await this.#admin.connect();
+    }
+    return (await this.#admin.query({ text, values })).rows as Row[];
+  }
+
+  #announce(payload: string): void {
+    for (const backend of this.#listeners) backend.listening?.(payload);
+  }
+}

@@ -1,0 +1,203 @@
+import pg from "pg";
+import { silentLog } from "../../../scheduler/src/base/log.ts";
+import { types } from "../../../scheduler/src/store/postgres/columns.ts";
+import { openPostgres } from "../../../scheduler/src/store/postgres/postgres.ts";
+import { loadLocks } from "../locks/load.ts";
+import type { Plan } from "../plan/plan.ts";
+import { toldState } from "./wire.ts";
+
+/** Of the partitions, those of the day before, of the day and of the day after: whatever reads history goes through all. */
+const keptDaysMs = 1.5 * 86_400_000;
+/** Tables of one row, which is changed and never replaced. */
+const singles = ["leadership", "cluster"];
+const fixedCluster = "00000000-0000-4000-8000-000000000001";
+
+/**
+ * A schema that seeds take turns in, with partitions for the days around one moment. Made once; between two seeds what the
+ * last one wrote is taken out, physically too, so that each finds the same: rows without an order come in that of the heap.
+ */
+export class Stage {
+  readonly schema: string;
+  readonly epochMs: number;
+  readonly #client: pg.Client;
+  readonly #holder: pg.Client;
+  #tables: string[] = [];
+  /** The row of each table that has one, as the migrations left it. */
+  readonly #singles = new Map<string, unknown>();
+  #sequences: { name: string; start: number }[] = [];
+  /** Each standby that takes the server's place has another. */
+  #timeline = "";
+  #promoted = 0;
+  /** Each table with its copy, and the columns that are not computed from others. */
+  readonly #copied: { name: string; copy: string; columns: string }[] = [];
+  /** What a standby has of the sequences; of the tables, a schema of copies has it. */
+  #kept: { name: string; value: number }[] = [];
+
+  private constructor(client: pg.Client, holder: pg.Client, schema: string, epochMs: number) {
+    this.#client = client;
+    this.#holder = holder;
+    this.schema = schema;
+    this.epochMs = epochMs;
+  }
+
+  static async make(url: string, schema: string, epochMs: number): Promise<Stage> {
+    const client = new pg.Client({ connectionString: url, types, options: "-c synchronous_commit=off" });
+    await client.connect();
+    // Statistics that come by themselves would change plans, and with them the order of rows.
+    await client.query("alter system set autovacuum = off");
+    await client.query("select pg_reload_conf()");
+    await client.query(`drop schema if exists ${schema} cascade`);
+    const store = await openPostgres({ url, schema, log: silentLog });
+    await store.history.rotate(epochMs, null);
+    await loadLocks(store);
+    await store.close();
+    // In place of NOTIFY: heard by the one who tells it alone (see Server), as a notice.
+    await client.query(
+      `create or replace function ${schema}.tell(said text) returns void language plpgsql volatile cost 1
+       as $$ begin raise notice using errcode = '${toldState}', message = said; end $$`,
+    );
+    const holder = new pg.Client({ connectionString: url });
+    await holder.connect();
+    const stage = new Stage(client, holder, schema, epochMs);
+    await stage.#learn();
+    await stage.#setTimeline("log");
+    await stage.#makeCopies();
+    return stage;
+  }
+
+  /**
+   * Empty again, as after the migrations. From then on nothing that is dead is cleared away: when it could be goes by what
+   * else is open in the whole server, other seeds' transactions among it, and so would the places of new rows.
+   */
+  async reset(timeline: Plan["timeline"]): Promise<void> {
+    await this.#holder.query("rollback");
+    // By its file: of one whose rows are all gone again the places are left, and rows would come in another order.
+    const { rows } = await this.#client.query(
+      "select name from unnest($1::text[]) as name where pg_relation_size(name::regclass) > 0",
+      [this.#tables],
+    );
+    const used = rows.map(({ name }) => name as string);
+    if (used.length > 0) await this.#client.query(`truncate ${used.join(", ")} cascade`);
+    await this.#client.query(
+      `select ${this.#sequences.map(({ name, start }) => `setval('${name}', ${start}, false)`).join(", ")}`,
+    );
+    this.#promoted = 0;
+    await this.#setTimeline(timeline);
+    await this.#restoreSingles();
+    await this.#holder.query("begin isolation level repeatable read");
+    await this.#holder.query("select");
+  }
+
+  /** Whole rows, so that a column which a migration adds begins anew with each seed too. */
+  async #restoreSingles(): Promise<void> {
+    await this.#client.query("begin");
+    await this.#client.query("set local session_replication_role = replica");
+    for (const name of singles) {
+      await this.#client.query(`delete from ${this.schema}.${name}`);
+      await this.#client.query(
+        `insert into ${this.schema}.${name} select (jsonb_populate_record(null::${this.schema}.${name}, $1)).*`,
+        [this.#singles.get(name)],
+      );
+    }
+    await this.#client.query(
+      `update ${this.schema}.cluster set id = '${fixedCluster}', timeline = ${this.schema}.log_timeline()`,
+    );
+    await this.#client.query("commit");
+    await this.#client.query(`vacuum ${singles.map((name) => `${this.schema}.${name}`).join(", ")}`);
+  }
+
+  /** A standby has replayed what is committed now, and nothing after it. */
+  async keep(): Promise<void> {
+    const tables = this.#copied;
+    await this.#client.query(`truncate ${tables.map(({ copy }) => copy).join(", ")}`);
+    for (const { name, copy } of tables) await this.#client.query(`insert into ${copy} select * from ${name}`);
+    this.#kept = await this.query(
+      `${this.#sequences.map(({ name }) => `select '${name}' as name, (last_value + case when is_called then 0 else -1 end)::float8 as value from ${name}`).join(" union all ")}`,
+    );
+  }
+
+  /** That standby is promoted. @param numbersAhead of what sequences had given: up to 32 that they log ahead */
+  async goBack(numbersAhead: number): Promise<void> {
+    await this.#client.query("begin");
+    // Without triggers: neither foreign keys nor what refuses writes is asked.
+    await this.#client.query("set local session_replication_role = replica");
+    const tables = this.#copied;
+    await this.#client.query(`truncate ${tables.map(({ name }) => name).join(", ")}`);
+    for (const { name, copy, columns } of tables)
+      await this.#client.query(
+        `insert into ${name} (${columns}) overriding system value select ${columns} from ${copy}`,
+      );
+    for (const { name, value } of this.#kept)
+      if (value > 0) await this.#client.query("select setval($1, $2)", [name, value + numbersAhead]);
+    await this.#client.query("commit");
+    this.#promoted++;
+    await this.#setTimeline(this.#timeline.startsWith("start") ? "start" : "log");
+  }
+
+  get #copies(): string {
+    return `${this.schema}_standby`;
+  }
+
+  async #makeCopies(): Promise<void> {
+    await this.#client.query(`drop schema if exists ${this.#copies} cascade; create schema ${this.#copies}`);
+    for (const name of [...this.#tables, ...singles.map((single) => `${this.schema}.${single}`)]) {
+      const copy = name.replace(this.schema, this.#copies);
+      await this.#client.query(`create table ${copy} as table ${name} with no data`);
+      const [row] = await this.query<{ columns: string }>(
+        `select string_agg(quote_ident(attname), ', ' order by attnum) as columns from pg_attribute
+         where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = ''`,
+        [name],
+      );
+      this.#copied.push({ name, copy, columns: row?.columns ?? "" });
+    }
+  }
+
+  /** A standby may have started before the primary that it follows. */
+  async #setTimeline(by: Plan["timeline"]): Promise<void> {
+    const timeline = by === "log" ? String(1 + this.#promoted).padStart(8, "0") : `start ${1_000_000 - this.#promoted}`;
+    if (timeline === this.#timeline) return;
+    this.#timeline = timeline;
+    await this.#client.query(
+      `create or replace function ${this.schema}.log_timeline() returns text language sql volatile as $f$ select '${timeline}'::text $f$`,
+    );
+  }
+
+  async query<Row>(text: string, values: unknown[] = []): Promise<Row[]> {
+    return (await this.#client.query({ text, values })).rows as Row[];
+  }
+
+  async close(): Promise<void> {
+    await this.#holder.query("rollback");
+    await this.#client.query(`drop schema if exists ${this.schema}, ${this.#copies} cascade`);
+    await Promise.all([this.#client.end(), this.#holder.end()]);
+  }
+
+  /** Drops the partitions of other days, such as the real present's, which `openPostgres` makes, and remembers what there is. */
+  async #learn(): Promise<void> {
+    const schema = this.schema;
+    const near = (name: string) => {
+      const digits = /_(\d{4})(\d\d)(\d\d)$/.exec(name);
+      return (
+        !digits ||
+        Math.abs(Date.UTC(Number(digits[1]), Number(digits[2]) - 1, Number(digits[3])) - this.epochMs) < keptDaysMs
+      );
+    };
+    const tables = await this.query<{ name: string; kind: string }>(
+      "select relname as name, relkind as kind from pg_class where relnamespace = $1::regnamespace and relkind in ('r', 'p')",
+      [schema],
+    );
+    for (const { name } of tables) if (!near(name)) await this.#client.query(`drop table ${schema}.${name}`);
+    const kept = new Set(["migration", ...singles]);
+    for (const name of singles) {
+      const [single] = await this.query<{ row: unknown }>(`select to_jsonb(t) as row from ${schema}.${name} t`);
+      this.#singles.set(name, single?.row);
+    }
+    this.#tables = tables
+      .filter(({ name, kind }) => kind === "r" && near(name) && !kept.has(name))
+      .map(({ name }) => `${schema}.${name}`);
+    this.#sequences = await this.query(
+      "select format('%I.%I', schemaname, sequencename) as name, start_value::float8 as start from pg_sequences where schemaname = $1",
+      [schema],
+    );
+  }
+}
