@@ -46,7 +46,8 @@ await contest({
       await adds.stop();
       await runs.stop();
       return {
-        ...{ last_start_ms: last as number, all_acked_ms: ackedMs - (dueMs - wallAhead) },
+        last_start_ms: last as number,
+        all_acked_ms: ackedMs - (dueMs - wallAhead),
         ...late,
         ...accounted(notes, 0, count),
       };

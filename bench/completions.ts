@@ -16,7 +16,7 @@ import pg from "pg";
 import { LockWaits } from "./completions/lock-waits.ts";
 import { channelOf, type LockOrder, type Order, parallel, serial } from "./completions/order.ts";
 import { type Figures, rounded, suffixed } from "./measure/figures.ts";
-import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { type Aim, machine, newReport, print } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
 import { StatementCount } from "./measure/statements.ts";
@@ -52,15 +52,7 @@ const url = serverUrl("postgres");
 const client = new pg.Client({ connectionString: url });
 await client.connect();
 await StatementCount.on(client);
-const report: Report = {
-  question: "completions",
-  carillon: [],
-  peers: {},
-  limit: [],
-  aims,
-  machine: machine(await serverTitle(client)),
-  notes: [],
-};
+const report = newReport("completions", aims, machine(await serverTitle(client)));
 const faults: string[] = [];
 try {
   for (let run = 1; run <= runs; run++) {

@@ -23,7 +23,7 @@ import { interact, type Place, paint, readLog, scroll } from "./console/visit.ts
 import { makeToken } from "./lists/token.ts";
 import { type Figures, rounded } from "./measure/figures.ts";
 import { freePort } from "./measure/port.ts";
-import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { type Aim, machine, newReport, print } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
 import { Subject } from "./measure/subject.ts";
@@ -31,7 +31,10 @@ import { Subject } from "./measure/subject.ts";
 const parts = ["paint", "interact", "scroll", "log", "lighthouse"];
 const { values } = parseArgs({
   options: {
-    ...{ tasks: { type: "string" }, finished: { type: "string" }, log: { type: "string" }, runs: { type: "string" } },
+    tasks: { type: "string" },
+    finished: { type: "string" },
+    log: { type: "string" },
+    runs: { type: "string" },
     only: { type: "string", default: parts.join(",") },
     keep: { type: "string" },
     quick: { type: "boolean", default: false },
@@ -68,10 +71,7 @@ const aims: Aim[] = [
 const store = serverUrl("postgres");
 const sql = new pg.Client({ connectionString: store });
 await sql.connect();
-const report: Report = {
-  ...{ question: "console", carillon: [], peers: {}, limit: [], aims, machine: machine(await serverTitle(sql)) },
-  notes: [],
-};
+const report = newReport("console", aims, machine(await serverTitle(sql)));
 const port = await freePort();
 const debugPort = await freePort();
 const url = `http://127.0.0.1:${port}`;
@@ -80,7 +80,8 @@ const subject: { process?: Subject } = {};
 const executablePath = process.env.CARILLON_TEST_CHROMIUM;
 if (!executablePath) throw new Error("CARILLON_TEST_CHROMIUM is not set: run it as `npm run bench -- console`");
 const kept = await chromium.launchPersistentContext("", {
-  ...{ executablePath, headless: true },
+  executablePath,
+  headless: true,
   args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", `--remote-debugging-port=${debugPort}`],
 });
 try {
@@ -142,7 +143,8 @@ async function signIn(): Promise<string> {
   const password = "long enough for anybody 7";
   const post = async (path: string, body: object, headers: Record<string, string>) => {
     const response = await fetch(`${url}${path}`, {
-      ...{ method: "POST", body: JSON.stringify(body) },
+      method: "POST",
+      body: JSON.stringify(body),
       headers: { "content-type": "application/json", ...headers },
     });
     if (!response.ok) throw new Error(`${path} answered ${response.status}: ${await response.text()}`);

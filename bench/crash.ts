@@ -117,129 +117,162 @@ interface Note {
   atMs: number;
 }
 
+/** Two workers on a schema of their own, and who asks for runs. */
+interface Scene {
+  readonly asking: ReturnType<typeof carillon>;
+  /** Asks the store; `$s` is the schema. */
+  ask<Row extends object>(text: string): Promise<Row[]>;
+  /** What the handlers have noted so far. */
+  notes(): Note[];
+  start(worker: string): Promise<BenchWorker>;
+  /** Runs that were asked for. */
+  due: number;
+}
+
 async function measure({ name, settings, workMs }: Part): Promise<Figures> {
   const schema = `bench_crash_${name}`;
   const s = `"${schema}"`;
   await client.query(`drop schema if exists ${s} cascade`);
   const folder = mkdtempSync(join(tmpdir(), "carillon-bench-crash-"));
   const log = join(folder, "notes");
-  const order = (worker: string): Order => ({ store: url, schema, name: worker, log, workMs, ...settings });
   const workers: BenchWorker[] = [];
-  let due = inFlight;
-  const asking = carillon({ store: url, schema, worker: false, scheduler: false, handleSignals: false });
-  const notes = (): Note[] =>
-    readFileSync(log, "latin1")
-      .split("\n")
-      .slice(0, -1)
-      .map((line) => {
-        const [kind, run, attempt, worker = "", atMs] = line.split(" ");
-        return { kind: kind as Note["kind"], run: Number(run), attempt: Number(attempt), worker, atMs: Number(atMs) };
-      });
-  const ask = async <Row extends object>(text: string): Promise<Row[]> =>
-    (await client.query<Row>(text.replaceAll("$s", s))).rows;
+  const scene: Scene = {
+    asking: carillon({ store: url, schema, worker: false, scheduler: false, handleSignals: false }),
+    ask: async <Row extends object>(text: string) => (await client.query<Row>(text.replaceAll("$s", s))).rows,
+    notes: () => notesOf(log),
+    async start(worker) {
+      const started = await BenchWorker.start({ store: url, schema, name: worker, log, workMs, ...settings });
+      workers.push(started);
+      return started;
+    },
+    due: 0,
+  };
   try {
-    const victim = await BenchWorker.start(order("victim"));
-    workers.push(victim);
-    await Promise.all(Array.from({ length: inFlight }, () => asking.enqueue(taskName)));
-    // Started for so long that the store knows it.
-    await until("all to be in flight", async () => {
-      const [row] = await ask<{ n: number }>(
-        "select count(*)::int as n from $s.run where state = 3 and started_ms is not null",
-      );
-      return row?.n === inFlight;
-    });
-    workers.push(await BenchWorker.start(order("heir")));
-    const flying = new Set(notes().map(({ run }) => run));
-    // Either may claim them; where the other was quicker with all of them, there are more.
-    for (let claimed = false; !claimed; ) {
-      const dueAt = Date.now() + aheadMs;
-      await Promise.all(Array.from({ length: ahead }, () => asking.enqueue(taskName, null, { at: dueAt })));
-      due += ahead;
-      while (!claimed && Date.now() < dueAt - aheadMs / 2) {
-        claimed = (await held()).some((run) => !flying.has(run));
-        if (!claimed) await pause(lookMs);
-      }
-    }
-    if (name === "graceful") {
-      await victim.stop();
-      await done();
-      return account({});
-    }
-    const killedMs = victim.kill();
-    // What it had is in the rows until its death is found, which takes longer than this.
-    await pause(100);
-    const begun = new Set(
-      notes()
-        .filter(({ worker }) => worker === "victim")
-        .map(({ run }) => run),
-    );
-    const had = await held();
-    const [waiting, running] = [had.filter((run) => !begun.has(run)), had.filter((run) => begun.has(run))];
-    await done();
-    const [session] = await ask<{ ms: number }>("select ended_ms::float8 as ms from $s.session where node = 'victim'");
-    const detectedMs = session?.ms ?? Number.NaN;
-    const firstByHeir = new Map<number, number>();
-    for (const { kind, run, worker, atMs } of notes())
-      if (kind === "start" && worker === "heir" && !firstByHeir.has(run)) firstByHeir.set(run, atMs);
-    const last = (of: number[]) => Math.max(...of.map((run) => firstByHeir.get(run) ?? Number.POSITIVE_INFINITY));
-    return account({
-      in_flight: running.length,
-      claimed_ahead: waiting.length,
-      detected_after_ms: detectedMs - killedMs,
-      rerun_after_ms: last(running) - killedMs,
-      ahead_after_ms: last(waiting) - killedMs,
-      ahead_after_detection_ms: last(waiting) - detectedMs,
-    });
+    const victim = await handsFull(scene);
+    return await (name === "graceful" ? stopped(scene, victim) : killed(scene, victim));
   } finally {
     await Promise.all(workers.map((worker) => worker.close()));
-    await asking.stop();
+    await scene.asking.stop();
     await client.query(`drop schema if exists ${s} cascade`);
     rmSync(folder, { recursive: true, force: true });
   }
+}
 
-  /** Runs that the victim has claimed, by the store. */
-  async function held(): Promise<number[]> {
-    const rows = await ask<{ id: number }>(
-      "select r.id::float8 as id from $s.run r join $s.session o on o.id = r.session_id where r.state = 3 and o.node = 'victim'",
-    );
-    return rows.map(({ id }) => id);
-  }
-
-  /** What the heir took by itself works for as long as any first attempt: it is not waited for, only that it has begun. */
-  async function done(): Promise<void> {
-    await until("all to have ended or to be at work with the heir", async () => {
-      const [row] = await ask<{ n: number }>(
-        `select count(*)::int as n from $s.run r left join $s.session o on o.id = r.session_id
-         where not (r.state = 3 and o.node = 'heir' and r.attempt = 1)`,
-      );
-      return row?.n === 0;
+function notesOf(log: string): Note[] {
+  return readFileSync(log, "latin1")
+    .split("\n")
+    .slice(0, -1)
+    .map((line) => {
+      const [kind, run, attempt, worker = "", atMs] = line.split(" ");
+      return { kind: kind as Note["kind"], run: Number(run), attempt: Number(attempt), worker, atMs: Number(atMs) };
     });
-    const heirs = await ask<{ id: number }>("select id::float8 as id from $s.run");
-    await until("the heir's runs to start", async () => {
-      const started = new Set(notes().map(({ run }) => run));
-      return heirs.every(({ id }) => started.has(id));
-    });
-  }
+}
 
-  /** Held against the history: no run without an end or a place at work, none with two ends that were accepted. */
-  async function account(figures: Figures): Promise<Figures> {
-    const [row] = await ask<{ known: number; ends: number; distinct: number }>(
-      `select (select count(*) from $s.run)::int + (select count(distinct id) from $s.run_history where outcome = 0)::int as known,
-              (select count(*) from $s.run_history)::int as ends, (select count(distinct id) from $s.run_history)::int as distinct`,
+/** Starts both, until the victim has runs in flight and some that it has claimed ahead. @returns the victim */
+async function handsFull(scene: Scene): Promise<BenchWorker> {
+  const { asking, ask, notes } = scene;
+  const victim = await scene.start("victim");
+  await Promise.all(Array.from({ length: inFlight }, () => asking.enqueue(taskName)));
+  scene.due += inFlight;
+  // Started for so long that the store knows it.
+  await until("all to be in flight", async () => {
+    const [row] = await ask<{ n: number }>(
+      "select count(*)::int as n from $s.run where state = 3 and started_ms is not null",
     );
-    const all = notes();
-    const starts = new Map<string, number>();
-    for (const { kind, run, attempt } of all)
-      if (kind === "start") starts.set(`${run} ${attempt}`, (starts.get(`${run} ${attempt}`) ?? 0) + 1);
-    const begun = new Set(all.map(({ run }) => run));
-    return {
-      ...figures,
-      runs_due: due,
-      lost: Math.max(due - (row?.known ?? 0), due - begun.size),
-      doubled: (row?.ends ?? 0) - (row?.distinct ?? 0) + [...starts.values()].filter((count) => count > 1).length,
-      repeated: new Set(all.filter(({ attempt }) => attempt > 1).map(({ run }) => run)).size,
-    };
+    return row?.n === inFlight;
+  });
+  await scene.start("heir");
+  const flying = new Set(notes().map(({ run }) => run));
+  // Either may claim them; where the other was quicker with all of them, there are more.
+  for (let claimed = false; !claimed; ) {
+    const dueAt = Date.now() + aheadMs;
+    await Promise.all(Array.from({ length: ahead }, () => asking.enqueue(taskName, null, { at: dueAt })));
+    scene.due += ahead;
+    while (!claimed && Date.now() < dueAt - aheadMs / 2) {
+      claimed = (await held(scene)).some((run) => !flying.has(run));
+      if (!claimed) await pause(lookMs);
+    }
   }
+  return victim;
+}
+
+async function stopped(scene: Scene, victim: BenchWorker): Promise<Figures> {
+  await victim.stop();
+  await done(scene);
+  return account(scene, {});
+}
+
+async function killed(scene: Scene, victim: BenchWorker): Promise<Figures> {
+  const { ask, notes } = scene;
+  const killedMs = victim.kill();
+  // What it had is in the rows until its death is found, which takes longer than this.
+  await pause(100);
+  const begun = new Set(
+    notes()
+      .filter(({ worker }) => worker === "victim")
+      .map(({ run }) => run),
+  );
+  const had = await held(scene);
+  const [waiting, running] = [had.filter((run) => !begun.has(run)), had.filter((run) => begun.has(run))];
+  await done(scene);
+  const [session] = await ask<{ ms: number }>("select ended_ms::float8 as ms from $s.session where node = 'victim'");
+  const detectedMs = session?.ms ?? Number.NaN;
+  const firstByHeir = new Map<number, number>();
+  for (const { kind, run, worker, atMs } of notes())
+    if (kind === "start" && worker === "heir" && !firstByHeir.has(run)) firstByHeir.set(run, atMs);
+  const last = (of: number[]) => Math.max(...of.map((run) => firstByHeir.get(run) ?? Number.POSITIVE_INFINITY));
+  return account(scene, {
+    in_flight: running.length,
+    claimed_ahead: waiting.length,
+    detected_after_ms: detectedMs - killedMs,
+    rerun_after_ms: last(running) - killedMs,
+    ahead_after_ms: last(waiting) - killedMs,
+    ahead_after_detection_ms: last(waiting) - detectedMs,
+  });
+}
+
+/** Runs that the victim has claimed, by the store. */
+async function held({ ask }: Scene): Promise<number[]> {
+  const rows = await ask<{ id: number }>(
+    "select r.id::float8 as id from $s.run r join $s.session o on o.id = r.session_id where r.state = 3 and o.node = 'victim'",
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** What the heir took by itself works for as long as any first attempt: it is not waited for, only that it has begun. */
+async function done({ ask, notes }: Scene): Promise<void> {
+  await until("all to have ended or to be at work with the heir", async () => {
+    const [row] = await ask<{ n: number }>(
+      `select count(*)::int as n from $s.run r left join $s.session o on o.id = r.session_id
+       where not (r.state = 3 and o.node = 'heir' and r.attempt = 1)`,
+    );
+    return row?.n === 0;
+  });
+  const heirs = await ask<{ id: number }>("select id::float8 as id from $s.run");
+  await until("the heir's runs to start", async () => {
+    const started = new Set(notes().map(({ run }) => run));
+    return heirs.every(({ id }) => started.has(id));
+  });
+}
+
+/** Held against the history: no run without an end or a place at work, none with two ends that were accepted. */
+async function account({ ask, notes, due }: Scene, figures: Figures): Promise<Figures> {
+  const [row] = await ask<{ known: number; ends: number; distinct: number }>(
+    `select (select count(*) from $s.run)::int + (select count(distinct id) from $s.run_history where outcome = 0)::int as known,
+            (select count(*) from $s.run_history)::int as ends, (select count(distinct id) from $s.run_history)::int as distinct`,
+  );
+  const all = notes();
+  const starts = new Map<string, number>();
+  for (const { kind, run, attempt } of all)
+    if (kind === "start") starts.set(`${run} ${attempt}`, (starts.get(`${run} ${attempt}`) ?? 0) + 1);
+  const begun = new Set(all.map(({ run }) => run));
+  return {
+    ...figures,
+    runs_due: due,
+    lost: Math.max(due - (row?.known ?? 0), due - begun.size),
+    doubled: (row?.ends ?? 0) - (row?.distinct ?? 0) + [...starts.values()].filter((count) => count > 1).length,
+    repeated: new Set(all.filter(({ attempt }) => attempt > 1).map(({ run }) => run)).size,
+  };
 }
 
 async function until(what: string, condition: () => Promise<boolean>): Promise<void> {

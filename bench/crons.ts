@@ -58,7 +58,7 @@ async function minute(who: string, tasks: number): Promise<Figures> {
     const after = await runs.ask("usage");
     const { max_ms: last, ...late } = lateness(notes, 0, tasks, () => dueMonoMs);
     const figures: Figures = {
-      ...{ last_start_ms: last as number },
+      last_start_ms: last as number,
       ...late,
       ...accounted(notes, 0, tasks),
       cpu_us_per_op: (after.cpuUs - before.cpuUs) / tasks,

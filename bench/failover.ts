@@ -96,7 +96,12 @@ async function measure(driver: Driver): Promise<void> {
   if (service) titles.push(service.title);
   const schema = `bench_failover_${driver}`;
   const cluster = new Cluster({
-    ...{ client, storeUrl: url, schema, nodes, tasks, sessionTimeoutMs },
+    client,
+    storeUrl: url,
+    schema,
+    nodes,
+    tasks,
+    sessionTimeoutMs,
     coordinationUrl: coordinationUrl(driver, service, "bench"),
   });
   try {

@@ -56,7 +56,12 @@ try {
   await client.end();
 }
 const report: Report = {
-  ...{ question: "fair", carillon: all, peers: {}, limit: [], aims, machine: machine(title) },
+  question: "fair",
+  carillon: all,
+  peers: {},
+  limit: [],
+  aims,
+  machine: machine(title),
   notes: [`The backlog alone can go no faster than ${(concurrency * 1_000) / runMs} a second.`],
 };
 print(report, values.json);

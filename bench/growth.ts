@@ -21,7 +21,7 @@ import { contest } from "./contest/contest.ts";
 import { notesOf } from "./contest/notes.ts";
 import { spentBy } from "./contest/spent.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
-import { defineTask } from "./measure/internals.ts";
+import { defineTask, releaseOf } from "./measure/internals.ts";
 
 /** From the process's start to what counts, at least: what is planned on the way up is none of it. */
 const settleMs = 20_000;
@@ -87,9 +87,11 @@ async function cost(tasks: number, periodMs: number, forMs: number): Promise<Fig
       statements_per_s: ((spentAfter.calls - spentBefore.calls) * 1_000) / forMs,
       ...latenessFigures(late),
       early: late.filter((ms) => ms < -clockErrorMs).length,
-      ...{ slots_due: due.length, ...sums },
+      slots_due: due.length,
+      ...sums,
       rss_mb: after.rssBytes / 2 ** 20,
-      ...{ set_up_ms: setUpMs, caught_up_ms: caughtUpMs },
+      set_up_ms: setUpMs,
+      caught_up_ms: caughtUpMs,
     };
   } finally {
     await arena.close();
@@ -101,12 +103,13 @@ async function store(arena: Arena, tasks: number, periodMs: number): Promise<voi
   const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
   try {
     const { store, nowMs } = await tower.open();
+    const by = { release: releaseOf("bench", []), graceMs: 60_000 };
     for (let from = 0; from < tasks; from += tasksPerStatement) {
       const some = Array.from({ length: Math.min(tasksPerStatement, tasks - from) }, (_, i) => {
         const schedule = every(periodMs, { anchor: phaseOf(from + i, tasks, periodMs) });
         return defineTask(`${taskName}-${from + i}`, { schedule, command: { argv: ["true"] } });
       });
-      await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() });
+      await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() }, by);
     }
   } finally {
     await tower.stop();

@@ -19,7 +19,7 @@ import type { Asked, ReaderAnswer, ReaderOrder } from "./lists/reader.ts";
 import { makeToken } from "./lists/token.ts";
 import { type Figures, percentile, rounded } from "./measure/figures.ts";
 import { freePort } from "./measure/port.ts";
-import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { type Aim, machine, newReport, print } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
 import { Subject } from "./measure/subject.ts";
@@ -54,10 +54,7 @@ const schema = `bench_lists_${process.pid}`;
 const url = serverUrl("postgres");
 const sql = new pg.Client({ connectionString: url });
 await sql.connect();
-const report: Report = {
-  ...{ question: "lists", carillon: [], peers: {}, limit: [], aims, machine: machine(await serverTitle(sql)) },
-  notes: [],
-};
+const report = newReport("lists", aims, machine(await serverTitle(sql)));
 const tower = carillon({ store: url, schema, scheduler: false, worker: false, handleSignals: false });
 const subjects: Subject[] = [];
 try {
@@ -160,17 +157,24 @@ async function measure(server: string, token: string): Promise<Figures> {
   const numbers = Array.from({ length: 1_000 }, () => 1 + Math.floor(Math.random() * count));
   const loads: { figure: string; one: string; requests: Asked[] }[] = [
     {
-      ...{ figure: "reads_per_s", one: "read" },
+      figure: "reads_per_s",
+      one: "read",
       requests: names.map((name) => ({ method: "GET", path: `/v1/tasks/${name}`, status: 200, has: { name } })),
     },
     {
-      ...{ figure: "reads_per_s_run", one: "read_run" },
+      figure: "reads_per_s_run",
+      one: "read_run",
       requests: numbers.map((run) => ({ method: "GET", path: `/v1/runs/${run}`, status: 200, has: { run } })),
     },
     {
-      ...{ figure: "enqueues_per_s_single", one: "enqueue" },
+      figure: "enqueues_per_s_single",
+      one: "enqueue",
       requests: names.map((task) => ({
-        ...{ method: "POST", path: `/v1/tasks/${task}/runs`, body: { in: "1d" }, status: 201, has: { created: true } },
+        method: "POST",
+        path: `/v1/tasks/${task}/runs`,
+        body: { in: "1d" },
+        status: 201,
+        has: { created: true },
       })),
     },
   ];
@@ -211,7 +215,9 @@ async function put(order: ReaderOrder) {
   const { asked, read, tookMs, cpuUs } = JSON.parse(stdout) as ReaderAnswer;
   if (read === 0) throw new Error("no answer was read");
   return {
-    ...{ asked, perS: (asked * 1_000) / tookMs, readerCpuUs: cpuUs / asked },
+    asked,
+    perS: (asked * 1_000) / tookMs,
+    readerCpuUs: cpuUs / asked,
     cpuUs: (after.cpuUs - before.cpuUs) / asked,
   };
 }

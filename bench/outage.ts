@@ -107,7 +107,12 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
   titles.push(service.title);
   const schema = `bench_outage_${driver}`;
   const cluster = new Cluster({
-    ...{ client, storeUrl: url, schema, nodes, tasks, sessionTimeoutMs },
+    client,
+    storeUrl: url,
+    schema,
+    nodes,
+    tasks,
+    sessionTimeoutMs,
     coordinationUrl: coordinationUrl(driver, service, "bench"),
   });
   const spans: { what: string; sum: SlotSum }[] = [];
@@ -158,8 +163,13 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
       return { [`p99_ms_${what}`]: p99_ms, [`max_ms_${what}`]: max_ms };
     };
     return {
-      ...{ away_s: (upMs - downMs) / 1_000, slots_due: total("due"), lost: total("lost"), doubled: total("doubled") },
-      ...{ ...lateness("before"), ...lateness("away"), ...lateness("back") },
+      away_s: (upMs - downMs) / 1_000,
+      slots_due: total("due"),
+      lost: total("lost"),
+      doubled: total("doubled"),
+      ...lateness("before"),
+      ...lateness("away"),
+      ...lateness("back"),
       // One that still led, because it was too short for anybody to notice, has been elected before.
       leader_ms: led ? 0 : (elected?.electedMs ?? Number.NaN) - upMs,
       terms_away: meanwhile,
@@ -197,7 +207,7 @@ async function withoutStore(): Promise<Figures> {
     for (const policy of policies) {
       const mine = tasks.flatMap(({ name, misfire }, place) => (misfire === policy ? [{ name, place }] : []));
       const span = { fromMs, toMs, downMs, upMs };
-      const sum = await sumPolicy(client, schema, policy, mine, cluster.starts, span);
+      const sum = await sumPolicy({ client, schema, log: cluster.starts }, policy, mine, span);
       faults.push(...sum.faults.slice(0, 3).map((text) => `store, ${policy}: ${text}`));
       progress(`store, ${policy}: ${JSON.stringify({ ...sum, faults: sum.faults.length })}`);
       const counts = { slots_due: sum.due, lost: sum.lost, doubled: sum.doubled, invented: sum.invented };

@@ -14,7 +14,7 @@ import { carillon, defineTask } from "carillon";
 import pg from "pg";
 import { type Figures, rounded } from "./measure/figures.ts";
 import { freePort } from "./measure/port.ts";
-import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { type Aim, machine, newReport, print } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { serverUrl } from "./measure/services.ts";
 import { Subject } from "./measure/subject.ts";
@@ -51,15 +51,7 @@ const aims: Aim[] = [
 ];
 const client = new pg.Client({ connectionString: serverUrl("postgres") });
 await client.connect();
-const report: Report = {
-  question: "remote",
-  carillon: [],
-  peers: {},
-  limit: [],
-  aims,
-  machine: machine(await serverTitle(client)),
-  notes: [],
-};
+const report = newReport("remote", aims, machine(await serverTitle(client)));
 try {
   for (let run = 1; run <= runs; run++) report.carillon.push(await measure(`bench_remote_${process.pid}_${run}`));
 } finally {

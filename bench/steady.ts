@@ -16,7 +16,7 @@ import { parseArgs } from "node:util";
 import pg from "pg";
 import { type Account, account, type DueSlot } from "./measure/account.ts";
 import { type Figures, latenessFigures, rounded, suffixed } from "./measure/figures.ts";
-import { type Aim, machine, print, type Report } from "./measure/report.ts";
+import { type Aim, machine, newReport, print } from "./measure/report.ts";
 import { serverTitle } from "./measure/server.ts";
 import { StatementCount } from "./measure/statements.ts";
 import { Subject, type Usage } from "./measure/subject.ts";
@@ -76,15 +76,7 @@ const client = new pg.Client({ connectionString: url });
 await client.connect();
 const statements = await StatementCount.on(client);
 
-const report: Report = {
-  question: "steady",
-  carillon: [],
-  peers: {},
-  limit: [],
-  aims,
-  machine: machine(await serverTitle(client)),
-  notes: [],
-};
+const report = newReport("steady", aims, machine(await serverTitle(client)));
 if (!statements.counts) report.notes.push("The server counts no statements: pg_stat_statements is not loaded.");
 const faults: string[] = [];
 try {

@@ -9,7 +9,10 @@ const order = JSON.parse(process.argv[2] ?? "{}") as Order;
 const alarms: string[] = [];
 const alarm = (fields: object, message: string) => void alarms.push(`${message} ${JSON.stringify(fields)}`);
 const tower = carillon({
-  ...{ store: order.url, schema: order.schema, handleSignals: false, scheduler: order.scheduler },
+  store: order.url,
+  schema: order.schema,
+  handleSignals: false,
+  scheduler: order.scheduler,
   concurrency: 10_000,
   log: { debug: () => undefined, info: () => undefined, warn: alarm, error: alarm },
 });

@@ -4,8 +4,8 @@ export interface Calls {
   open(): void;
   /** Adds so many, numbered from `from`, in calls of `batch`. @returns how long that took */
   add(order: AddOrder): number;
-  /** Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added */
-  addOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
+  /** Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added; `safe`: when that was answered */
+  addOneByOne(order: { from: number; count: number; pauseMs: number; safe?: boolean }): Float64Array;
   work(): void;
   /** Begins to run what was added; what has begun goes on for ever. */
   workWithoutEnd(): void;
@@ -25,6 +25,8 @@ export interface AddOrder {
   from: number;
   count: number;
   batch: number;
+  /** So many calls at once; default 1. */
+  callers?: number;
   /** Epoch milliseconds of the first, and how much later each next one is due; absent: at once. */
   due?: { fromMs: number; everyMs: number };
 }

@@ -9,9 +9,13 @@ import { type Books, type Contender, type Order, type Query, taskName } from "./
 export async function open(order: Order): Promise<Contender> {
   const runs = order.role === "runs";
   const tower = carillon({
-    ...{ store: order.postgres, scheduler: runs, worker: runs, handleSignals: false },
+    store: order.postgres,
+    scheduler: runs,
+    worker: runs,
+    handleSignals: false,
     // Only of tasks without a handler, see workStored: what would be run is written to the log, and nothing is.
-    ...{ groups: ["default"], commands: { allow: ["true"], rehearse: true } },
+    groups: ["default"],
+    commands: { allow: ["true"], rehearse: true },
   });
   let handle: (id: number) => void = () => undefined;
   const define = (tasks: number, schedule: (task: number) => ScheduleSpec, given: (id: number) => void) => {

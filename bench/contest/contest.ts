@@ -67,7 +67,11 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
 
   const report: Report = {
     question: question.name,
-    ...{ carillon: [], peers: {}, limit: [], aims: question.aims ?? [], notes: [...(question.notes ?? [])] },
+    carillon: [],
+    peers: {},
+    limit: [],
+    aims: question.aims ?? [],
+    notes: [...(question.notes ?? [])],
     machine: machine(await servers(chosen.includes("bullmq"))),
   };
   const tell = (who: string, run: number, figures: Figures) => {

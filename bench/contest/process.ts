@@ -20,22 +20,29 @@ const answers: Answers = {
   async open() {
     contender = await (await moduleOf(order.who)).open(order);
   },
-  async add({ from, count, batch, due }: AddOrder) {
+  async add({ from, count, batch, callers = 1, due }: AddOrder) {
     const began = performance.now();
-    for (let at = 0; at < count; at += batch) {
-      const runs = Array.from({ length: Math.min(batch, count - at) }, (_, i) => ({
-        id: from + at + i,
-        ...(due ? { dueMs: dueOf(due, at + i) } : {}),
-      }));
-      await opened().add(runs);
-    }
+    let next = 0;
+    const call = async () => {
+      while (next < count) {
+        const at = next;
+        next += batch;
+        const runs = Array.from({ length: Math.min(batch, count - at) }, (_, i) => ({
+          id: from + at + i,
+          ...(due ? { dueMs: dueOf(due, at + i) } : {}),
+        }));
+        await opened().add(runs);
+      }
+    };
+    await Promise.all(Array.from({ length: callers }, call));
     return performance.now() - began;
   },
-  async addOneByOne({ from, count, pauseMs }: { from: number; count: number; pauseMs: number }) {
+  async addOneByOne({ from, count, pauseMs, safe = false }: Parameters<Calls["addOneByOne"]>[0]) {
     const added = new Float64Array(count);
     for (let i = 0; i < count; i++) {
       added[i] = monotonicMs();
       await opened().add([{ id: from + i }]);
+      if (safe) added[i] = monotonicMs();
       await pause(pauseMs * (0.5 + Math.random()));
     }
     return added;

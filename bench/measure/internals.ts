@@ -2,20 +2,23 @@
 const part = (path: string): string => new URL(`./${path}.js`, import.meta.resolve("carillon")).href;
 
 export const { openZooKeeper } = (await import(
-  part("coordination/zookeeper")
-)) as typeof import("../../scheduler/src/coordination/zookeeper.ts");
+  part("coordination/zookeeper/zookeeper")
+)) as typeof import("../../scheduler/src/coordination/zookeeper/zookeeper.ts");
 export const { openRedisWitness } = (await import(
-  part("coordination/redis")
-)) as typeof import("../../scheduler/src/coordination/redis.ts");
+  part("coordination/redis/redis")
+)) as typeof import("../../scheduler/src/coordination/redis/redis.ts");
 export const { joinCluster } = (await import(
   part("coordination/membership")
 )) as typeof import("../../scheduler/src/coordination/membership.ts");
 export const { openPostgres } = (await import(
-  part("store/postgres")
-)) as typeof import("../../scheduler/src/store/postgres.ts");
+  part("store/postgres/postgres")
+)) as typeof import("../../scheduler/src/store/postgres/postgres.ts");
 export const { StoreClock } = (await import(
-  part("store-clock")
-)) as typeof import("../../scheduler/src/store-clock.ts");
-export const { systemClock } = (await import(part("clock"))) as typeof import("../../scheduler/src/clock.ts");
-export const { silentLog } = (await import(part("log"))) as typeof import("../../scheduler/src/log.ts");
-export const { defineTask } = (await import(part("task"))) as typeof import("../../scheduler/src/task.ts");
+  part("store/store-clock")
+)) as typeof import("../../scheduler/src/store/store-clock.ts");
+export const { systemClock } = (await import(part("base/clock"))) as typeof import("../../scheduler/src/base/clock.ts");
+export const { silentLog } = (await import(part("base/log"))) as typeof import("../../scheduler/src/base/log.ts");
+export const { releaseOf } = (await import(
+  part("task/release")
+)) as typeof import("../../scheduler/src/task/release.ts");
+export const { defineTask } = (await import(part("task/task"))) as typeof import("../../scheduler/src/task/task.ts");

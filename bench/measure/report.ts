@@ -20,6 +20,17 @@ export interface Report {
   notes: string[];
 }
 
+/** One that has no runs yet. @param machine what it is measured on, as `machine` tells */
+export const newReport = (question: string, aims: Aim[], machine: string): Report => ({
+  question,
+  carillon: [],
+  peers: {},
+  limit: [],
+  aims,
+  machine,
+  notes: [],
+});
+
 /** One run's. */
 export function addPeer({ peers }: Report, who: string, found: Figures): void {
   peers[who] ??= [];
@@ -27,7 +38,7 @@ export function addPeer({ peers }: Report, who: string, found: Figures): void {
 }
 
 /** Figures of which one bad run must not hide among good ones: the worst is given, not the median. */
-const worstCounts = /^(?:lost|doubled|missed|skipped|early|undelivered)(?:_|$)/;
+const worstCounts = /^(?:lost|doubled|missed|skipped|early|undelivered|slots_twice|\w+_reused|acked_lost)(?:_|$)/;
 
 /** Over the runs: the median, or for what must not happen the most. */
 export function summary(runs: Figures[]): Figures {

@@ -48,11 +48,9 @@ interface Booked {
  * @param tasks places in the list that the handlers' notes use, and names
  */
 export async function sumPolicy(
-  client: pg.Client,
-  schema: string,
+  { client, schema, log }: { client: pg.Client; schema: string; log: StartLog },
   policy: "fire_once" | "skip" | "all",
   tasks: readonly { place: number; name: string }[],
-  log: StartLog,
   { fromMs, toMs, downMs, upMs }: PolicySpan,
 ): Promise<PolicySum> {
   const s = `"${schema}"`;

@@ -40,6 +40,7 @@ export async function runDemo(options: Options, screen: Screen, interruption: In
   const say = (_: object, message: string) => screen.line(`demo: ${message}`, "dim");
   const quiet = () => undefined;
   const tower = carillon({
+    store: "embedded",
     directory: stage.directory,
     scheduler: false,
     worker: false,
@@ -47,7 +48,7 @@ export async function runDemo(options: Options, screen: Screen, interruption: In
     log: { debug: quiet, info: quiet, warn: say, error: say },
   });
   const processes = new Processes((trouble) => interruption.come(trouble));
-  const demo = new Demo(options, screen, interruption, stage, tower, processes);
+  const demo = new Demo({ options, screen, interruption, stage, tower, processes });
   try {
     return await demo.run();
   } finally {
@@ -61,6 +62,15 @@ export async function runDemo(options: Options, screen: Screen, interruption: In
       await stage.clear();
     }
   }
+}
+
+interface DemoParts {
+  readonly options: Options;
+  readonly screen: Screen;
+  readonly interruption: Interruption;
+  readonly stage: Stage;
+  readonly tower: Carillon;
+  readonly processes: Processes;
 }
 
 class Demo {
@@ -81,14 +91,7 @@ class Demo {
   #takeoverMs: number | null = null;
   #secondMs = 0;
 
-  constructor(
-    options: Options,
-    screen: Screen,
-    interruption: Interruption,
-    stage: Stage,
-    tower: Carillon,
-    processes: Processes,
-  ) {
+  constructor({ options, screen, interruption, stage, tower, processes }: DemoParts) {
     this.#options = options;
     this.#screen = screen;
     this.#interruption = interruption;

@@ -23,6 +23,7 @@ const say = (fields: object, message: string) =>
 
 const tower = carillon({
   name,
+  store: "embedded",
   directory,
   handleSignals: false,
   // The survivor starts what the dead process had claimed, a second's worth at once, and what comes due meanwhile beside it.

@@ -1,5 +1,5 @@
 /**
- * A receiver for HTTP tasks: believes only what is signed, and recent, and does not let an older attempt write over what
+ * A receiver for HTTP tasks: believes only what is signed, and recent, and does not let an older attempt of a run write over what
  * a newer one did.
  *
  *   CARILLON_HTTP_SECRET=… node examples/dist/http-receiver/receiver.js [PORT]
@@ -20,8 +20,11 @@ function isGenuine(headers: IncomingHttpHeaders, body: Buffer): boolean {
   return isRecent && given.length === wanted.length && timingSafeEqual(given, wanted);
 }
 
-/** The highest fence that each ledger was written under. A real receiver keeps it in the row that it writes. */
-const fences = new Map<string, number>();
+/**
+ * The highest fence that each run has called with. A real receiver keeps it in the row that it writes. Fences of different runs are not
+ * compared: a healthy run may call after one with a higher fence.
+ */
+const fences = new Map<number, number>();
 
 const server = createServer(async (request, response) => {
   const chunks: Buffer[] = [];
@@ -33,11 +36,11 @@ const server = createServer(async (request, response) => {
   };
   if (!isGenuine(request.headers, body)) return answer(401, { error: "not signed by the scheduler" });
   const { ledger = "main" } = (JSON.parse(body.toString()) ?? {}) as { ledger?: string };
-  const fence = Number(request.headers["carillon-fence"]);
+  const [run, fence] = ["run", "fence"].map((name) => Number(request.headers[`carillon-${name}`])) as [number, number];
   // A paused worker's late call: the run was given to another meanwhile, whose fence is higher.
-  if (fence < (fences.get(ledger) ?? 0)) return answer(409, { error: "a newer attempt was here" });
-  fences.set(ledger, fence);
-  answer(200, { settled: ledger, run: Number(request.headers["carillon-run"]) });
+  if (fence < (fences.get(run) ?? 0)) return answer(409, { error: "a newer attempt was here" });
+  fences.set(run, fence);
+  answer(200, { settled: ledger, run });
 });
 
 server.listen(Number(process.argv[2] ?? 0), "127.0.0.1", () => {

@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { connect, graceLock } from "@carillon/zookeeper";
+import { connect, graceLock, isZooKeeperError } from "@carillon/zookeeper";
 
 const batches = 5;
 const graceMs = 1_000;
@@ -27,13 +27,16 @@ async function machine(name: string, hosts: string, path: string): Promise<void>
   const lock = graceLock(client, path, {
     owner: name,
     graceMs,
-    // Whoever had it is gone, perhaps with work undone.
-    onState: (state) => state === "WAITING" && void work(),
+    // The holder is gone, perhaps with work undone, and this machine has the lock now.
+    onTakenOver: () => void work(),
     onLost: (why) => console.log(`${name}: ${why.message}`),
   });
 
   async function work(): Promise<void> {
-    await using use = await lock.tryLock();
+    await using use = await lock.tryLock().catch((error: unknown) => {
+      if (isZooKeeperError(error, "CLOSED")) return undefined; // the program ends
+      throw error;
+    });
     if (!use) return; // the other does it
     let from = 1;
     const cutOff = use.takenOver?.use;

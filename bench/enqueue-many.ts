@@ -1,0 +1,87 @@
+/**
+ * How many runs a second can many clients add, each one at a time, and how soon does such a run start?
+ *
+ *   npm run bench -- enqueue-many    Carillon and the peers in turn, three runs
+ *   … --quick                        640 runs once, to see that it works
+ *   … --runs N, --clients N, --processes N, --count N, --pause MS, --only NAME,NAME, --no-peers, --json
+ *
+ * Each client adds a run when the one before is safe, as a request to a server does; the clients share two processes. Nobody runs what
+ * they add.
+ *
+ * - per_s: all clients together, runs that are due at once, so that others are told of them.
+ * - untold_per_s: of Carillon, the same for runs that are due tomorrow, of which nobody is told; of_untold is per_s / untold_per_s.
+ * - p50_ms_start, p99_ms_start: from the moment at which an added run is safe to its handler's beginning in another process, one at a time.
+ */
+import { Arena } from "./contest/arena.ts";
+import { contest } from "./contest/contest.ts";
+import type { Entrant } from "./contest/entrant.ts";
+import { accounted, notesOf } from "./contest/notes.ts";
+import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
+
+/** Of each process, before what counts: code is compiled, statements are prepared. */
+const warmUp = 100;
+const dayMs = 86_400_000;
+
+await contest({
+  name: "enqueue-many",
+  sizes: {
+    clients: { usual: 32, quick: 4 },
+    processes: { usual: 2, quick: 2 },
+    count: { usual: 32_000, quick: 640 },
+    pause: { usual: 20, quick: 20 },
+  },
+  aims: [
+    { figure: "of_untold", atLeast: 0.9 },
+    { figure: "p50_ms_start", atMost: 5 },
+  ],
+  compared: { per_s: "more" },
+  async measure(who, { clients, processes, count, pause }) {
+    const rates = await adding(who, processes, Math.ceil(clients / processes), Math.floor(count / processes));
+    return { ...rates, ...suffixed(await starting(who, Math.ceil(count / 100), pause), "_start") };
+  },
+});
+
+async function adding(who: string, processes: number, callers: number, each: number): Promise<Figures> {
+  const arena = await Arena.open({ who, profile: "many" });
+  try {
+    const all: Entrant[] = [];
+    for (let n = 0; n < processes; n++) all.push(await arena.enter("adds"));
+    let from = 0;
+    const add = async (count: number, dueInMs?: number) => {
+      const due = dueInMs === undefined ? {} : { due: { fromMs: Date.now() + dueInMs, everyMs: 0 } };
+      const took = all.map((one, n) => one.ask("add", { from: from + n * count, count, batch: 1, callers, ...due }));
+      from += processes * count;
+      return (processes * count * 1_000) / Math.max(...(await Promise.all(took)));
+    };
+    await add(warmUp);
+    const figures: Figures = {};
+    if (who === "carillon") figures.untold_per_s = await add(each, dayMs);
+    figures.per_s = await add(each);
+    if (figures.untold_per_s !== undefined) figures.of_untold = figures.per_s / figures.untold_per_s;
+    const left = await arena.books.left();
+    for (const one of all) await one.stop();
+    return { ...figures, lost: Math.max(0, from - left), doubled: Math.max(0, left - from) };
+  } finally {
+    await arena.close();
+  }
+}
+
+async function starting(who: string, count: number, pauseMs: number): Promise<Figures> {
+  const arena = await Arena.open({ who, profile: "prompt" });
+  try {
+    const [runs, adds] = [await arena.enter("runs"), await arena.enter("adds")];
+    await runs.ask("work");
+    const all = warmUp + count;
+    const safe = await adds.ask("addOneByOne", { from: 0, count: all, pauseMs, safe: true });
+    await arena.handled([runs], all);
+    await arena.acknowledged();
+    const notes = await notesOf([runs]);
+    const lateness: number[] = [];
+    for (let id = warmUp; id < all; id++) lateness.push((notes.began.get(id) ?? Number.NaN) - (safe[id] as number));
+    await adds.stop();
+    await runs.stop();
+    return { ...latenessFigures(lateness), ...accounted(notes, 0, all) };
+  } finally {
+    await arena.close();
+  }
+}

@@ -1,0 +1,6 @@
+/** BullMQ's sandboxed processor: the same. */
+import { compute } from "./handler.ts";
+
+export default async ({ data }: { data: { ms?: number } }) => {
+  if (data.ms !== undefined) compute(data.ms);
+};
