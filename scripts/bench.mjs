@@ -23,6 +23,8 @@ const servers = new Map([
   ["herd", ["postgres", "zookeeper", "redis"]],
   ["locks", ["postgres", "zookeeper", "redis"]],
   ["completions", ["postgres", "redis"]],
+  ["guard", ["postgres"]],
+  ["pg-failover", []],
   ["chart", []],
 ]);
 
@@ -36,19 +38,20 @@ const contests = new Set([
   "crons",
   "drain",
   "enqueue",
+  "enqueue-many",
   "latency",
   "growth",
-  "guard",
   "history",
   "idle",
+  "isolate",
   "limit",
   "memory",
   "million",
   "timers",
 ]);
 const peersNeedNode = 22;
-/** Questions that are no contest and need the newer line all the same: of Lighthouse, too. */
-const newerNode = new Set([...contests, "console"]);
+/** Questions that are no contest and need the newer line all the same: of Lighthouse, or to put such questions. */
+const newerNode = new Set([...contests, "console", "guard"]);
 
 /** Questions that start, kill and restart coordination services themselves, and are told where these are. */
 const withServices = new Map([

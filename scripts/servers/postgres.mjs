@@ -88,7 +88,8 @@ function statementCount(bin) {
 }
 
 /** @type {ServerKind["start"]} */
-async function start({ bin }, folder, { user, durable }) {
+async function start({ bin }, folder, conditions) {
+  const { user } = conditions;
   const data = join(folder, "data");
   const password = randomBytes(12).toString("hex");
   const passwordFile = join(folder, "password");
@@ -101,7 +102,7 @@ async function start({ bin }, folder, { user, durable }) {
   await prepare(join(bin, "initdb"), [...cluster, "-E", "UTF8", "--locale=C", "--no-sync"], user, folder);
 
   return onFreePort(async (port) => {
-    const child = await startPostgres({ bin, version: "" }, folder, { user, durable }, port);
+    const child = await startPostgres({ bin, version: "" }, folder, conditions, port);
     return {
       url: `postgresql://carillon:${password}@127.0.0.1:${port}/postgres`,
       children: [child],
@@ -115,7 +116,7 @@ async function start({ bin }, folder, { user, durable }) {
  * @param {import("./server.mjs").Place} place @param {string} folder @param {import("./server.mjs").Conditions} conditions
  * @param {number} port
  */
-export function startPostgres({ bin }, folder, { user, durable }, port) {
+export function startPostgres({ bin }, folder, { user, durable, env }, port) {
   const settings = [
     "listen_addresses=127.0.0.1",
     `unix_socket_directories=${folder}`,
@@ -132,7 +133,8 @@ export function startPostgres({ bin }, folder, { user, durable }, port) {
       user,
       cwd: folder,
       log: join(folder, "log"),
-      ready: /ready to accept connections/,
+      ...(env && { env }),
+      ready: /ready to accept (?:read-only )?connections/,
     },
   );
 }

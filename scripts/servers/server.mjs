@@ -4,9 +4,9 @@
  * @typedef {{ bin: string, version: string, env?: Record<string, string> }} Place
  *   bin: the folder of its programs; version: what they report; env: what tests are told besides the URL, so that they
  *   can start servers of their own
- * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean, tickMs?: number }} Conditions
+ * @typedef {{ user: { uid?: number, gid?: number }, durable: boolean, tickMs?: number, env?: Record<string, string> }} Conditions
  *   user: whom to run as, empty for ourselves; durable: writes must reach the disk (benches), or need not (tests);
- *   tickMs: of ZooKeeper, which ends sessions on whole ticks
+ *   tickMs: of ZooKeeper, which ends sessions on whole ticks; env: added to the environment of PostgreSQL
  * @typedef {{
  *   variable: string,
  *   title: string,
@@ -73,10 +73,15 @@ const seenMost = 10_000;
 /**
  * Starts a server and waits for the line that says it is ready; everything it prints goes to `log`.
  * @param {string} program @param {string[]} args
- * @param {{ user: Conditions["user"], cwd: string, log: string, ready: RegExp, patienceMs?: number }} options
+ * @param {{ user: Conditions["user"], cwd: string, log: string, ready: RegExp, patienceMs?: number, env?: Record<string, string> }} options
  */
-export async function launch(program, args, { user, cwd, log, ready, patienceMs = 60_000 }) {
-  const child = spawn(program, args, { ...user, cwd, stdio: ["ignore", "pipe", "pipe"] });
+export async function launch(program, args, { user, cwd, log, ready, patienceMs = 60_000, env }) {
+  const child = spawn(program, args, {
+    ...user,
+    cwd,
+    stdio: ["ignore", "pipe", "pipe"],
+    ...(env && { env: { ...process.env, ...env } }),
+  });
   const file = createWriteStream(log);
   let seen = "";
   let isReady = false;

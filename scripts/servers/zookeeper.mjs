@@ -2,7 +2,8 @@
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
-import { ask, freePort, launch, onFreePort, programFolders } from "./server.mjs";
+import { findJars, findJava, variables as found } from "../../zookeeper/src/testing/find.mjs";
+import { ask, freePort, launch, onFreePort } from "./server.mjs";
 
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
 
@@ -11,11 +12,9 @@ import { ask, freePort, launch, onFreePort, programFolders } from "./server.mjs"
  * hand wins over what is found.
  */
 const variables = /** @type {const} */ ({
-  /** The folder with `java`, `javac` and `keytool`. */
-  java: "CARILLON_TEST_ZOOKEEPER_JAVA",
-  /** The server's and the Java client's jars, with an slf4j that writes to stderr. */
-  server: "CARILLON_TEST_ZOOKEEPER_CLASSPATH",
-  /** The same and Curator's recipes. */
+  java: found.java,
+  server: found.jars,
+  /** The server's jars, Curator's recipes and its service discovery. */
   curator: "CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH",
 });
 
@@ -23,13 +22,13 @@ const variables = /** @type {const} */ ({
 export const zookeeper = {
   variable: "CARILLON_TEST_ZOOKEEPER_URL",
   title: "ZooKeeper",
-  debian: ["zookeeper", "libcurator-recipes-java", "default-jdk-headless"],
+  debian: ["zookeeper", "libcurator-recipes-java", "libcurator-discovery-java", "default-jdk-headless"],
   advice:
     "Install ZooKeeper, Java Curator 5 and a JDK (Debian: apt-get install zookeeper libcurator-recipes-java " +
-    `default-jdk-headless; macOS: brew install zookeeper openjdk, and Curator's jars named in ${variables.curator}).`,
+    `libcurator-discovery-java default-jdk-headless; macOS: brew install zookeeper openjdk, and Curator's jars named in ${variables.curator}).`,
   find() {
-    const jars = findJars();
-    const bin = jars && findJdk();
+    const jars = findAllJars();
+    const bin = jars && findJava("javac");
     if (!jars || !bin) return undefined;
     // Prints "3.8.0-COMMIT, built on …", and shows that this Java runs these jars.
     const told = ask(join(bin, "java"), [...quick, "-cp", jars.server, "org.apache.zookeeper.Version"]);
@@ -44,54 +43,24 @@ export const zookeeper = {
 /** For a short life: no optimising compiler, one collector thread. */
 const quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
-function findJdk() {
-  const places = [
-    "/usr/lib/jvm/default-java/bin",
-    "/usr/lib/jvm/*/bin",
-    "/opt/homebrew/opt/openjdk*/bin",
-    "/usr/local/opt/openjdk*/bin",
-    "/home/linuxbrew/.linuxbrew/opt/openjdk*/bin",
-  ];
-  const own = [process.env[variables.java], process.env.JAVA_HOME && join(process.env.JAVA_HOME, "bin")];
-  return [...own.filter((folder) => folder !== undefined), ...programFolders(places)].find(
-    // macOS has a `java` that only says that there is none.
-    (bin) => existsSync(join(bin, "javac")) && ask(join(bin, "javac"), ["-version"]) !== undefined,
-  );
-}
-
 /**
  * Without Curator there is no agreement to test, so Debian's jars count only together; Homebrew has no Curator, and
  * there the tests against it say which variable they miss.
  * @returns {{ server: string, curator: string } | undefined}
  */
-function findJars() {
-  const own = { server: process.env[variables.server], curator: process.env[variables.curator] };
-  if (own.server) return { server: own.server, curator: own.curator ?? "" };
-
-  // Their manifests name what they need, but for three that only TLS needs.
-  const netty = ["netty-codec", "netty-resolver", "netty-transport-native-unix-common"];
-  const server = ["zookeeper", "slf4j-simple", ...netty].map(debianJar);
-  const recipes = debianJar("curator-recipes");
-  if ([...server, recipes].every((jar) => existsSync(jar))) {
-    return {
-      server: server.join(delimiter),
-      curator: own.curator ?? [recipes, ...server].join(delimiter),
-    };
-  }
-  const brewed = ["/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"]
-    .map((prefix) => `${prefix}/opt/zookeeper/libexec/lib`)
-    .find((folder) => existsSync(folder));
-  if (!brewed) return undefined;
-  const jars = join(brewed, "*");
+function findAllJars() {
+  const server = findJars();
+  const own = process.env[variables.curator];
+  if (server === undefined) return undefined;
+  if (own !== undefined || process.env[variables.server]) return { server, curator: own ?? "" };
+  const debian = ["curator-recipes", "curator-x-discovery"].map((name) => `/usr/share/java/${name}.jar`);
+  const isDebian = server.startsWith("/usr/share/java/");
+  if (isDebian && !debian.every((jar) => existsSync(jar))) return undefined;
   const maven = join(homedir(), ".m2/repository/org/apache/curator");
-  const parts = ["curator-recipes", "curator-framework", "curator-client"].map((name) => newestJar(maven, name));
-  const curator = parts.every((jar) => jar !== undefined) ? [...parts, jars].join(delimiter) : "";
-  return { server: jars, curator: own.curator ?? curator };
-}
-
-/** @param {string} name */
-function debianJar(name) {
-  return `/usr/share/java/${name}.jar`;
+  const names = ["curator-recipes", "curator-x-discovery", "curator-framework", "curator-client"];
+  const parts = isDebian ? debian : names.map((name) => newestJar(maven, name));
+  const curator = parts.every((jar) => jar !== undefined) ? [...parts, server].join(delimiter) : "";
+  return { server, curator };
 }
 
 /** @param {string} maven @param {string} name @returns {string | undefined} */

@@ -1,16 +1,16 @@
 /**
- * `npm run faults -- [ARGUMENT…]`: makes the clone ready, sees to it that PostgreSQL, Redis and ZooKeeper are there, and
+ * `npm run prove -- faults [ARGUMENT…]`: makes the clone ready, sees to it that PostgreSQL, Redis and ZooKeeper are there, and
  * becomes the harness, which reads the arguments and starts servers of its own. With --peers that is faults/src/peers/main.ts,
  * for which the benches' peers are installed: two of them want a newer Node, on which all of it runs then.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { copyFile, linkPackages } from "./compiled.mjs";
-import { nodeOfLine } from "./node-line.mjs";
-import { fail, installDependencies, ready, requireNode, root, Trouble } from "./ready.mjs";
-import { foreground, kinds, obtain } from "./servers.mjs";
-import { showsUsage } from "./usage.mjs";
+import { linkPackages } from "../compiled.mjs";
+import { nodeOfLine } from "../node-line.mjs";
+import { fail, installDependencies, ready, requireNode, root, Trouble } from "../ready.mjs";
+import { foreground, kinds, obtain } from "../servers.mjs";
+import { showsUsage } from "../usage.mjs";
 
 const peersNeedNode = 22;
 
@@ -35,7 +35,6 @@ async function main() {
     // Seen from there alone: all else has Carillon's own packages.
     linkPackages(join(compiled, place, "node_modules"), join(root, "bench/node_modules"));
   }
-  copyFile("zookeeper/test/support/keeper.mjs", compiled);
   for (const name of peers ? ["postgres", "redis"] : ["postgres", "redis", "zookeeper"]) {
     const kind = kinds[name];
     if (kind) Object.assign(process.env, obtain(kind).env);

@@ -1,5 +1,5 @@
 /**
- * `npm run image`: does what deploy/Dockerfile says, step by step, in folders of its own and with this machine's Node, for where there
+ * `npm run prove -- image`: does what deploy/Dockerfile says, step by step, in folders of its own and with this machine's Node, for where there
  * is no container runtime. Then, as a user without rights and with a PostgreSQL that it starts, it runs what the image would: `migrate`,
  * and `server`, of which it asks the probes and the console. The base image, and what Docker itself does, are not what this shows.
  */
@@ -7,10 +7,10 @@ import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { fail, requireNode, root, say, Trouble } from "./ready.mjs";
-import { freePort } from "./servers/server.mjs";
-import { startServers } from "./servers.mjs";
-import { showsUsage } from "./usage.mjs";
+import { fail, requireNode, root, say, Trouble } from "../ready.mjs";
+import { freePort } from "../servers/server.mjs";
+import { startServers } from "../servers.mjs";
+import { showsUsage } from "../usage.mjs";
 
 const withoutRights = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
@@ -86,9 +86,9 @@ async function answered(url, patienceMs) {
 }
 
 async function main() {
-  if (showsUsage("scripts/image.mjs")) return;
+  if (showsUsage("scripts/prove/image.mjs")) return;
   if (process.argv.length > 2)
-    throw new Trouble(`npm run image takes no arguments, not ${process.argv.slice(2).join(" ")}.`);
+    throw new Trouble(`npm run prove -- image takes no arguments, not ${process.argv.slice(2).join(" ")}.`);
   requireNode();
   const top = mkdtempSync(join(tmpdir(), "carillon-image-"));
   const servers = await startServers(["postgres"]);
@@ -101,7 +101,10 @@ async function main() {
     const schema = ["--schema", "image"];
     const run = [join(folder, program)];
     const migrated = spawnSync(process.execPath, [...run, "migrate", ...schema], {
-      ...{ cwd: folder, env, stdio: ["ignore", 2, 2], ...withoutRights },
+      cwd: folder,
+      env,
+      stdio: ["ignore", 2, 2],
+      ...withoutRights,
     });
     if (migrated.status !== 0) throw new Trouble("`migrate` failed, see above");
     const port = await freePort();

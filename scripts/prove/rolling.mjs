@@ -1,5 +1,5 @@
 /**
- * `npm run rolling -- [--from REF] [ARGUMENT…]`: makes the clone ready, builds the version of an earlier commit beside it, and becomes
+ * `npm run prove -- rolling [--from REF] [ARGUMENT…]`: makes the clone ready, builds the version of an earlier commit beside it, and becomes
  * the harness (faults/src/rolling/main.ts), which puts processes of both on one store. Without REF it is the commit before the one that
  * brought the newest migration: the last version whose schema is older. It needs the clone's history.
  */
@@ -7,12 +7,12 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { copyFile, linkPackages } from "./compiled.mjs";
-import { fail, npm, ready, root, say, stalePackage, Trouble } from "./ready.mjs";
-import { kinds, obtain } from "./servers.mjs";
-import { showsUsage } from "./usage.mjs";
+import { linkPackages } from "../compiled.mjs";
+import { fail, npm, ready, root, say, stalePackage, Trouble } from "../ready.mjs";
+import { kinds, obtain } from "../servers.mjs";
+import { showsUsage } from "../usage.mjs";
 
-const migrations = "scheduler/src/store/migrations";
+const migrations = "scheduler/src/store/postgres/migrations";
 
 /** @param {string[]} args @param {string} [cwd] */
 function git(args, cwd = root) {
@@ -28,7 +28,7 @@ function git(args, cwd = root) {
 function before() {
   const files = readdirSync(join(root, migrations)).filter((name) => /^\d{4}-.*\.ts$/.test(name));
   const newest = files.sort().at(-1);
-  const brought = git(["log", "--diff-filter=A", "-1", "--format=%H", "--", `${migrations}/${newest}`]);
+  const brought = git(["log", "-M", "--diff-filter=A", "-1", "--format=%H", "--", `*/migrations/${newest}`]);
   if (brought === "") throw new Trouble(`${newest} is in no commit yet: give --from REF`);
   return git(["rev-parse", `${brought}~1`]);
 }
@@ -57,7 +57,7 @@ function buildOf(commit) {
 
 /** Ours, where they are what its lock file names. @param {string} folder */
 function linkDependencies(folder) {
-  /** @param {string} path @returns {import("./ready.mjs").Lock} */
+  /** @param {string} path @returns {import("../ready.mjs").Lock} */
   const read = (path) => JSON.parse(readFileSync(path, "utf8"));
   const stale = stalePackage(
     read(join(folder, "package-lock.json")),
@@ -96,7 +96,6 @@ async function main() {
   const commit = ref === undefined ? before() : git(["rev-parse", "--verify", `${ref}^{commit}`]);
   const old = buildOf(commit);
   linkPackages(join(compiled, "scheduler/node_modules"));
-  copyFile("zookeeper/test/support/keeper.mjs", compiled);
   const { postgres } = kinds;
   if (postgres) Object.assign(process.env, obtain(postgres).env);
   const own = join(root, "scheduler/dist");

@@ -1,0 +1,32 @@
+/**
+ * `npm run prove -- HARNESS [ARGUMENT…]`: the harnesses that look for what tests do not find. Each makes the clone ready,
+ * brings the servers that it needs, and says by `--help` what it takes.
+ */
+import { fail, Trouble } from "./ready.mjs";
+import { usageOf } from "./usage.mjs";
+
+const harnesses = {
+  simulate: "a whole cluster in one process, on virtual time, under faults that a seed chooses",
+  policies: "random tasks, policies and acts on a test tower's time, held to what the docs say",
+  faults: "real processes and servers, killed, stopped and cut off; with --peers other schedulers beside",
+  fuzz: "good inputs spoilt: files, texts, options, requests, answers, bytes",
+  soak: "a cluster of real processes under a steady load and a fault a minute, for hours",
+  rolling: "processes of an earlier commit and of this one on one store",
+  image: "the steps of deploy/Dockerfile without a container runtime, and a run of what they make",
+};
+
+async function main() {
+  const [name = "--help", ...rest] = process.argv.slice(2);
+  if (name === "--help" || name === "-h") {
+    const lines = Object.entries(harnesses).map(([harness, what]) => `  ${harness.padEnd(10)}${what}`);
+    process.stdout.write(`${usageOf("scripts/prove.mjs")}\n\n${lines.join("\n")}\n`);
+    return;
+  }
+  if (!Object.hasOwn(harnesses, name))
+    throw new Trouble(`there is no harness ${JSON.stringify(name)}: ${Object.keys(harnesses).join(", ")}.`);
+  const program = new URL(`./prove/${name}.mjs`, import.meta.url);
+  process.argv.splice(1, process.argv.length, program.pathname, ...rest);
+  await import(program.href);
+}
+
+await main().catch(fail);

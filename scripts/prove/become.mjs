@@ -1,0 +1,36 @@
+/** Makes the clone ready and turns this process into a compiled harness, which reads the arguments. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { linkPackages } from "../compiled.mjs";
+import { fail, ready, root, Trouble } from "../ready.mjs";
+import { startServers } from "../servers.mjs";
+import { showsUsage } from "../usage.mjs";
+
+/**
+ * @param {string} source of the harness, from the root; its package compiles into `dist` beside `src`
+ * @param {{ servers?: string[], before?: () => void }} [needs] servers: throw-away ones, unless the environment names them
+ */
+export async function become(source, { servers = [], before } = {}) {
+  try {
+    if (showsUsage(source)) return;
+    ready();
+    const [part = ""] = source.split("/");
+    const compiled = join(root, part, "dist");
+    const program = join(compiled, source.replace(/\.ts$/, ".js"));
+    if (!existsSync(program)) throw new Trouble(`${source} was not compiled: the clone is incomplete.`);
+    linkPackages(join(compiled, "scheduler/node_modules"));
+    before?.();
+    if (servers.length > 0) {
+      const started = await startServers(servers);
+      Object.assign(process.env, started.env);
+      // If the harness calls process.exit, or dies, the servers' keeper notices and stops them by itself.
+      process.once("beforeExit", () => void started.stop());
+    }
+    process.argv[1] = program;
+    await import(pathToFileURL(program).href);
+  } catch (error) {
+    fail(error);
+    process.exit(); // servers that have started would keep this process running
+  }
+}

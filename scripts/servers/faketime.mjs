@@ -1,0 +1,38 @@
+/** libfaketime from Debian: a program that is started with it preloaded has a clock that a test can step. */
+import { existsSync } from "node:fs";
+import { programFolders } from "./server.mjs";
+
+/** @typedef {import("./server.mjs").ServerKind} ServerKind */
+
+const variable = "CARILLON_TEST_FAKETIME";
+
+/** No server: a library that other servers are started with. @type {Omit<ServerKind, "start">} */
+export const faketime = {
+  variable,
+  title: "libfaketime",
+  debian: ["libfaketime"],
+  advice: "Install libfaketime (Debian: apt-get install libfaketime).",
+  find() {
+    const places = [
+      "/usr/lib/*/faketime",
+      "/usr/lib/faketime",
+      "/usr/local/lib/faketime",
+      "/opt/homebrew/lib/faketime",
+    ];
+    const libraries = programFolders(places).map((folder) => `${folder}/libfaketime.so.1`);
+    for (const bin of [process.env[variable], ...libraries]) if (bin && existsSync(bin)) return { bin, version: "" };
+    return undefined;
+  },
+};
+
+/**
+ * What a program is started with so that its wall clock is off by as many seconds as `file` says ("+7200", "-3600"), from the
+ * moment at which it says so. The monotonic clock stays as it is.
+ * @param {import("./server.mjs").Place} place @param {string} file @returns {Record<string, string>}
+ */
+export const fakedBy = ({ bin }, file) => ({
+  LD_PRELOAD: bin,
+  FAKETIME_TIMESTAMP_FILE: file,
+  FAKETIME_NO_CACHE: "1",
+  FAKETIME_DONT_FAKE_MONOTONIC: "1",
+});
