@@ -4,7 +4,7 @@ import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { root, say } from "../ready.mjs";
 import { foreground, interruptedExit } from "../servers.mjs";
-import { figuresOf } from "./figures.mjs";
+import { figuresOf, nameOf } from "./figures.mjs";
 
 const reporter = fileURLToPath(new URL("report.mjs", import.meta.url));
 /** More failures than this have one cause, and a second look at each tells nothing. */
@@ -12,6 +12,9 @@ const secondLookMost = 20;
 
 /**
  * @typedef {import("./figures.mjs").Figures} Figures
+ * @typedef {import("./figures.mjs").Failure & { second?: "passed" | "failed" }} LookedAt second: what came of the second look,
+ *   where there was one. "passed" also stands for the opposite order: a test that passed first and failed at the second look.
+ * @typedef {Omit<Figures, "failures"> & { failures: LookedAt[], interrupted: boolean }} Outcome
  * @typedef {{
  *   node: string, label: string, args: string[], env: Record<string, string>, whole: boolean, expected?: string[],
  *   folder?: string, output?: "inherit" | "ignore", leftMs: () => number,
@@ -20,9 +23,12 @@ const secondLookMost = 20;
  *   leftMs: how long the run may take
  */
 
-/** @param {Run} run @returns {Promise<Figures & { interrupted: boolean }>} */
+/** Where the reports of runs lie, one file a run: test-report-LABEL.ndjson, and test-report-LABEL-second.ndjson. */
+export const reports = join(root, "node_modules/.cache");
+
+/** @param {Run} run @returns {Promise<Outcome>} */
 async function once({ node, label, args, env, whole, expected, folder = root, output, leftMs }) {
-  const report = join(root, `node_modules/.cache/test-report-${label}.ndjson`);
+  const report = join(reports, `test-report-${label}.ndjson`);
   mkdirSync(dirname(report), { recursive: true });
   rmSync(report, { force: true });
   const program = join(root, "node_modules/vitest/vitest.mjs");
@@ -34,23 +40,37 @@ async function once({ node, label, args, env, whole, expected, folder = root, ou
 }
 
 /**
- * Runs tests. What failed runs once more, alone: that tells an unsteady test from a broken one, and changes no figure.
- * @param {Run} run @returns {Promise<Figures & { interrupted: boolean }>}
+ * Runs tests. The files of those that failed run once more, alone: that tells an unsteady test from a broken one. What comes of
+ * it is said in each failure; to forgive one or not is the caller's.
+ * @param {Run} run @returns {Promise<Outcome>}
  */
 export async function vitest(run) {
   const first = await once(run);
   const { whole, folder = root } = run;
   const files = [...new Set(first.failures.filter(({ ran }) => ran).map(({ file }) => file))];
   if (!whole || first.interrupted || files.length === 0 || first.failures.length > secondLookMost) return first;
-  say(`\n${first.failures.length} failed. A second look, alone, which changes no figure: ${files.length} files`);
+  say(`\n${first.failures.length} failed. A second look, alone: ${files.length} files`);
   const { expected: _, ...again } = run;
   const second = await once({ ...again, label: `${run.label}-second`, args: ["--no-file-parallelism", ...files] });
-  const still = new Set(second.failures.map(({ file, test }) => `${file} ${test}`));
-  const failures = first.failures.map((failure) => {
-    if (!failure.ran || second.interrupted) return failure;
-    const told = still.has(`${failure.file} ${failure.test}`) ? "fails again, alone" : "UNSTEADY: passes alone";
-    say(`${told}: ${relative(folder, failure.file)}: ${failure.test}`);
-    return { ...failure, why: `${failure.why} (${told})` };
-  });
-  return { ...first, failures };
+  if (second.interrupted) return first;
+  const [before, now] = [first, second].map(({ failures }) => new Set(failures.map(nameOf)));
+  const failures = first.failures.map(
+    /** @returns {LookedAt} */ (failure) => {
+      if (!failure.ran) return failure;
+      const still = now?.has(nameOf(failure));
+      const told = still ? "fails again, alone" : "UNSTEADY: passes alone";
+      say(`${told}: ${relative(folder, failure.file)}: ${failure.test}`);
+      return { ...failure, why: `${failure.why} (${told})`, second: still ? "failed" : "passed" };
+    },
+  );
+  const fresh = second.failures
+    .filter((failure) => failure.ran && !before?.has(nameOf(failure)))
+    .map(
+      /** @returns {LookedAt} */ (failure) => ({
+        ...failure,
+        why: `${failure.why} (UNSTEADY: passed first, fails alone)`,
+        second: "passed",
+      }),
+    );
+  return { ...first, passed: first.passed - fresh.length, failures: [...failures, ...fresh] };
 }

@@ -4,9 +4,33 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
 
+interface Failure {
+  file: string;
+  test: string;
+  why: string;
+  ran: boolean;
+  second?: "passed" | "failed";
+}
 interface Figures {
   passed: number;
-  failures: { file: string; test: string; why: string; ran: boolean }[];
+  failures: Failure[];
+  tests: string[];
+}
+interface SetAside {
+  file: string;
+  test: string;
+  since: string;
+  reason: string;
+  tried: string;
+}
+interface Gate {
+  verdictOf(
+    failures: Failure[],
+    tests: string[],
+    setAside: SetAside[],
+  ): { failed: Failure[]; unsteady: Failure[]; aside: Failure[] };
+  faultsOfSetAside(list: Partial<SetAside>[], nowMs: number): string[];
+  readSetAside(): SetAside[];
 }
 interface Runner {
   vitest(run: {
@@ -25,13 +49,20 @@ interface Counting {
   figuresOf(text: string, run: { exit: number; whole: boolean; expected?: string[] }): Figures;
 }
 
+const script = async <Exports>(name: string) =>
+  (await import(new URL(`../../../scripts/test/${name}`, import.meta.url).href)) as Exports;
+
 const root = fileURLToPath(new URL("../../../", import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), "carillon-runner-"));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true });
+});
 
 /** A project of Vitest with these files, and what the runner of `npm test` makes of it. */
 async function run(files: Record<string, string>, expected: string[]): Promise<Figures> {
-  const { vitest } = (await import(new URL("../../../scripts/test/vitest.mjs", import.meta.url).href)) as Runner;
+  const { vitest } = await script<Runner>("vitest.mjs");
+  const folder = mkdtempSync(join(tmpdir(), "carillon-runner-"));
+  folders.push(folder);
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   for (const [path, text] of Object.entries({ "vitest.config.mjs": config, ...files }))
     writeFileSync(join(folder, path), text);
@@ -78,14 +109,12 @@ describe("npm test", { timeout: 120_000 }, () => {
   });
 
   it("names each file that did not run when the run was ended early", async () => {
-    const { figuresOf } = (await import(
-      new URL("../../../scripts/test/figures.mjs", import.meta.url).href
-    )) as Counting;
+    const { figuresOf } = await script<Counting>("figures.mjs");
     const start = { event: "start", files: ["/a", "/b"].map((file) => ({ project: "unit", file })) };
     const tests = [{ name: "one", state: "passed", why: "" }];
     const lines = [start, { event: "file", project: "unit", file: "/a", ms: 1, tests, errors: [] }];
     const text = lines.map((line) => `${JSON.stringify(line)}\n`).join("");
-    expect(figuresOf(text, { exit: 130, whole: true })).toEqual({
+    expect(figuresOf(text, { exit: 130, whole: true })).toMatchObject({
       passed: 1,
       failures: [
         { file: "/b", test: "the whole file", why: "did not run", ran: false },
@@ -93,5 +122,82 @@ describe("npm test", { timeout: 120_000 }, () => {
       ],
     });
     expect(figuresOf("", { exit: 1, whole: true }).failures).toHaveLength(1);
+  });
+});
+
+describe("npm test -- --gate", { timeout: 120_000 }, () => {
+  const failure = (name: string, second?: "passed" | "failed"): Failure => ({
+    file: join(root, "a.test.ts"),
+    test: name,
+    why: "expected 1 to be 2",
+    ran: true,
+    ...(second && { second }),
+  });
+  const names = (failures: Failure[]) => failures.map(({ test }) => test);
+  const aside: SetAside = { file: "a.test.ts", test: "aside", since: "2026-11-20", reason: "why", tried: "what" };
+  const asideName = `${join(root, "a.test.ts")} > aside`;
+
+  it("forgives what passes at its second look, and names it; what fails always, does not load or is skipped is red", async () => {
+    const { failures, tests } = await run(
+      {
+        "unsteady.test.mjs": `${head}test("second time lucky", () => {
+          const seen = import.meta.filename + ".seen"; const was = existsSync(seen);
+          writeFileSync(seen, ""); expect(was).toBe(true); });`,
+        "worse.test.mjs": `${head}test("first time lucky", () => {
+          const seen = import.meta.filename + ".seen"; const was = existsSync(seen);
+          writeFileSync(seen, ""); expect(was).toBe(false); }); test("broken", () => expect(1).toBe(2)); test.skip("skipped", () => {});`,
+        "unloaded.test.mjs": 'import "./is-not-there.js";',
+      },
+      [],
+    );
+    const { verdictOf } = await script<Gate>("gate.mjs");
+    const { failed, unsteady } = verdictOf(failures, tests, []);
+    expect(names(unsteady).sort()).toEqual(["first time lucky", "second time lucky"]);
+    expect(names(failed).sort()).toEqual(["broken", "skipped", "the file itself"]);
+  });
+
+  it("forgives five and no sixth", async () => {
+    const { verdictOf } = await script<Gate>("gate.mjs");
+    const six = Array.from({ length: 6 }, (_, n) => failure(`${n}`, "passed"));
+    expect(verdictOf(six.slice(1), [], [])).toEqual({ failed: [], unsteady: six.slice(1), aside: [] });
+    expect(verdictOf(six, [], [])).toEqual({ failed: six, unsteady: [], aside: [] });
+    const noLook = failure("no look");
+    expect(verdictOf([noLook], [], []).failed).toEqual([noLook]);
+  });
+
+  it("reports a test that is set aside without judging it, and fails when there is no such test", async () => {
+    const { verdictOf } = await script<Gate>("gate.mjs");
+    const failures = [failure("aside", "failed"), failure("other", "failed")];
+    const { failed, aside: reported } = verdictOf(failures, [asideName], [aside]);
+    expect([names(failed), names(reported)]).toEqual([["other"], ["aside"]]);
+    expect(verdictOf([], [asideName], [aside])).toEqual({ failed: [], unsteady: [], aside: [] });
+    expect(verdictOf([], [], [aside]).failed).toMatchObject([
+      { test: "aside", why: "is set aside, but no such test ran" },
+    ]);
+  });
+
+  it("has a list of tests set aside that may stand", async () => {
+    const { faultsOfSetAside, readSetAside } = await script<Gate>("gate.mjs");
+    expect(faultsOfSetAside(readSetAside(), Date.now())).toEqual([]);
+    const nowMs = Date.parse("2026-11-30T12:00:00Z");
+    expect(faultsOfSetAside(Array(5).fill(aside), nowMs)).toEqual([]);
+    expect(faultsOfSetAside(Array(6).fill(aside), nowMs)).toEqual(["6 tests are set aside: 5 at most"]);
+    const faults = faultsOfSetAside(
+      [
+        { ...aside, since: "2026-11-19" },
+        { ...aside, since: "soon" },
+        { ...aside, reason: "" },
+        { ...aside, tried: "" },
+        { since: "2026-11-30", reason: "why", tried: "what" },
+      ],
+      nowMs,
+    );
+    expect(faults).toEqual([
+      "a.test.ts > aside: set aside for more than 10 days",
+      "a.test.ts > aside: since is a date, YYYY-MM-DD",
+      "a.test.ts > aside: a reason and what was tried are needed",
+      "a.test.ts > aside: a reason and what was tried are needed",
+      " > : file and test are needed",
+    ]);
   });
 });
