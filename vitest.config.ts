@@ -1,4 +1,8 @@
+import { existsSync } from "node:fs";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { defineConfig, type TestProjectInlineConfiguration } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
 const needServers = "scheduler/test/support/servers.setup.ts";
 const cheapPasswords = "scheduler/test/support/cheap-passwords.ts";
@@ -109,6 +113,37 @@ const tests: TestProjectInlineConfiguration["test"][] = [
   },
 ];
 
+/** Files of over a minute, slowest first, as the gate lists them ("Slowest files"). */
+const slowest = [
+  "console/test/console.test.ts",
+  "scheduler/test/cli/commands.test.ts",
+  "scheduler/test/cli/coordination.test.ts",
+  "simulation/test/seeds.test.ts",
+  "scheduler/test/cluster/standstill.test.ts",
+  "scheduler/test/cluster/crash.test.ts",
+  "scheduler/test/cli/remote-workers.test.ts",
+  "scheduler/test/conformance/remote-worker.test.ts",
+  "scheduler/test/processes/lost-worker.test.ts",
+  "simulation/test/policies.test.ts",
+  "scheduler/test/cluster/patroni.test.ts",
+  "scheduler/test/conformance/witness.test.ts",
+];
+const root = fileURLToPath(new URL(".", import.meta.url));
+
+/** Vitest's order of files, but the slowest begin first: one that began last would run alone at the end. */
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const gone = slowest.filter((path) => !existsSync(join(root, path)));
+    if (gone.length > 0) throw new Error(`vitest.config.ts lists files that do not exist: ${gone.join(", ")}`);
+    const placeOf = ({ moduleId }: TestSpecification) => {
+      const place = slowest.indexOf(relative(root, moduleId));
+      return place < 0 ? slowest.length : place;
+    };
+    // Vitest runs one group of projects after the other whatever the order, and the sort is stable.
+    return (await super.sort(files)).sort((a, b) => placeOf(a) - placeOf(b));
+  }
+}
+
 export default defineConfig({
   test: {
     pool: "forks",
@@ -116,6 +151,7 @@ export default defineConfig({
     passWithNoTests: false,
     maxWorkers: 2,
     teardownTimeout: 10_000,
+    sequence: { sequencer: SlowestFirst },
     // How long something may take is for the test to say: on a busy machine Vitest's own second is not enough for what takes 50 ms.
     expect: { poll: { timeout: 60_000 } },
     // The first line of a failure is all that the summary shows: it says what was found, not that something was.

@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
+import { rounds } from "../../scheduler/test/support/long.ts";
 import { policyMutants } from "../src/mutants/policies.ts";
 import { planted, plantingsOf } from "../src/mutants.ts";
 import { scenarioOf } from "../src/policies/draw.ts";
@@ -21,9 +22,11 @@ function policies(...args: string[]): Record<string, unknown> {
 const nothingBroken = (scenarios: number) => ({ scenarios, violations: 0, broken: undefined });
 const resultOf = ({ scenarios, violations, broken }: Record<string, unknown>) => ({ scenarios, violations, broken });
 
+const scenarios = rounds(60, 600);
+
 // A busy machine takes many times as long as an idle one.
-it("breaks no rule in 300 random scenarios", { timeout: 1_800_000 }, () => {
-  expect(resultOf(policies("--seeds", "300"))).toEqual(nothingBroken(300));
+it(`breaks no rule in ${scenarios} random scenarios`, { timeout: 3_600_000 }, () => {
+  expect(resultOf(policies("--seeds", `${scenarios}`))).toEqual(nothingBroken(scenarios));
 });
 
 /**
