@@ -10,7 +10,7 @@
  *                                             newest one, which the embedded store brings
  *   npm test -- scheduler/src/cron.test.ts    these tests, on both PostgreSQLs; arguments go to Vitest
  *   npm test -- --node 20|24 …                on this Node
- *   npm run test:long                         the property tests whole, of which the others run a sample; no server
+ *   npm run test:long                         the property tests whole, of which the others run a sample
  *
  * A test that fails fails the suite. It runs once more, alone, and what comes of that is printed as a diagnosis: but for --gate
  * the test stays failed. The tests of scripts/set-aside.json fail no gate, and any other run. Whatever was to run and did not is a
@@ -146,19 +146,24 @@ function everyTestFile() {
     );
 }
 
-/** @param {Part[]} wanted @param {string[]} rest @returns {Promise<boolean>} whether all of it ran to its end */
-async function testWithServers(wanted, rest) {
-  const whole = rest.length === 0;
+/**
+ * @param {Part[]} wanted @param {string[]} rest arguments for Vitest; none: every test
+ * @param {{ long?: boolean }} [how] long: `rest` is files, of whose tests all are to run, and whole
+ * @returns {Promise<boolean>} whether all of it ran to its end
+ */
+async function testWithServers(wanted, rest, { long = false } = {}) {
+  const everything = rest.length === 0;
+  const whole = everything || long;
   // Of all tests, only the console's need it and a browser.
-  const browser = whole || rest.some((word) => word.includes("console")) ? obtain(chromium) : undefined;
+  const browser = everything || rest.some((word) => word.includes("console")) ? obtain(chromium) : undefined;
   if (browser) buildConsole();
-  const promoter = whole || rest.some((word) => word.includes("patroni")) ? obtain(patroni) : undefined;
+  const promoter = everything || rest.some((word) => word.includes("patroni")) ? obtain(patroni) : undefined;
   const unused = wanted.every(({ store }) => store === "postgres") ? ["embedded-postgres"] : [];
   const servers = await startServers(testServers.filter((name) => !unused.includes(name)));
   const titles = [...servers.titles, ...(browser ? [`${chromium.title} ${browser.version}`] : [])];
   say(`✓ servers: ${titles.join(", ")}`);
   const { env, folder } = servers;
-  const expected = whole ? everyTestFile() : [];
+  const expected = everything ? everyTestFile() : long ? rest : [];
   const [machine, embedded] = /** @type {const} */ (["CARILLON_TEST_POSTGRES", "CARILLON_TEST_EMBEDDED_POSTGRES"]);
   /** Both variables name the store's server. A third names the machine's, for tests that start its pg_dump. @param {Store} store */
   const onlyOn = (store) => {
@@ -178,13 +183,14 @@ async function testWithServers(wanted, rest) {
     for (const { node, store } of wanted) {
       /** @type {Record<string, string>} */
       const chosen = store === "both" ? {} : onlyOn(store);
-      const title =
+      const server =
         store === "both" ? "" : `, ${chosen.CARILLON_TEST_POSTGRES_TITLE || "the PostgreSQL that was given"}`;
+      const title = `${server}${long ? ", long" : ""}`;
       if (
         !(await testOn(
           node,
           rest,
-          { ...env, ...browser?.env, ...promoter?.env, ...chosen },
+          { ...env, ...browser?.env, ...promoter?.env, ...chosen, ...(long && { CARILLON_TEST_LONG: "1" }) },
           { whole, title, folder, expected },
         ))
       )
@@ -196,11 +202,11 @@ async function testWithServers(wanted, rest) {
   }
 }
 
-/** Files whose tests run a sample unless CARILLON_TEST_LONG is set: they draw it by scheduler/test/support/long.ts. @param {string} node */
-async function testLong(node) {
+/** Files whose tests run a sample unless CARILLON_TEST_LONG is set: they draw it by scheduler/test/support/long.ts. */
+function longFiles() {
   const files = everyTestFile().filter((file) => /support\/long\.ts"/.test(readFileSync(file, "utf8")));
   if (files.length === 0) throw new Trouble("no test draws a sample by scheduler/test/support/long.ts.");
-  await testOn(node, files, { CARILLON_TEST_LONG: "1" }, { whole: true, title: ", long", expected: files });
+  return files;
 }
 
 async function main() {
@@ -215,7 +221,7 @@ async function main() {
     check("types", typed);
     check("lint and format", await linted);
   }
-  if (long) await testLong(wanted[0]?.node ?? ownLine);
+  if (long) await testWithServers(wanted, longFiles(), { long });
   else if (quick)
     await testOn(
       wanted[0]?.node ?? ownLine,
