@@ -18,8 +18,7 @@ const hangsMs = 240_000;
 
 /**
  * `npm test` starts the servers and calls Vitest with this. Projects of one group run side by side; the next group
- * starts when they have ended. Cluster tests and faults measure the lateness of real processes, so nothing runs beside them and
- * their files run one by one.
+ * starts when they have ended.
  *
  * Files of the projects that compute most share processes, and with them what is loaded (`isolate`): to load it anew for each
  * took a tenth of the time of all. What they load keeps no state of a file and hooks into none (`hooksHold` in tidy).
@@ -88,9 +87,7 @@ const tests: TestProjectInlineConfiguration["test"][] = [
     name: "faults",
     include: ["faults/test/**/*.test.ts"],
     testTimeout: hangsMs,
-    fileParallelism: false,
-    maxWorkers: 1,
-    sequence: { groupOrder: 3 },
+    ...waiting,
   },
   {
     name: "console",
@@ -104,6 +101,15 @@ const tests: TestProjectInlineConfiguration["test"][] = [
   {
     name: "cluster",
     include: ["scheduler/test/cluster/**/*.test.ts"],
+    globalSetup: [needServers],
+    testTimeout: hangsMs,
+    hookTimeout: hangsMs,
+    ...waiting,
+  },
+  {
+    // Measures, so nothing runs beside it: `npm run prove -- timing` alone runs it.
+    name: "timing",
+    include: ["scheduler/test/timing/**/*.test.ts"],
     globalSetup: [needServers],
     testTimeout: hangsMs,
     hookTimeout: hangsMs,

@@ -13,6 +13,7 @@ const harnesses = {
   soak: "a cluster of real processes under a steady load and a fault a minute, for hours",
   rolling: "processes of an earlier commit and of this one on one store",
   steady: "the gate, again and again, at rest or with all cores busy: which tests do not say the same every time",
+  timing: "how late is what starts after a kill, without a leader, under a flood: figures, each beside its control",
   image: "the steps of deploy/Dockerfile without a container runtime, and a run of what they make",
 };
 

@@ -132,7 +132,10 @@ async function testOn(node, args, env, { whole, title, folder, expected }) {
   return !run.interrupted;
 }
 
-/** Every file of tests there is, so that one which no project includes is noticed. @returns {string[]} absolute */
+/** The files that `npm run prove -- timing` runs: they measure, and need a machine at rest. */
+const withoutTiming = "--project=!timing";
+
+/** Every file of tests there is but those, so that one which no project includes is noticed. @returns {string[]} absolute */
 function everyTestFile() {
   const folders = ["scheduler", "zookeeper", "console", "simulation", "fuzz", "faults"].flatMap((part) =>
     ["src", "test"].map((kind) => join(root, part, kind)),
@@ -141,7 +144,7 @@ function everyTestFile() {
     .filter((folder) => existsSync(folder))
     .flatMap((folder) =>
       readdirSync(folder, { recursive: true, encoding: "utf8" })
-        .filter((name) => /\.test\.tsx?$/.test(name) && !name.includes("node_modules"))
+        .filter((name) => /\.test\.tsx?$/.test(name) && !/node_modules|^timing\//.test(name))
         .map((name) => join(folder, name)),
     );
 }
@@ -189,7 +192,7 @@ async function testWithServers(wanted, rest, { long = false } = {}) {
       if (
         !(await testOn(
           node,
-          rest,
+          everything ? [withoutTiming] : rest,
           { ...env, ...browser?.env, ...promoter?.env, ...chosen, ...(long && { CARILLON_TEST_LONG: "1" }) },
           { whole, title, folder, expected },
         ))

@@ -1,14 +1,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { median } from "../../../zookeeper/test/support/median.ts";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
 import { carillon } from "../../src/library/carillon.ts";
 import { every } from "../../src/schedule/schedule.ts";
-import { Programs, readSeen, type Seen, stalledMs } from "../support/programs.ts";
+import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { RemoteStage } from "../support/remote-stage.ts";
 import { postgres, redis } from "../support/servers.ts";
 import { numbers, recordingLog, until } from "../support/store-stage.ts";
@@ -18,12 +16,9 @@ const ways = [
   { by: "ZooKeeper", coordination: () => `zookeeper://${sharedServer()}${ownPath("standstill")}` },
   { by: "Redis", coordination: () => `${redis().url}?prefix=standstill-${process.pid}` },
 ];
-const sessionTimeout = "3s";
+const sessionTimeout = "6s";
 /** Longer than twice that. */
-const computesMs = 7_000;
-/** What was claimed by the process that stands still starts elsewhere: 250 ms to notice it, a claim, and what this machine adds. */
-const latestMs = 1_500;
-const mostlyMs = 100;
+const computesMs = 13_000;
 
 describe("a process whose event loop stands still", () => {
   let schema: string;
@@ -49,50 +44,57 @@ describe("a process whose event loop stands still", () => {
 
   const rows = async (text: string) => (await database.query(text.replaceAll("$s", schema))).rows;
   const start = (name: string, more: Partial<Parameters<Programs["start"]>[0]> = {}) =>
-    programs.start({ store: postgres().url, schema, name, tasks: 0, log, handlerMs: 5, stalls: true, ...more });
+    programs.start({ store: postgres().url, schema, name, tasks: 0, log, handlerMs: 5, ...more });
   const seen = (kind: Seen["kind"], task: string) =>
     readSeen(log).filter((one) => one.kind === kind && one.task === task);
   const compute = async (ms: number) => {
     const client = carillon({ store: postgres().url, schema, handleSignals: false, log: recordingLog().log });
     await client.enqueue("computing", ms);
     await client.stop();
-    await until("it to compute", () => seen("start", "computing").length > 0, 20_000);
+    await until("it to compute", () => seen("start", "computing").length > 0);
   };
 
+  const computed =
+    "select outcome, attempt from $s.run_history h join $s.task t on t.id = h.task_id where t.name = 'computing'";
   const bothRun = () => new Set(readSeen(log).map(({ node }) => node)).size === 2;
 
   /** The process "still" computes for twice its session, the process "other" does the rest. @param shown others can see it */
   async function standsStill({ shown = true } = {}): Promise<void> {
     await compute(computesMs);
     const beganMs = Date.now();
-    await sleep(computesMs / 2);
-    const [row] = await rows("select still_ms from $s.session where node = 'still'");
-    if (shown) expect(row.still_ms).toBeGreaterThan(1_000);
-    await until("it to end", () => seen("end", "computing").length > 0, 2 * computesMs);
+    if (shown)
+      await until("others to see it stand still", async () => {
+        const [row] = await rows("select still_ms from $s.session where node = 'still'");
+        return row.still_ms > 1_000;
+      });
+    await until("it to end", () => seen("end", "computing").length > 0);
     const endedMs = Date.now();
-    await sleep(3_000);
+    const beside = () => readSeen(log).filter(({ kind, task }) => kind === "start" && task !== "computing");
+    // The other went on while the first computed.
+    expect(beside().some(({ node, slot, at }) => node === "other" && slot > beganMs && at < endedMs)).toBe(true);
+    const due = async () =>
+      (await rows("select t.name, l.slot_ms from $s.slot l join $s.task t on t.id = l.task_id"))
+        .filter(({ slot_ms: slot }) => slot > beganMs && slot < endedMs)
+        .map(({ name, slot_ms: slot }) => `${name} ${slot}`);
+    const begun = () => beside().map(({ task, slot }) => `${task} ${slot}`);
+    await until("all that was due meanwhile to start", async () => {
+      const started = new Set(begun());
+      return (await due()).every((key) => started.has(key));
+    });
+    // Each of the tasks has a slot a second.
+    expect((await due()).length).toBeGreaterThanOrEqual(20 * Math.floor((endedMs - beganMs) / 1_000 - 1));
+    expect(new Set(begun()).size, "no slot twice").toBe(begun().length);
+    await until(
+      "both to be seen at work again",
+      async () =>
+        (await rows("select from $s.session where node in ('still', 'other') and still_ms is null")).length === 2,
+    );
 
     expect(await rows("select node from $s.session where ended_ms is not null")).toEqual([]);
-    expect(await rows("select node, still_ms from $s.session where node in ('still', 'other') order by node")).toEqual([
-      { node: "other", still_ms: null },
-      { node: "still", still_ms: null },
-    ]);
     expect(await rows("select * from $s.attempt where outcome = 'lost'")).toEqual([]);
     expect(seen("start", "computing")).toHaveLength(1);
-    const [computed] = await rows(
-      "select outcome, attempt from $s.run_history h join $s.task t on t.id = h.task_id where t.name = 'computing'",
-    );
-    expect(computed).toEqual({ outcome: 0, attempt: 1 });
-    const all = readSeen(log);
-    const stalls = all.filter(({ kind }) => kind === "stalled");
-    const starts = all.filter(({ kind, task, slot }) => kind === "start" && task !== "computing" && slot > beganMs);
-    const keys = starts.map(({ task, slot }) => `${task} ${slot}`);
-    expect(new Set(keys).size, "no slot twice").toBe(keys.length);
-    const meanwhile = starts.filter(({ slot }) => slot < endedMs - 500);
-    expect(meanwhile.length).toBeGreaterThanOrEqual(20 * Math.floor((endedMs - beganMs) / 1_000 - 2));
-    const late = meanwhile.map((one) => one.at - one.slot - stalledMs(stalls, one));
-    expect(Math.max(...late)).toBeLessThan(latestMs);
-    expect(median(late)).toBeLessThan(mostlyMs);
+    await until("its run to be in the history", async () => (await rows(computed)).length > 0);
+    expect(await rows(computed)).toEqual([{ outcome: 0, attempt: 1 }]);
   }
 
   it.each(ways)("keeps its session and its runs, while others do the rest: by $by", async ({ coordination }) => {
@@ -130,7 +132,6 @@ describe("a process whose event loop stands still", () => {
     await until(
       "it to be given up",
       async () => (await rows("select from $s.run_history where error->>'code' = 'WORKER_LOST'")).length > 0,
-      60_000,
     );
     expect(seen("start", "computing").map(({ attempt }) => attempt)).toEqual([1, 2]);
     const ended = await rows("select ended_why from $s.session where node = 'still' and ended_ms is not null");
@@ -143,11 +144,10 @@ describe("a process whose event loop stands still", () => {
   it("starts nothing that was given back: three processes that compute now and then fire each slot once", async () => {
     const names = ["one", "two", "three"];
     await Promise.all(names.map((name) => start(name, { tasks: 30, computesMs: [120, 620] })));
-    await sleep(12_000);
+    const keysOf = () => readSeen(log).flatMap(({ kind, task, slot }) => (kind === "start" ? [`${task} ${slot}`] : []));
+    await until("some 300 to start", () => keysOf().length > 300);
     await Promise.all(names.map((name) => programs.end(name, "SIGTERM")));
-    const starts = readSeen(log).filter(({ kind }) => kind === "start");
-    const keys = starts.map(({ task, slot }) => `${task} ${slot}`);
-    expect(keys.length).toBeGreaterThan(300);
+    const keys = keysOf();
     expect(new Set(keys).size).toBe(keys.length);
     expect(await rows("select * from $s.attempt where outcome = 'lost'")).toEqual([]);
     expect(await rows("select from $s.run_history where outcome > 0")).toEqual([]);

@@ -86,10 +86,11 @@ export class Programs {
   }
 }
 
+/** Without a last line that is still being written. */
 export function readSeen(path: string): Seen[] {
   return readFileSync(path, "utf8")
     .split("\n")
-    .filter((line) => line !== "")
+    .slice(0, -1)
     .map((line) => JSON.parse(line) as Seen);
 }
 

@@ -1,0 +1,66 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { median } from "../../../zookeeper/test/support/median.ts";
+import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
+import { seeded } from "../../src/base/random.ts";
+import { KillRounds } from "../support/kill-rounds.ts";
+import type { Seen } from "../support/programs.ts";
+import { redis } from "../support/servers.ts";
+import { hold, lateMs } from "../support/timing.ts";
+
+const ways = [
+  { by: "the store alone", coordination: () => undefined },
+  { by: "ZooKeeper", coordination: () => `zookeeper://${sharedServer()}${ownPath("kills")}` },
+  { by: "Redis", coordination: () => `${redis().url}?prefix=kills-${process.pid}` },
+];
+const rounds = 8;
+/** The seconds around a kill that are compared. */
+const nearMs = 1_000;
+/** Detection and grace of a dead worker at default settings. */
+const takenBackMs = 10_000;
+
+describe.each(ways)(
+  `one of two processes killed with -9, ${rounds} times, coordinated by $by`,
+  ({ by, coordination }) => {
+    let scene: KillRounds;
+    afterEach(() => scene.close());
+
+    it("what no dead process had claimed starts as before the kill, and what one had claimed after detection and grace", async () => {
+      const random = seeded(Date.now() % 1_000_000);
+      scene = new KillRounds(`kills_${process.pid}`, { rounds, tasks: 60, coordination: coordination(), random });
+      await scene.play();
+      const { starts, stalls, lost, killedAt, readyAt, lastVictim } = scene;
+      const unclaimed = [...starts].flatMap(([key, [first]]) =>
+        first && first.slot >= readyAt && !lost.has(key) && first.attempt === 1 ? [first] : [],
+      );
+      const near = (fromMs: number, toMs: number) => {
+        const isNear = ({ slot }: Seen) =>
+          [...killedAt.values()].some((killed) => slot >= killed + fromMs && slot < killed + toMs);
+        return unclaimed.filter(isNear).map((seen) => lateMs(seen, stalls));
+      };
+      const [before, after] = [near(-nearMs, 0), near(0, nearMs)];
+      expect(Math.min(before.length, after.length)).toBeGreaterThan(100);
+      // Processes start and die beside the measured ones on two cores: half are as good as on time, and each is near it.
+      hold(`median lateness after a kill, ${by}`, {
+        ms: median(after),
+        controlMs: median(before),
+        mostMs: Math.max(100, 3 * median(before)),
+      });
+      hold(`greatest lateness after a kill, ${by}`, {
+        ms: Math.max(...after),
+        controlMs: Math.max(...before),
+        mostMs: Math.max(1_000, 3 * Math.max(...before)),
+      });
+      const again = [...lost].flatMap(([key, nodes]) => {
+        const last = starts.get(key)?.at(-1);
+        const died = killedAt.get(nodes.at(-1) as string);
+        return last && died && nodes.at(-1) === lastVictim ? [last.at - Math.max(died, last.slot)] : [];
+      });
+      expect(again.length).toBeGreaterThan(0);
+      hold(`last re-run after a kill, ${by}`, {
+        ms: Math.max(...again),
+        controlMs: takenBackMs,
+        mostMs: takenBackMs + Math.max(500, 3 * Math.max(...before)),
+      });
+    });
+  },
+);

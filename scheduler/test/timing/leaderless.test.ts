@@ -1,0 +1,54 @@
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { median } from "../../../zookeeper/test/support/median.ts";
+import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
+import { Leaderless } from "../support/leaderless.ts";
+import { postgres } from "../support/servers.ts";
+import { hold, lateMs } from "../support/timing.ts";
+
+const ways = [
+  { by: "the store alone", coordination: () => undefined },
+  { by: "ZooKeeper", coordination: () => `zookeeper://${sharedServer()}${ownPath("leaderless")}` },
+];
+
+describe.each(ways)(
+  "the leader killed with -9 while nobody can be elected, coordinated by $by",
+  ({ by, coordination }) => {
+    const database = new pg.Client({ connectionString: postgres().url });
+    beforeAll(() => database.connect());
+    afterAll(() => database.end());
+
+    it("what the dead one had not claimed starts as before its death", async () => {
+      const cluster = new Leaderless(database, `leaderless_${process.pid}`, coordination());
+      try {
+        await cluster.start();
+        // Slots of before the kill are the control.
+        await new Promise((resolve) => setTimeout(resolve, 5_000));
+        await cluster.killLeader();
+        await cluster.edit();
+        await cluster.read();
+        const { starts, stalls, killedAt, changedAt, slots } = cluster;
+        const own = new Set(slots.filter((slot) => cluster.isOver(slot)).map(({ task, slot }) => `${task} ${slot}`));
+        const counted = starts.filter(({ task, slot }) => own.has(`${task} ${slot}`));
+        const before = counted.filter(({ slot }) => slot < killedAt).map((seen) => lateMs(seen, stalls));
+        const after = counted
+          .filter(({ slot }) => slot >= killedAt)
+          .map((seen) => lateMs(seen, stalls, Math.max(seen.slot, changedAt.get(seen.task) ?? 0)));
+        expect(Math.min(before.length, after.length)).toBeGreaterThan(100);
+        hold(`median lateness without a leader, ${by}`, {
+          ms: median(after),
+          controlMs: median(before),
+          mostMs: Math.max(100, 3 * median(before)),
+        });
+        // What is not planned is planned by another node 250 ms after its time.
+        hold(`greatest lateness without a leader, ${by}`, {
+          ms: Math.max(...after),
+          controlMs: Math.max(...before),
+          mostMs: Math.max(1_000, 250 + 3 * Math.max(...before)),
+        });
+      } finally {
+        await cluster.close();
+      }
+    });
+  },
+);

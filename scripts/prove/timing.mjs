@@ -1,0 +1,36 @@
+/**
+ * `npm run prove -- timing [FILE…]`: how late is what the tests only count? Real processes are killed, and what starts after it is
+ * measured beside what starts before it, in the same run: after a kill -9, after a leader's death while nobody can be elected, at a
+ * sign-in under a flood, in the demo. Prints each figure with its control and its bound, and fails where one is above its bound. It
+ * wants a machine at rest, and is no part of `npm test`. FILE: one of scheduler/test/timing.
+ */
+import { compile, fail, installDependencies, requireNode, Trouble } from "../ready.mjs";
+import { startServers, testServers } from "../servers.mjs";
+import { vitest } from "../test/vitest.mjs";
+import { showsUsage } from "../usage.mjs";
+
+const limitMs = 30 * 60_000;
+
+async function main() {
+  if (showsUsage("scripts/prove/timing.mjs")) return;
+  requireNode();
+  installDependencies();
+  if (!compile()) throw new Trouble("the code does not compile, see above.");
+  const servers = await startServers(testServers);
+  try {
+    const { passed, failures } = await vitest({
+      node: process.execPath,
+      label: "timing",
+      args: ["--project=timing", ...process.argv.slice(2)],
+      env: servers.env,
+      whole: false,
+      leftMs: () => limitMs,
+    });
+    console.log(`${passed} measured, ${failures.length} above their bound or failed`);
+    if (failures.length > 0) process.exitCode = 1;
+  } finally {
+    await servers.stop();
+  }
+}
+
+await main().catch(fail);
