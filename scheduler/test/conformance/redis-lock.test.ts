@@ -6,8 +6,13 @@ import { StoreProxy } from "../support/proxy.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
 
-const patienceMs = 25_000;
-const ttlMs = 1_500;
+const patienceMs = 60_000;
+/** What is held for so long passes on because somebody gave it, not because it lapsed. */
+const ttlMs = 600_000;
+/** Of a holder whose time has to run out. */
+const briefMs = 1_500;
+/** Runs out within a test, and not while a busy machine lets a holder stand still for some seconds. */
+const steadyMs = 6_000;
 
 describe.each([
   { title: "by chance", fair: false },
@@ -44,7 +49,11 @@ describe.each([
       await proxy.close();
     };
     open.push({ close });
-    return { proxy, clock, lock: (name: string) => locks.lock(name, { ttlMs, fair, longestPauseMs: 100 }) };
+    return {
+      proxy,
+      clock,
+      lock: (name: string, ms = ttlMs) => locks.lock(name, { ttlMs: ms, fair, longestPauseMs: 100 }),
+    };
   };
   const fresh = () => `lock-${fair}-${++names}`;
 
@@ -67,9 +76,9 @@ describe.each([
 
   it("is held for longer than its TTL by who goes on", async () => {
     const name = fresh();
-    const [a, b] = [(await join()).lock(name), (await join()).lock(name)];
+    const [a, b] = [(await join()).lock(name, steadyMs), (await join()).lock(name, steadyMs)];
     const held = await a.acquire();
-    expect(await b.tryAcquire({ limitMs: 2.5 * ttlMs })).toBeUndefined();
+    expect(await b.tryAcquire({ limitMs: 1.25 * steadyMs })).toBeUndefined();
     expect(held.held).toBe(true);
     await held.release();
   });
@@ -92,7 +101,7 @@ describe.each([
   it("passes to another when the holder stands still, and the late one knows it", async () => {
     const name = fresh();
     const [a, b] = [await join(), await join()];
-    const held = await a.lock(name).acquire();
+    const held = await a.lock(name, briefMs).acquire();
     a.clock.pause();
     a.proxy.stall();
     const waiting = b.lock(name).acquire();
@@ -109,7 +118,7 @@ describe.each([
   it("is believed no longer than Redis keeps it, when the line is cut", async () => {
     const name = fresh();
     const [a, b] = [await join(), await join()];
-    const held = await a.lock(name).acquire();
+    const held = await a.lock(name, briefMs).acquire();
     a.proxy.cut({ refuse: true });
     const next = await b.lock(name).acquire();
     expect([held.held, next.held]).toEqual([false, true]);
@@ -125,10 +134,9 @@ describe.each([
     const a = await join();
     await (await a.lock(name).acquire()).release();
     a.proxy.swallowReply((reply) => /^\*2\r\n:1\r\n/.test(reply.toString("latin1")));
-    const began = performance.now();
+    // Were it not found, it would be waited for until it lapses.
     const held = await a.lock(name).acquire();
     expect(a.proxy.swallowed).toBe(1);
-    expect(performance.now() - began).toBeLessThan(ttlMs);
     expect(held.held).toBe(true);
     await held.release();
   });
@@ -185,7 +193,8 @@ describe("Redis locks", () => {
       fenceBase: async () => ++bases,
       log: () => undefined,
     });
-    const lock = locks.lock("queue", { fair: true, ttlMs: 20_000 });
+    // Those who wait look by themselves three times in that time: here none does before the test is over.
+    const lock = locks.lock("queue", { fair: true, ttlMs });
     const held = await lock.acquire();
     const order: number[] = [];
     const waiting: Promise<void>[] = [];
@@ -199,11 +208,10 @@ describe("Redis locks", () => {
       const queue = "{carillon:lock:queue}:queue";
       await until("it is in the queue", async () => (await server.ask("ZCARD", queue)) === index + 1);
     }
-    const began = performance.now();
     await held.release();
+    await until("each is told that it is next", () => order.length === 8);
     await Promise.all(waiting);
     expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
-    expect(performance.now() - began).toBeLessThan(5_000); // told, not found out by waiting
     await locks.close();
     await server.close();
   });
