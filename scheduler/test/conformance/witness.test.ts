@@ -1,10 +1,18 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { seeded } from "../../src/base/random.ts";
 import { until } from "../support/store-stage.ts";
-import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "../support/witness-stage.ts";
+import {
+  longestTimeoutMs,
+  shownAs,
+  type WitnessMember,
+  type WitnessStage,
+  witnessDrivers,
+} from "../support/witness-stage.ts";
 
 /** For whatever must happen sooner or later, on a busy machine too. */
-const patienceMs = 25_000;
+const patienceMs = 60_000;
+/** Of members that have to stay while a busy machine lets this process stand still; whose end a test waits for is brief instead. */
+const steadyMs = 6_000;
 
 describe.each(witnessDrivers)("witness on $title", (driver) => {
   let stage: WitnessStage;
@@ -13,7 +21,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   beforeAll(async () => {
     stage = await driver.open();
     // A service that is new to everybody may know too little to tell who is gone.
-    const scout = await stage.make();
+    const scout = await stage.make({ sessionTimeoutMs: steadyMs });
     await until("the service can tell who is gone", () => tells(scout), patienceMs);
     await scout.close();
   });
@@ -28,19 +36,20 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   interface Member extends WitnessMember {
     readonly id: number;
   }
-  const make = async (): Promise<Member> => {
-    const member = await stage.make();
+  const make = async (sessionTimeoutMs = steadyMs, on = stage): Promise<Member> => {
+    const member = await on.make({ sessionTimeoutMs });
     open.push(member);
     return Object.assign(member, { id: ++sessions });
   };
   /** A member that is shown. */
-  const join = async (): Promise<Member> => {
-    const member = await make();
+  const join = async (sessionTimeoutMs = steadyMs, on = stage): Promise<Member> => {
+    const member = await make(sessionTimeoutMs, on);
     member.witness.announce(shownAs(member.id));
     await soon("it is shown", () => isShown(member));
     return member;
   };
-  const crowd = (count: number) => Promise.all(Array.from({ length: count }, join));
+  const crowd = (count: number, sessionTimeoutMs = steadyMs, on = stage) =>
+    Promise.all(Array.from({ length: count }, () => join(sessionTimeoutMs, on)));
 
   const isShown = ({ witness }: WitnessMember) => witness.shownUntil() > mono();
   const isFirst = ({ witness }: WitnessMember) => witness.sure() && witness.first();
@@ -103,7 +112,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect(isShown(a) && a.witness.sure()).toBe(true);
     expect(a.witness.serviceId).toMatch(/./);
     expect(b.witness.serviceId).toBe(a.witness.serviceId);
-    expect(a.witness.shownUntil()).toBeLessThan(mono() + stage.sessionTimeoutMs);
+    expect(a.witness.shownUntil()).toBeLessThan(mono() + steadyMs);
     await soon("a newcomer can tell who is gone", () => tells(b));
     expect(await goneFor(b, [a.id, b.id, 900_001])).toEqual([900_001]);
     expect(await goneFor(b, [])).toEqual([]);
@@ -131,42 +140,20 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     const [a, b] = await crowd(2);
     if (!a || !b) throw new Error("two were made");
     const began = mono();
-    await soon("two timeouts are over", () => {
+    await soon("a timeout is over", () => {
       expect(isShown(a) && isShown(b)).toBe(true);
-      return mono() > began + 2 * stage.sessionTimeoutMs;
+      return mono() > began + 1.3 * steadyMs;
     });
-    expect(await goneFor(b, [a.id, b.id])).toEqual([]);
-    const left = mono();
+    expect(await b.witness.gone([a.id, b.id])).toEqual([]);
     await a.witness.leave();
     await soon("it is gone", async () => (await goneFor(b, [a.id])).length === 1);
-    expect(mono() - left).toBeLessThan(stage.sessionTimeoutMs);
     await soon("it is seen no more", () => sees(b, [b.id]));
     expect([a.witness.shownUntil() <= mono(), a.witness.first(), a.witness.sure()]).toEqual([true, false, false]);
     await a.witness.leave();
   });
 
-  it("has one first, and the next one at once when that one steps down", async () => {
-    const members = await crowd(3);
-    const end = guard(members);
-    for (const { witness } of members) witness.contend();
-    await soon("one is first", () => members.some(isFirst));
-    for (let turn = 0; turn < 6; turn++) {
-      const first = members.find(isFirst);
-      if (!first) throw new Error("nobody is first");
-      const began = mono();
-      const down = first.witness.stepDown();
-      expect(first.witness.first()).toBe(false);
-      await soon("another is first", () => members.some((other) => other !== first && isFirst(other)));
-      expect(mono() - began).toBeLessThan(stage.sessionTimeoutMs / 3);
-      await down;
-      first.witness.contend();
-    }
-    expect(await end()).toMatchObject({ wrong: [] });
-  });
-
   it("tells who listens what changed", async () => {
-    const [a, b] = await crowd(2);
-    if (!a || !b) throw new Error("two were made");
+    const [a, b] = [await join(stage.sessionTimeoutMs), await join()];
     const told: string[] = [];
     a.witness.onChange((what) => void told.push(what));
     a.witness.contend();
@@ -183,8 +170,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   });
 
   it.each(["cut", "hang"] as const)("lets another be first, and not too early, when a line is %s", async (how) => {
-    const [a, b, c] = await crowd(3);
-    if (!a || !b || !c) throw new Error("three were made");
+    const [a, b, c] = [await join(stage.sessionTimeoutMs), await join(), await join()];
     a.witness.contend();
     await soon("the one is first", () => isFirst(a));
     b.witness.contend();
@@ -197,7 +183,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     a.heal();
     await soon("the one is shown again", () => isShown(a) && sees(a, [a.id, b.id, c.id]));
     expect(a.witness.shownSince()).toBeGreaterThan(seenGone);
-    expect(await goneFor(c, [a.id])).toEqual([]);
+    await soon("it is not gone any more", async () => (await c.witness.gone([a.id])).length === 0);
     expect(isFirst(b)).toBe(true);
     await b.witness.stepDown();
     await soon("the one is first again", () => isFirst(a));
@@ -222,8 +208,8 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   it("never calls gone who is shown for sure, nor two first, whoever is paused and for how long", async () => {
     const seed = Number(process.env.CARILLON_SEED) || Math.floor(Math.random() * 2 ** 31);
     const random = seeded(seed);
-    const [observer] = [await join()];
-    const members = await crowd(4);
+    const observer = await join(stage.sessionTimeoutMs);
+    const members = await crowd(4, stage.sessionTimeoutMs);
     for (const { witness } of members) witness.contend();
     const end = guard(members, observer);
     const { sessionTimeoutMs } = stage;
@@ -251,8 +237,8 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   });
 
   it.each(["restartService", "wipeService"] as const)("finds together again after %s", async (what) => {
-    const [observer] = [await join()];
-    const members = await crowd(3);
+    const observer = await join(stage.sessionTimeoutMs);
+    const members = await crowd(3, stage.sessionTimeoutMs);
     for (const { witness } of members) witness.contend();
     await soon("one is first", () => members.some(isFirst));
     const ids = [...members.map(({ id }) => id), observer.id];
@@ -261,30 +247,66 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     await soon("gone is told again", () => tells(observer));
     await soon("all are shown", () => members.every(isShown) && [...members, observer].every((who) => sees(who, ids)));
     await soon("one is first again", () => members.some(isFirst));
-    expect(await goneFor(observer, [...ids, 900_001])).toEqual([900_001]);
+    await soon(
+      "nobody but a stranger is gone",
+      async () => ordered(await goneFor(observer, [...ids, 900_001])) === "900001",
+    );
     expect(await end()).toMatchObject({ wrong: [] });
     expect((await make()).witness.serviceId).toBe(observer.witness.serviceId);
   });
 
-  it("passes through fifty contenders, each first once", async () => {
-    const members = await Promise.all(Array.from({ length: 50 }, make));
-    const end = guard(members);
-    for (const { witness } of members) witness.contend();
-    const turns = new Set<number>();
-    const times: number[] = [];
-    await soon("one is first", () => members.some(isFirst));
-    while (turns.size < members.length) {
-      const began = mono();
-      const left = members.filter(({ id }) => !turns.has(id));
-      await soon("the next one is first", () => left.some(isFirst));
-      times.push(mono() - began);
-      const first = left.find(isFirst);
-      if (!first) continue;
-      turns.add(first.id);
-      await first.witness.stepDown();
-    }
-    expect(await end()).toMatchObject({ wrong: [] });
-    const median = times.sort((a, b) => a - b)[times.length >> 1] ?? 0;
-    expect(median).toBeLessThan(stage.sessionTimeoutMs / 3);
+  /** No session ends within a test: what passes from one to another does so because it was told. */
+  describe("whose sessions last for long", () => {
+    let lasting: WitnessStage;
+    beforeAll(async () => {
+      lasting = await driver.open();
+      const founder = await lasting.make({ sessionTimeoutMs: longestTimeoutMs });
+      await founder.close();
+      await lasting.ages();
+    });
+    afterAll(() => lasting.close());
+
+    it("has one first, and the next one at once when that one steps down", async () => {
+      const members = await crowd(3, longestTimeoutMs, lasting);
+      const end = guard(members);
+      for (const { witness } of members) witness.contend();
+      await soon("one is first", () => members.some(isFirst));
+      for (let turn = 0; turn < 6; turn++) {
+        const first = members.find(isFirst);
+        if (!first) throw new Error("nobody is first");
+        const down = first.witness.stepDown();
+        expect(first.witness.first()).toBe(false);
+        await soon("another is first", () => members.some((other) => other !== first && isFirst(other)));
+        await down;
+        first.witness.contend();
+      }
+      expect(await end()).toMatchObject({ wrong: [] });
+    });
+
+    it("shows no longer who left", async () => {
+      const leaver = await join(longestTimeoutMs, lasting);
+      const observer = await join(stage.sessionTimeoutMs, lasting);
+      await soon("it can tell who is gone", () => tells(observer));
+      expect(await observer.witness.gone([leaver.id])).toEqual([]);
+      await leaver.witness.leave();
+      await soon("it is gone", async () => (await goneFor(observer, [leaver.id])).length === 1);
+    });
+
+    it("passes through fifty contenders, each first once", async () => {
+      const members = await Promise.all(Array.from({ length: 50 }, () => make(longestTimeoutMs, lasting)));
+      const end = guard(members);
+      for (const { witness } of members) witness.contend();
+      const turns = new Set<number>();
+      await soon("one is first", () => members.some(isFirst));
+      while (turns.size < members.length) {
+        const left = members.filter(({ id }) => !turns.has(id));
+        await soon("the next one is first", () => left.some(isFirst));
+        const first = left.find(isFirst);
+        if (!first) continue;
+        turns.add(first.id);
+        await first.witness.stepDown();
+      }
+      expect(await end()).toMatchObject({ wrong: [] });
+    });
   });
 });

@@ -11,6 +11,8 @@ export interface WitnessDriver {
   open(): Promise<WitnessStage>;
 }
 
+export const longestTimeoutMs = 600_000;
+
 export interface WitnessStage {
   /** As short as the service takes it. */
   readonly sessionTimeoutMs: number;
@@ -18,6 +20,8 @@ export interface WitnessStage {
   make(options?: { clusterId?: string; sessionTimeoutMs?: number }): Promise<WitnessMember>;
   /** Ends it without a farewell and starts it again where it was. What it remembers is its affair. */
   restartService(): Promise<void>;
+  /** Has been up for so long that it knows who is gone, and who is first, also by the longest timeout. To call before anybody joins. */
+  ages(): Promise<void>;
   /** Everything that it keeps is lost, while it runs. */
   wipeService(): Promise<void>;
   /** From everybody so far, by the server's own count; a look adds at most one. */
@@ -75,6 +79,10 @@ const redis: WitnessDriver = {
         await server.kill();
         await server.up();
       },
+      async ages() {
+        // The time that it counts, which nothing but requests moves on.
+        await server.ask("HINCRBY", "{carillon}:state", "clock", 2 * longestTimeoutMs);
+      },
       async wipeService() {
         await server.ask("FLUSHALL");
       },
@@ -126,6 +134,8 @@ const zookeeper: WitnessDriver = {
       async restartService() {
         await ensemble.server.restart();
       },
+      // What each process knows of it by itself, and for as long as its own timeout.
+      ages: () => Promise.resolve(),
       async wipeService() {
         await ensemble.killAll();
         await ensemble.wipeAll();
