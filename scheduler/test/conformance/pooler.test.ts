@@ -17,13 +17,7 @@ import { complaints, dayMs, openStage, recordingLog, type Stage, until } from ".
 
 const dayName = (table: string, ms: number) =>
   `${table}_${new Date(ms).toISOString().slice(0, 10).replaceAll("-", "")}`;
-const signalMostMs = 250;
 const surroundings = { clock: systemClock, random: systemRandom, log: silentLog };
-
-function atRank(values: number[], rank: number): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(rank * sorted.length))] as number;
-}
 
 async function recordOf(stage: Stage, name: string): Promise<TaskRecord> {
   const found = await stage.store.tasks.byName(name);
@@ -35,6 +29,27 @@ async function recordOf(stage: Stage, name: string): Promise<TaskRecord> {
 async function pooled(server: TestServer, mode: "transaction" | "session", poolSize: number) {
   const pooler = await Pgbouncer.before(server.direct, { mode, poolSize });
   return { pooler, stage: await openStage({ ...server, url: pooler.url }) };
+}
+
+/**
+ * Enqueues runs one by one, as another process does. Of a signal that did not come a node learns by its next beat.
+ * @param begun the runs that the node has begun
+ * @returns how many of them began before the node's next beat
+ */
+async function begunBetweenBeats(
+  stage: Stage,
+  { name, begun, runs }: { name: string; begun: Set<number>; runs: number },
+): Promise<number> {
+  const record = await recordOf(stage, name);
+  const beat = async () => (await stage.one("select beat from $s.session where ended_ms is null")).beat;
+  let between = 0;
+  for (let at = 0; at < runs; at++) {
+    const before = await beat();
+    const runId = await stage.enqueue(record);
+    await until("it to begin", () => begun.has(runId));
+    if ((await beat()) === before) between++;
+  }
+  return between;
 }
 
 describe.each(everyPostgres())("through PgBouncer in transaction mode with four connections, $title", (server) => {
@@ -111,7 +126,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
       expect(new Set(enqueued).size).toBe(310);
       const ended = async () =>
         (await stage.one("select count(*) as n from $s.run_history where task_id = $1", [record.taskId])).n;
-      await until("all to end", async () => (await ended()) === 310, 30_000);
+      await until("all to end", async () => (await ended()) === 310);
       for (const runId of enqueued) expect(runs.get(runId)).toBe(runId % 10 === 0 ? 2 : 1);
       expect(runs.size).toBe(310);
       expect(complaints(lines)).toEqual([]);
@@ -122,7 +137,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     }
   });
 
-  it("two nodes fire each slot of a schedule once, in time", async () => {
+  it("two nodes fire each slot of a schedule once, and none too early", async () => {
     const towers = [node(), node()];
     const late = new Map<number, number[]>();
     for (const tower of towers)
@@ -132,25 +147,26 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
       });
     try {
       await Promise.all(towers.map((tower) => tower.start()));
-      await until("slots to fire", () => late.size >= 25, 20_000);
+      await until("slots to fire", () => late.size >= 25);
     } finally {
       await Promise.all(towers.map((tower) => tower.stop()));
     }
     const slots = [...late.keys()].sort((a, b) => a - b);
     expect(slots.slice(1).map((slotMs, at) => slotMs - (slots[at] as number))).toEqual(slots.slice(1).map(() => 200));
     expect([...late.values()].filter((times) => times.length !== 1)).toEqual([]);
+    // The node's idea of the store's clock is as exact as the way there and back.
+    expect(Math.min(...[...late.values()].flat())).toBeGreaterThan(-1_000);
   });
 
-  it(`signals are heard within ${signalMostMs} ms of their commit, whatever commits before them`, async () => {
+  it("signals are heard once they are committed, whatever commits before them", async () => {
     const [speaker, listener] = [await stage.another(), await stage.another()];
     const task = await stage.task("told");
     const listening = new AbortController();
-    const heard = new Map<number, number>();
+    const heard = new Set<number>();
     let ready = false;
     const listened = listener.signals.listen((signal) => {
       if (signal.kind === "resync") ready = true;
-      if ((signal.kind === "ready" || signal.kind === "direct") && !heard.has(signal.dueMs))
-        heard.set(signal.dueMs, performance.now());
+      if (signal.kind === "ready" || signal.kind === "direct") heard.add(signal.dueMs);
     }, listening.signal);
     await until("it to listen", () => ready);
     // This one begins to write before all others, and commits after them.
@@ -159,68 +175,68 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     await slow.query("begin");
     const slowMs = stage.nowMs - 5_000;
     await slow.query(`select ${stage.schema}.tell('ready ' || $1::bigint)`, [slowMs]);
-    const committed = new Map<number, number>();
+    const committed = [slowMs];
     for (let at = 0; at < 100; at++) {
       const dueMs = stage.nowMs - at;
       await speaker.runs.enqueue([stage.write(task, { dueMs })], dueMs);
-      committed.set(dueMs, performance.now());
+      committed.push(dueMs);
       await new Promise((resolve) => setTimeout(resolve, at % 20));
     }
     expect(heard.has(slowMs)).toBe(false);
+    await until("all that have committed to be heard", () => committed.slice(1).every((dueMs) => heard.has(dueMs)));
+    expect(heard.has(slowMs)).toBe(false);
     await slow.query("commit");
-    committed.set(slowMs, performance.now());
     await slow.end();
-    await until("all to be heard", () => [...committed.keys()].every((dueMs) => heard.has(dueMs)));
-    const late = [...committed].map(([dueMs, atMono]) => (heard.get(dueMs) as number) - atMono);
+    await until("the slow one to be heard", () => heard.has(slowMs));
     listening.abort();
     await listened;
-    expect(atRank(late, 0.99)).toBeLessThan(signalMostMs);
+    expect([...heard].sort()).toEqual(committed.sort());
   });
 
   it("signals come at once where listenUrl leads to the server", async () => {
     const { log, lines } = recordingLog();
-    const tower = node({ log, listenUrl: server.direct });
-    const begun = new Map<number, number>();
-    const task = tower.task("at-once", {}, (run) => void begun.set(run.id, performance.now()));
+    // The longer the session, the fewer beats: one in 5 s.
+    const tower = node({ log, listenUrl: server.direct, sessionTimeout: "1m" });
+    const begun = new Set<number>();
+    tower.task("at-once", {}, (run) => void begun.add(run.id));
     await tower.start();
-    const speaker = await stage.another();
     try {
-      const late: number[] = [];
-      const record = await recordOf(stage, "at-once");
-      expect(task.name).toBe(record.name);
-      for (let at = 0; at < 30; at++) {
-        const [made] = await speaker.runs.enqueue([stage.write(record)], stage.nowMs);
-        const committedMono = performance.now();
-        const runId = (made as { runId: number }).runId;
-        await until("it to begin", () => begun.has(runId));
-        late.push((begun.get(runId) as number) - committedMono);
-      }
-      expect(atRank(late, 0.5)).toBeLessThan(150);
+      expect(await begunBetweenBeats(stage, { name: "at-once", begun, runs: 20 })).toBeGreaterThanOrEqual(5);
       expect(lines.map(({ message }) => message)).toContain("signals come by LISTEN at listenUrl");
     } finally {
       await tower.stop();
     }
   });
 
-  it("a lock is one process's at a time, and the next one has it as soon as it is let go", async () => {
+  it("a lock is one process's at a time, and the next one is told when it is let go", async () => {
     const towers = [node(), node(), node()];
+    const told = new Set<string>();
+    const listening = new AbortController();
+    let ready = false;
+    const listener = await stage.another();
+    const listened = listener.signals.listen((signal) => {
+      if (signal.kind === "resync") ready = true;
+      if (signal.kind === "lock") told.add(signal.token);
+    }, listening.signal);
     try {
+      await until("it to listen", () => ready);
       let holders = 0;
       let most = 0;
       const turns = towers.flatMap((tower) =>
         Array.from({ length: 3 }, async () => {
-          const held = await tower.lock("one-at-a-time").acquire({ wait: "30s" });
+          const held = await tower.lock("one-at-a-time").acquire({ wait: "200s" });
           most = Math.max(most, ++holders);
           await new Promise((resolve) => setTimeout(resolve, 10));
           holders--;
           await held.release();
         }),
       );
-      const began = performance.now();
       await Promise.all(turns);
       expect(most).toBe(1);
-      expect(performance.now() - began).toBeLessThan(9 * 1_000);
+      await until("each but the first to have been told", () => told.size === turns.length - 1);
     } finally {
+      listening.abort();
+      await listened;
       await Promise.all(towers.map((tower) => tower.stop()));
     }
   });
@@ -276,15 +292,15 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     try {
       const runs = async () => {
         const { runId } = await task.enqueue();
-        await until("its run to end", () => ended.has(runId), 20_000);
+        await until("its run to end", () => ended.has(runId));
       };
       await runs();
       await pooler.kill();
       const enqueued = task.enqueue();
-      await until("it to be told", () => lines.some(({ message }) => message.includes("the store is away")), 20_000);
+      await until("it to be told", () => lines.some(({ message }) => message.includes("the store is away")));
       await pooler.up();
       const { runId } = await enqueued;
-      await until("its run to end", () => ended.has(runId), 20_000);
+      await until("its run to end", () => ended.has(runId));
       await runs();
     } finally {
       await tower.stop();
@@ -305,22 +321,20 @@ describe.each(everyPostgres())("through PgBouncer in session mode, $title", (ser
 
   it("signals come by LISTEN and statements are prepared by name, once the mode is proven", async () => {
     const { log, lines } = recordingLog();
-    const tower = carillon({ store: pooler.url, schema: stage.schema, handleSignals: false, log });
-    const begun = new Map<number, number>();
-    tower.task("in-session", {}, (run) => void begun.set(run.id, performance.now()));
+    const tower = carillon({
+      store: pooler.url,
+      schema: stage.schema,
+      handleSignals: false,
+      sessionTimeout: "1m",
+      log,
+    });
+    const begun = new Set<number>();
+    tower.task("in-session", {}, (run) => void begun.add(run.id));
     await tower.start();
     try {
       const session = "signals come by LISTEN through the pooler, which is in session mode";
       await until("the proof", () => lines.some(({ message }) => message === session));
-      const record = await recordOf(stage, "in-session");
-      const late: number[] = [];
-      for (let at = 0; at < 20; at++) {
-        const runId = await stage.enqueue(record);
-        const committedMono = performance.now();
-        await until("it to begin", () => begun.has(runId));
-        late.push((begun.get(runId) as number) - committedMono);
-      }
-      expect(atRank(late, 0.5)).toBeLessThan(150);
+      expect(await begunBetweenBeats(stage, { name: "in-session", begun, runs: 20 })).toBeGreaterThanOrEqual(5);
       expect((await inspectPostgres(pooler.url, stage.schema)).server.pooling).toBe("session");
     } finally {
       await tower.stop();
