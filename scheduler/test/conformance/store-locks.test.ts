@@ -40,7 +40,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
   const sessions = async () => (await stage.one<{ n: number }>("select count(*)::int as n from $s.lock_session")).n;
 
   /** One process's locks, whose statements are counted; `deaf` hears no signals. */
-  async function join({ timeoutMs = 1_500, deaf = false } = {}) {
+  async function join({ timeoutMs = 6_000, deaf = false } = {}) {
     const proxy = await StoreProxy.before(server.url);
     const store: Store = await openPostgres({
       url: proxy.url,
@@ -77,7 +77,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
 
   it("costs one statement to take and one to give, and nothing once it is not used", async () => {
     const name = fresh();
-    const a = await join({ timeoutMs: 3_000 });
+    const a = await join({ timeoutMs: 4_000 });
     const slot = a.permits(name);
     const before = await sessions();
     for (let use = 0; use < 10; use++) await (await slot.acquire(true, never))?.release();
@@ -151,14 +151,14 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
       era: 0,
       nowMs: Date.now(),
     });
-    const a = await join({ timeoutMs: 900 });
+    const a = await join();
     const held = await a.permits(name).acquire(false, never);
     expect([held?.held, (await line(name)).length]).toEqual([true, 1]);
   });
 
   it("does not take a living holder for dead because of the store's clock", async () => {
     const name = fresh();
-    const [a, b] = [await join({ timeoutMs: 900 }), await join({ timeoutMs: 900 })];
+    const [a, b] = [await join({ timeoutMs: 4_000 }), await join({ timeoutMs: 4_000 })];
     const held = await a.permits(name).acquire(true, never);
     await stage.sql.query(`update ${stage.schema}.lock_session set seen_ms = 0`);
     expect(await b.permits(name).acquire(false, never)).toBeUndefined();
@@ -167,11 +167,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
 
   it("passes over those in line that died waiting", async () => {
     const name = fresh();
-    const [a, b, c] = [
-      await join({ timeoutMs: 6_000 }),
-      await join({ timeoutMs: 900 }),
-      await join({ timeoutMs: 900 }),
-    ];
+    const [a, b, c] = [await join(), await join({ timeoutMs: 2_000 }), await join()];
     const held = await a.permits(name).acquire(true, never);
     const end = new AbortController();
     const dying = b.permits(name).acquire(true, end.signal);
@@ -190,7 +186,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
 
   it("is lost when somebody takes it away in the store", async () => {
     const name = fresh();
-    const [a, b] = [await join({ timeoutMs: 900 }), await join({ timeoutMs: 900 })];
+    const [a, b] = [await join(), await join()];
     const held = await a.permits(name).acquire(true, never);
     const waiting = b.permits(name).acquire(true, never);
     await until("both are in line", async () => (await line(name)).length === 2);
