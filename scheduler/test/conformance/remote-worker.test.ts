@@ -39,7 +39,7 @@ function make(options: RemoteWorkerOptions = {}): RemoteWorker {
   return one;
 }
 const ended = (runId: number) =>
-  until(`run ${runId} has ended`, async () => (await stage.store.runs.find(runId)).endedMs !== null, 30_000);
+  until(`run ${runId} has ended`, async () => (await stage.store.runs.find(runId)).endedMs !== null);
 const enqueue = async (task: string, payload?: unknown, options = {}) =>
   (await stage.server.enqueue(task, payload, options)).runId;
 const untilAborted = (run: Run) =>
@@ -136,7 +136,8 @@ describe("a worker without a store", () => {
         expect(started.get(runId)).toBeGreaterThanOrEqual(record.dueMs - 20);
         // Told as how long ago, so it is as exact as the way there and back.
         expect(record.startedMs).toBeGreaterThanOrEqual(record.dueMs - 1_000);
-        expect(record.startedMs).toBeLessThan(record.dueMs + 5_000);
+        // By the worker's clock it would be an hour off; a busy machine takes some seconds.
+        expect(record.startedMs).toBeLessThan(record.dueMs + 600_000);
       } finally {
         Date.now = realNow;
       }
@@ -182,7 +183,7 @@ describe("a worker without a store", () => {
     const starts: number[] = [];
     const one = make({
       server: [proxy.url, stage.urlOf(stage.servers[1])],
-      sessionTimeout: "3s",
+      sessionTimeout: "6s",
     }).task("echo", async (run) => {
       starts.push(run.id);
       await sleep(5);
@@ -229,33 +230,6 @@ describe("a worker without a store", () => {
     expect(aborted).toBe(0);
     await one.stop();
   });
-});
-
-test("a worker whose key is revoked is told to stop what it runs, and says that it is locked out", async () => {
-  const { log, lines } = recordingLog();
-  await stage.task("guarded", { onWorkerLost: "fail" });
-  let told: unknown;
-  const one = make({ key: await stage.key("brief"), sessionTimeout: "3s", log, drain: 0 }).task(
-    "guarded",
-    async (run) => {
-      await untilAborted(run).catch((reason) => {
-        told = reason;
-        throw reason;
-      });
-    },
-  );
-  await one.start();
-  const runId = await enqueue("guarded");
-  await until("it runs", async () => (await stage.store.runs.find(runId)).state === "claimed");
-  await stage.store.workers.revokeKey("brief", { author: "test", reason: "", nowMs: Date.now() });
-  await until("the handler is told", () => told !== undefined, 30_000);
-  expect(told).toMatchObject({ code: "SESSION_LOST" });
-  await until("it says so", () =>
-    lines.some(({ level, fields }) => level === "error" && fields.code === "KEY_UNKNOWN"),
-  );
-  await ended(runId);
-  expect(await stage.store.runs.find(runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
-  await one.stop();
 });
 
 describe("a worker that cannot begin", () => {
@@ -330,8 +304,38 @@ describe("a worker that cannot begin", () => {
   });
 });
 
+/** After the others: its address is turned away for a minute, with all whose keys are not known yet. */
+test("a worker whose key is revoked is told to stop what it runs, and says that it is locked out", async () => {
+  const { log, lines } = recordingLog();
+  await stage.task("guarded", { onWorkerLost: "fail" });
+  let told: unknown;
+  let begun = false;
+  const one = make({ key: await stage.key("brief"), sessionTimeout: "3s", log, drain: 0 }).task(
+    "guarded",
+    async (run) => {
+      begun = true;
+      await untilAborted(run).catch((reason) => {
+        told = reason;
+        throw reason;
+      });
+    },
+  );
+  await one.start();
+  const runId = await enqueue("guarded");
+  await until("it runs", () => begun);
+  await stage.store.workers.revokeKey("brief", { author: "test", reason: "", nowMs: Date.now() });
+  await until("the handler is told", () => told !== undefined);
+  expect(told).toMatchObject({ code: "SESSION_LOST" });
+  await until("it says so", () =>
+    lines.some(({ level, fields }) => level === "error" && fields.code === "KEY_UNKNOWN"),
+  );
+  await ended(runId);
+  expect(await stage.store.runs.find(runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
+  await one.stop();
+});
+
 test("a server gives nothing that its worker had from another one, and is through with", async () => {
-  const session = await stage.join(key, { timeoutMs: 1_500, tasks: ["echo"] });
+  const session = await stage.join(key, { tasks: ["echo"] });
   const other = stage.servers[1];
   for (const payload of ["one", "two"]) await enqueue("echo", payload);
   const claimed = (await stage.poll(key, { session, want: 2 }, other)).runs;
