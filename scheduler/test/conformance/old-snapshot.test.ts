@@ -30,7 +30,7 @@ describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have
     };
     await stage.rows("delete from $s.run where id < 0");
     await stage.rows("vacuum analyze $s.run");
-  }, 120_000);
+  });
   afterAll(async () => {
     await release();
     await stage.close();

@@ -188,9 +188,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
       gated: false,
     }));
     const statements = vi.spyOn(pg.Client.prototype, "query");
-    const began = performance.now();
     const { accepted } = await stage.store.plans.accept({ sessionId: session, term: null }, writes, stage.nowMs);
-    const tookMs = performance.now() - began;
     const sent = statements.mock.calls.length;
     statements.mockRestore();
     expect(accepted).toBe(10_000);
@@ -200,7 +198,6 @@ describe.each(everyPostgres())("plans on $title", (server) => {
       stage.nowMs + 60_000,
     ]);
     expect(xids, "the runs came by one transaction").toBe(1);
-    expect(tookMs).toBeLessThan(5_000);
   });
 
   it("accepts slots of days that have no partition yet: weeks ago, and beyond what is made ahead", async () => {

@@ -3,7 +3,7 @@ import { RedisConnection } from "../../src/coordination/redis/connection.ts";
 import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
 
-const patienceMs = 15_000;
+const patienceMs = 60_000;
 
 describe("messages of a Redis Cluster", () => {
   let server: RedisServer;

@@ -10,9 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** Far below what was remembered of a key, and between beats of a stream; far above what a busy machine takes. */
-const soonMs = 8_000;
-
 describe("what is revoked elsewhere", () => {
   test("is no key at a server that knew it a moment ago, and gets no secret there at all", async () => {
     const key = await stage.key("leaked");
@@ -33,9 +30,7 @@ describe("what is revoked elsewhere", () => {
       fetch(`${stage.urlOf(stage.second)}/v1/worker/poll/contract`, { headers: { authorization: `Bearer ${other}` } });
     expect((await asked()).status).toBe(200);
     await stage.store.workers.revokeKey("leaked-too", change());
-    const began = Date.now();
     await until("the key is refused", async () => (await asked()).status === 401);
-    expect(Date.now() - began).toBeLessThan(soonMs);
   });
 
   test("is followed no more: its stream ends", async () => {
@@ -47,8 +42,12 @@ describe("what is revoked elsewhere", () => {
     const reader = (response.body as ReadableStream<Uint8Array>).getReader();
     await reader.read();
     await stage.client("viewer").revokeToken({ token: "leaked", reason: "leaked" });
-    const began = Date.now();
-    while (!(await reader.read()).done);
-    expect(Date.now() - began).toBeLessThan(soonMs);
+    let isOver = false;
+    const rest = (async () => {
+      while (!(await reader.read()).done);
+      isOver = true;
+    })();
+    await until("its stream ends", () => isOver);
+    await rest;
   });
 });

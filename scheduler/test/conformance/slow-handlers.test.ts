@@ -71,7 +71,7 @@ it("what waits behind runs that take long goes to a worker that has a place", as
     const claimed = async () => (await sql.query(`select from ${schema}.run where state = 3`)).rowCount === 4;
     await until("the first to have claimed all", claimed);
     await free.tower.start();
-    await until("the other to run what the first cannot", () => begun.length === 4, 20_000);
+    await until("the other to run what the first cannot", () => begun.length === 4);
     expect(begun.sort()).toEqual(["free", "free", "full", "full"]);
     // Four claims of the first and two of the other: what the first gave back it left alone.
     expect((await sql.query(`select last_value::int as n from ${schema}.fence`)).rows).toEqual([{ n: 6 }]);

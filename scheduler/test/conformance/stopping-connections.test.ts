@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, test } from "vitest";
 import { RemoteStage } from "../support/remote-stage.ts";
 import { until } from "../support/store-stage.ts";
 
@@ -32,7 +32,7 @@ test("a head that trickles in is given up", async () => {
   slow.resume();
   const trickle = setInterval(() => slow.write("x"), 500);
   try {
-    await until("it is closed", () => slow.destroyed, 60_000);
+    await until("it is closed", () => slow.destroyed);
   } finally {
     clearInterval(trickle);
   }
@@ -49,8 +49,11 @@ test("a server stops beside clients that read nothing, trickle, idle, pipeline, 
   probe.resume();
   await once(probe, "data");
   went.destroy();
-  const began = performance.now();
-  await stage.server.stop();
-  // Its longest wait is for answers that nobody reads: 5 s.
-  expect(performance.now() - began).toBeLessThan(20_000);
+  // What is not read stays unread until the test is over: a stop that waited for it would not end.
+  let isOver = false;
+  const stopped = stage.server.stop().finally(() => {
+    isOver = true;
+  });
+  await until("the stop to end", () => isOver);
+  await stopped;
 });

@@ -23,7 +23,7 @@ const named = (name: string): ReadableSpan[] => exporter.getFinishedSpans().filt
 const runOf = async (task: string, runId?: number): Promise<ReadableSpan> => {
   const find = () =>
     named(`run ${task}`).find(({ attributes }) => runId === undefined || attributes["carillon.run"] === runId);
-  await until(`${task} ${runId ?? ""} has run`, () => find() !== undefined, 30_000);
+  await until(`${task} ${runId ?? ""} has run`, () => find() !== undefined);
   return find() as ReadableSpan;
 };
 const parentOf = (span: ReadableSpan) => [span.spanContext().traceId, span.parentSpanContext?.spanId];
@@ -91,11 +91,11 @@ it("runs that a run spawns, joins and is followed by go on in its trace; a chain
   const { runId } = await tower.enqueue("fork");
   const fork = await runOf("fork", runId);
   const begun = () => named("run leaf").some((span) => span.parentSpanContext?.spanId === fork.spanContext().spanId);
-  await until("the leaf has run", begun, 30_000);
+  await until("the leaf has run", begun);
   for (const task of ["joined", "follower"]) expect(parentOf(await runOf(task))).toEqual(idsOf(fork));
 
   await tower.enqueue("link", 2);
-  await until("the chain has ended", () => named("run link").length === 2, 30_000);
+  await until("the chain has ended", () => named("run link").length === 2);
   const [first, second] = named("run link") as [ReadableSpan, ReadableSpan];
   expect(second.parentSpanContext).toBe(undefined);
   expect(second.links.map((link) => link.context.spanId)).toEqual([first.spanContext().spanId]);
@@ -105,9 +105,7 @@ it("a remote worker's run is a child of who began it, and what it spawns of the 
   const { run } = await post("/v1/tasks/far/runs", {}, stage.server, headers);
   const remote = await runOf("far", run);
   expect(parentOf(remote)).toEqual(ids);
-  await until(
-    "what it spawned has run",
-    () => named("run leaf").some((span) => span.parentSpanContext?.spanId === remote.spanContext().spanId),
-    30_000,
+  await until("what it spawned has run", () =>
+    named("run leaf").some((span) => span.parentSpanContext?.spanId === remote.spanContext().spanId),
   );
 });

@@ -36,7 +36,7 @@ const withTasks = (tower: Carillon): Carillon => {
   return tower;
 };
 const named = (name: string): ReadableSpan[] => exporter.getFinishedSpans().filter((span) => span.name === name);
-const ended = (name: string, count = 1) => until(`${count} spans ${name}`, () => named(name).length >= count, 30_000);
+const ended = (name: string, count = 1) => until(`${count} spans ${name}`, () => named(name).length >= count);
 const tracer = () => trace.getTracer("user");
 
 beforeAll(() => {
@@ -101,10 +101,8 @@ it("without an SDK nothing is written; with one a run's span goes on from its en
   await sql.query(`update ${schema}.run_origin set created_ms = created_ms - 61000 where run_id = $1`, [later.runId]);
   await sql.query(`update ${schema}.run set due_ms = due_ms - 61000 where id = $1`, [later.runId]);
   await tower.enqueue("works");
-  await until(
-    "the late one has run",
-    () => named("run works").some((span) => span.attributes["carillon.run"] === later.runId),
-    30_000,
+  await until("the late one has run", () =>
+    named("run works").some((span) => span.attributes["carillon.run"] === later.runId),
   );
   const late = named("run works").find((span) => span.attributes["carillon.run"] === later.runId);
   expect([late?.parentSpanContext, late?.links.length]).toEqual([undefined, 1]);
