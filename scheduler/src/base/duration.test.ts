@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { cutOffAfter } from "./cut-off.ts";
 import { formatDuration, parseDuration } from "./duration.ts";
 
 describe("durations", () => {
@@ -57,10 +58,10 @@ describe("durations", () => {
     );
   });
 
-  it("a long text of digits ends quickly", () => {
-    const began = performance.now();
-    expect(() => parseDuration(`${"1".repeat(100_000)}x`)).toThrow();
-    expect(() => parseDuration(`${"1 ".repeat(31)}x`)).toThrow();
-    expect(performance.now() - began).toBeLessThan(200);
+  it("a text of digits alone is refused, and not tried in all the ways to part it, which takes for ever", () => {
+    for (const text of [`${"1".repeat(100_000)}x`, `${"1".repeat(63)}x`, `${"1 ".repeat(31)}x`])
+      expect(() => cutOffAfter(60_000, () => parseDuration(text))).toThrow(
+        expect.objectContaining({ code: "DURATION_INVALID" }),
+      );
   });
 });

@@ -19,7 +19,7 @@ it("a terminal that closes stops a node in order, whether its end is noticed by 
   };
   const running = runUntilStopped([tower], { onStarted: async () => undefined, onStopping: () => undefined });
   process.stdout.emit("error", Object.assign(new Error("write EPIPE"), { code: "EPIPE" }));
-  await vi.waitFor(() => expect(process.listenerCount("SIGHUP")).toBeGreaterThan(0));
+  await vi.waitFor(() => expect(process.listenerCount("SIGHUP")).toBeGreaterThan(0), 60_000);
   await new Promise((resolve) => setImmediate(resolve));
   expect(exit).not.toHaveBeenCalled();
   process.emit("SIGTERM");

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { cutOffAfter } from "../base/cut-off.ts";
 import { fingerprintOf, fingerprintOfText, normalised, reasonOf } from "./error-fingerprint.ts";
 
 describe("the fingerprint of an error", () => {
@@ -50,9 +51,10 @@ describe("the fingerprint of an error", () => {
     );
   });
 
-  it("is quick on hostile messages", () => {
-    const began = performance.now();
-    for (const text of ['"', "'", "a1-", "#,", "`'\""]) normalised(text.repeat(100_000));
-    expect(performance.now() - began).toBeLessThan(2_000);
+  it("looks at the beginning of a hostile message alone, so that its length costs nothing", () => {
+    for (const text of ['"', "'", "a1-", "#,", "`'\""]) {
+      const long = text.repeat(1_000_000);
+      expect(cutOffAfter(60_000, () => normalised(long))).toBe(normalised(long.slice(0, 1_000)));
+    }
   });
 });

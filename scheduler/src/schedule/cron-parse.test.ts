@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { caught } from "../../test/support/caught.ts";
+import { cutOffAfter } from "../base/cut-off.ts";
 import { parseCron, tidyCron } from "./cron-parse.ts";
 
 const utc = (text: string) => Date.parse(`${text}Z`);
@@ -118,7 +119,7 @@ describe("what is refused", () => {
     expect(error.hint).toMatch(hint);
   });
 
-  it("bombs and impossible dates at once", () => {
+  it("bombs and impossible dates, without trying all that they stand for", () => {
     const bombs = [
       `${Array.from({ length: 5000 }, (_, i) => i % 60).join()} * * * *`,
       "*".repeat(1_000_000),
@@ -128,12 +129,10 @@ describe("what is refused", () => {
       "0 0 */31,31 2 *",
     ];
     for (const bomb of bombs) {
-      const before = performance.now();
-      const error = caught(() => parseCron(bomb));
+      // A few milliseconds. To look at each second of all years, or at each rest of a long text, takes minutes.
+      const error = caught(() => cutOffAfter(60_000, () => parseCron(bomb)));
       expect(["CRON_INVALID", "CRON_NEVER"]).toContain(error.code);
       expect(error.message.length).toBeLessThan(300);
-      // Microseconds to a few milliseconds; the bound only tells them from a hang.
-      expect(performance.now() - before).toBeLessThan(500);
     }
   });
 });
