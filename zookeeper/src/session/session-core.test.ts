@@ -1,5 +1,6 @@
-import { describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ZooKeeperError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
 import type { Connection } from "../connection/connection.ts";
 import { Questions } from "../requests/questions.ts";
 import { marginMs, SessionCore } from "./session-core.ts";
@@ -14,29 +15,35 @@ const connection = () => ({
   end: () => undefined,
 });
 
-/** Neither timers nor sockets are served meanwhile, as when the machine gives this process no processor. */
-function stall(): void {
-  const until = performance.now() + timeoutMs;
-  while (performance.now() < until);
-}
-
 describe("calls that wait for a session", () => {
   const ask = (session: SessionCore, data: string, signal?: AbortSignal) => session.set("/a", data, { signal });
   const codes = (calls: Promise<unknown>[]) =>
     Promise.all(calls.map((call) => call.catch((error: { code: string }) => error.code)));
 
-  test("many fail in a blink, and the event loop goes on meanwhile", async () => {
+  test("many fail in slices, between which the event loop goes on", async () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
-    const calls = Array.from({ length: 190_000 }, () => ask(session, ""));
-    const failed = codes(calls);
-    const turns: number[] = [];
-    const turning = setInterval(() => turns.push(performance.now()), 1);
-    const began = performance.now();
-    session.failWaitingSince(began, () => "nobody there");
-    expect(performance.now() - began).toBeLessThan(1_000);
-    expect(new Set(await failed)).toEqual(new Set(["UNREACHABLE"]));
-    clearInterval(turning);
-    expect(turns.length).toBeGreaterThan(5);
+    const calls = Array.from({ length: 50_000 }, () => ask(session, ""));
+    let failed = 0;
+    const all = codes(calls.map((call) => call.finally(() => failed++)));
+    const inTurns: number[] = [];
+    const turn = () => {
+      inTurns.push(failed);
+      if (failed < calls.length) setImmediate(turn);
+    };
+    const nowMs = performance.now();
+    // Each call costs a tenth of a millisecond by this clock, which is looked at once before each.
+    let looks = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs + looks++ / 10);
+    try {
+      session.failWaitingSince(nowMs, () => "nobody there");
+      setImmediate(turn);
+      expect(new Set(await all)).toEqual(new Set(["UNREACHABLE"]));
+    } finally {
+      vi.restoreAllMocks();
+    }
+    const slices = inTurns.map((count, index) => count - (inTurns[index - 1] ?? 0));
+    // The first is done at once, so the first turn finds two.
+    expect(Math.max(...slices)).toBeLessThanOrEqual(2 * limits.sliceMs * 10);
   });
 
   test("one that its caller gave up makes room for another", async () => {
@@ -54,6 +61,22 @@ describe("calls that wait for a session", () => {
 });
 
 describe("a session that is over by the clock", () => {
+  let stoodStillMs = 0;
+  /** Neither timers nor sockets are served meanwhile, as when the machine gives this process no processor. */
+  const stall = (ms = timeoutMs) => {
+    stoodStillMs += ms;
+  };
+  beforeEach(() => {
+    stoodStillMs = 0;
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    const fakeNow = performance.now.bind(performance);
+    vi.spyOn(performance, "now").mockImplementation(() => fakeNow() + stoodStillMs);
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
   test("stays over for whoever has seen it, though an answer comes late", async () => {
     const session = new SessionCore(timeoutMs, new Questions(""), "");
     const line = connection();
@@ -82,30 +105,21 @@ describe("a session that is over by the clock", () => {
     ["the server is silent: it ends", false],
   ])("the process stood still past its time here, not past the servers', and %s", async (_, answers) => {
     const longMs = 4_000;
-    let stoodStillMs = 0;
-    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
-    const fakeNow = performance.now.bind(performance);
-    vi.spyOn(performance, "now").mockImplementation(() => fakeNow() + stoodStillMs);
-    try {
-      const session = new SessionCore(longMs, new Questions(""), "");
-      const line = { ...connection(), welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs: longMs }, pings: 0 };
-      const ping = async () => {
-        if (!answers) return new Promise(() => undefined);
-        line.pings += 1;
-        // The first answer is to a ping from before the pause.
-        if (line.pings === 2) line.renewedAt = performance.now();
-      };
-      session.attach(Object.assign(line, { ping }) as unknown as Connection);
-      stoodStillMs = longMs - marginMs(longMs) - 2_500;
-      await vi.advanceTimersByTimeAsync(longMs - marginMs(longMs));
-      expect(session.state).toBe("connected");
-      await vi.advanceTimersByTimeAsync(marginMs(longMs) / 4);
-      expect([session.state, session.live, line.pings]).toEqual(answers ? ["connected", true, 2] : ["ended", false, 0]);
-      session.end(new ZooKeeperError("CLOSED", "closed"));
-    } finally {
-      vi.useRealTimers();
-      vi.restoreAllMocks();
-    }
+    const session = new SessionCore(longMs, new Questions(""), "");
+    const line = { ...connection(), welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs: longMs }, pings: 0 };
+    const ping = async () => {
+      if (!answers) return new Promise(() => undefined);
+      line.pings += 1;
+      // The first answer is to a ping from before the pause.
+      if (line.pings === 2) line.renewedAt = performance.now();
+    };
+    session.attach(Object.assign(line, { ping }) as unknown as Connection);
+    stall(longMs - marginMs(longMs) - 2_500);
+    await vi.advanceTimersByTimeAsync(longMs - marginMs(longMs));
+    expect(session.state).toBe("connected");
+    await vi.advanceTimersByTimeAsync(marginMs(longMs) / 4);
+    expect([session.state, session.live, line.pings]).toEqual(answers ? ["connected", true, 2] : ["ended", false, 0]);
+    session.end(new ZooKeeperError("CLOSED", "closed"));
   });
 
   test("goes on while nobody was told that it is over", () => {
