@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type House, heading, violations } from "./support/house.ts";
+import { type House, heading, openContext, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
 /** Of console.test.ts: how the page is served, and how somebody signs in. */
@@ -64,7 +64,7 @@ export function servingAndSignIn(house: House): void {
 
   describe("somebody", () => {
     test("signs in, and comes to where the address led", async () => {
-      const context = await house.browser.newContext({ viewport: { width: 1_280, height: 800 } });
+      const context = await openContext(house.browser, { viewport: { width: 1_280, height: 800 } });
       const page = await context.newPage();
       await page.goto(`${house.stage.url}/runs?state=failed`);
       await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
@@ -88,7 +88,7 @@ export function servingAndSignIn(house: House): void {
     });
 
     test("signs in by a provider, is told why not, and comes to where the address led", async () => {
-      const context = await house.browser.newContext({ viewport: { width: 1_280, height: 800 } });
+      const context = await openContext(house.browser, { viewport: { width: 1_280, height: 800 } });
       const page = await context.newPage();
       const through = async (user: string) => {
         await page.getByRole("link", { name: "Sign in with the house" }).click();

@@ -1,6 +1,6 @@
 import type { Page, Request } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { type House, heading, violations } from "./support/house.ts";
+import { type House, heading, openContext, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
 /** Whether the page says so or not, the browser's tab comes to lie behind another one. */
@@ -26,7 +26,7 @@ export function whatStays(house: House): void {
   describe("what stays", () => {
     test("is the log of a run: its end without a word is no end, and a tab that nobody sees holds none", async () => {
       const { page, go } = await house.visit({ as: "operator" });
-      const { runId } = await house.stage.tower.enqueue("import-feed", { lines: 200, holdMs: 30_000 });
+      const { runId } = await house.stage.tower.enqueue("import-feed", { lines: 1_000, holdMs: 150_000 });
       const tails: Request[] = [];
       page.on("request", (request) => /\/logs\/tail/.test(request.url()) && tails.push(request));
       let cut = 0;
@@ -35,20 +35,20 @@ export function whatStays(house: House): void {
       );
       await go(`/runs/${runId}`);
       const log = page.getByRole("log");
-      const last = async () => Number(/part (\d+) of 200(?!.*part)/s.exec(await log.innerText())?.[1] ?? 0);
+      const last = async () => Number(/part (\d+) of 1000(?!.*part)/s.exec(await log.innerText())?.[1] ?? 0);
       await log.waitFor();
       const first = await last();
-      await expect.poll(last, { timeout: 15_000 }).toBeGreaterThan(first + 8);
+      await expect.poll(last).toBeGreaterThan(first + 8);
       expect(tails.length).toBe(3);
       await hide(page, true);
       await expect.poll(() => tails.at(-1)?.failure()?.errorText).toContain("ABORTED");
       expect(tails.length).toBe(3);
       await hide(page, false);
       const before = await last();
-      await expect.poll(last, { timeout: 15_000 }).toBeGreaterThan(before + 4);
+      await expect.poll(last).toBeGreaterThan(before + 4);
       expect(new URL((tails[3] as Request).url()).searchParams.get("after")).toMatch(/./);
       const lines = await log.innerText();
-      const told = [...lines.matchAll(/part (\d+) of 200/g)].map(([, number]) => Number(number));
+      const told = [...lines.matchAll(/part (\d+) of 1000/g)].map(([, number]) => Number(number));
       expect(told).toEqual([...new Set(told)].sort((a, b) => a - b));
       await page.unroute(/\/logs\/tail/);
       await house.stage.tower.cancel(runId);
@@ -79,7 +79,7 @@ export function whatStays(house: House): void {
     });
 
     test("is a form whose user's sign-in ends meanwhile; another user begins anew", async () => {
-      const context = await house.browser.newContext({ viewport: { width: 1_280, height: 800 } });
+      const context = await openContext(house.browser, { viewport: { width: 1_280, height: 800 } });
       const page = await context.newPage();
       const signIn = async (name: string) => {
         await page.getByLabel("Name", { exact: true }).fill(name);
@@ -143,12 +143,12 @@ export function whatStays(house: House): void {
         const [first, ...others] = (answer as Groups).groups;
         return { ...answer, groups: gone ? others : [...others, first] };
       });
-      await page.locator("ul [data-row]").last().and(open).waitFor({ timeout: 20_000 });
+      await page.locator("ul [data-row]").last().and(open).waitFor();
       expect(words).toContain((await open.innerText()).split("\n")[1]);
       await page.getByRole("button", { name: /^Run (?:it|all \d+) again$/ }).click();
       await dialog.waitFor();
       gone = true;
-      await page.locator("ul [data-row]").first().and(open).waitFor({ state: "attached", timeout: 20_000 });
+      await page.locator("ul [data-row]").first().and(open).waitFor({ state: "attached" });
       expect(await dialog.count()).toBe(1);
       await page.unrouteAll();
       await page.keyboard.press("Escape");
@@ -250,7 +250,7 @@ export function whatStays(house: House): void {
         await page.waitForTimeout(2_000);
         return asked;
       };
-      await expect.poll(askedMeanwhile, { timeout: 5_000 }).toBeLessThan(2);
+      await expect.poll(askedMeanwhile).toBeLessThan(2);
       await dialog.getByRole("button", { name: "Close" }).last().click();
       await house.stage.tower.resume("nightly-report");
     });

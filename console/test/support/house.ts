@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { freePort } from "@carillon/zookeeper/testing";
-import type { Browser, BrowserContext, Page } from "playwright-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, beforeAll, expect } from "vitest";
 import { postgres } from "../../../scheduler/test/support/servers.ts";
 import { SignInProvider } from "../../../scheduler/test/support/sign-in-provider.ts";
@@ -108,12 +108,19 @@ export function openHouse(): House {
   };
 }
 
+/** A wait's limit is there to end what hangs, not to say how fast a page is: playwright's own is 30 s. */
+export async function openContext(browser: Browser, options: BrowserContextOptions): Promise<BrowserContext> {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(60_000);
+  return context;
+}
+
 async function enter(
   browser: Browser,
   stage: Stage,
   { width = 1_280, height = 800, preferences = {}, as = "admin" }: Look,
 ): Promise<Visit> {
-  const context = await browser.newContext({ viewport: { width, height }, timezoneId: "Europe/Berlin" });
+  const context = await openContext(browser, { viewport: { width, height }, timezoneId: "Europe/Berlin" });
   const wanted = { language: "en", scheme: "light", ...preferences };
   await context.addInitScript(
     (kept) => localStorage.getItem("carillon.preferences") ?? localStorage.setItem("carillon.preferences", kept),
