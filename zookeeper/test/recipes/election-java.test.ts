@@ -9,7 +9,7 @@ import { type Java, onceCreated, startJava } from "../support/java.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
-const limitMs = 45_000;
+const limitMs = 60_000;
 
 describe("with Java's Curator", () => {
   let java: Java;
@@ -78,6 +78,8 @@ describe("with Java's Curator", () => {
       await until("we wait again", async () => (await theirs.do("participants")).includes("ours"));
       expect(await theirs.ask("relinquish")).toBe(true);
       await until("we lead again", () => led === round);
+      // Our next place in line must not be before theirs.
+      await until("they wait again", async () => (await ours.participants()).length === 2);
     }
     finish();
     const closed = ours.close();
