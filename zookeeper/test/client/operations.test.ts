@@ -43,9 +43,9 @@ describe(`operations, ${serverTitle()}`, () => {
     await zk.create("/container", undefined, { container: true });
     await zk.create("/container/child");
     await zk.delete("/container/child");
-    await expect.poll(() => zk.exists("/container"), { timeout: 30_000 }).toBeUndefined();
+    await expect.poll(() => zk.exists("/container")).toBeUndefined();
     await zk.create("/short", "x", { ttlMs: 50 });
-    await expect.poll(() => zk.exists("/short"), { timeout: 30_000 }).toBeUndefined();
+    await expect.poll(() => zk.exists("/short")).toBeUndefined();
     const kept = await zk.create("/long-", "x", { ttlMs: 1_000_000, sequential: true });
     expect(kept.path).toMatch(/^\/long-\d{10}$/);
   });

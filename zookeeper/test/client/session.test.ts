@@ -5,19 +5,31 @@ import { openAcl } from "../../src/operations/acl.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { serverTitle } from "../support/servers.ts";
+import { until } from "../support/until.ts";
+
+/** So long that a machine that stands still for two seconds ends no session. Tests that wait for an end have the shortest. */
+const shortestMs = 6_000;
+const longestMs = 60_000;
 
 let ensemble: Ensemble;
 
 beforeAll(async () => {
-  ensemble = await Ensemble.start({ servers: 1, tickTime: 200 });
+  const config = { minSessionTimeout: shortestMs, maxSessionTimeout: longestMs };
+  ensemble = await Ensemble.start({ servers: 1, tickTime: 200, config });
 });
 afterAll(() => ensemble.stop());
 
 describe(`session, ${serverTitle()}`, () => {
   test("states from beginning to end, the timeout that the server allows, a chroot", async () => {
-    const brief = await connect(ensemble.connectString(), { sessionTimeoutMs: 100, connectTimeoutMs: 20_000 });
-    expect(brief.session.timeoutMs).toBe(400);
-    await brief.close();
+    for (const [asked, allowed] of [
+      [shortestMs - 1_000, shortestMs],
+      [shortestMs + 1_000, shortestMs + 1_000],
+      [longestMs + 1_000, longestMs],
+    ] as const) {
+      const one = await connect(ensemble.connectString(), { sessionTimeoutMs: asked });
+      expect(one.session.timeoutMs).toBe(allowed);
+      await one.close();
+    }
     const zk = await connect(ensemble.connectString(), { sessionTimeoutMs: 30_000 });
     await zk.create("/chroot");
     const below = await connect(ensemble.connectString("/chroot"), { sessionTimeoutMs: 30_000 });
@@ -49,7 +61,7 @@ describe(`session, ${serverTitle()}`, () => {
     expect((await zk.exists("/"))?.cversion).toBeDefined();
     expect([zk.session.id, asked]).toEqual([id, 3]);
     await zk.close();
-    await expect(connect(`ensemble.invalid:${port}`, { connectTimeoutMs: 300 })).rejects.toMatchObject({
+    await expect(connect(`ensemble.invalid:${port}`, { connectTimeoutMs: 3_000 })).rejects.toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringMatching(/getaddrinfo|no address/),
     });
@@ -103,12 +115,12 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("states are told across sessions, with the session that has them", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    const zk = await connect(proxy.address, { sessionTimeoutMs: 4_000 });
+    const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs });
     const told: [SessionState, bigint][] = [];
     const stop = zk.onState((state, session) => told.push([state, session.id]));
     const { session } = zk;
     proxy.pause();
-    await expect.poll(() => session.live, { timeout: 20_000 }).toBe(false);
+    await expect.poll(() => session.live).toBe(false);
     proxy.resume();
     const next = await zk.established();
     expect(told.filter(([, id]) => id === session.id).map(([state]) => state)).toEqual(["suspended", "ended"]);
@@ -120,7 +132,7 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("lost and found again: the same session, reads are asked again, writes tell that nobody knows", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    const zk = await connect(proxy.address, { sessionTimeoutMs: 4_000 });
+    const zk = await connect(proxy.address, { sessionTimeoutMs: 30_000 });
     await zk.create("/lost", "1", { ephemeral: true });
     const { id } = zk.session;
     proxy.pause();
@@ -139,13 +151,13 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("a server that hangs: the session ends by our clock, before the server ends it; then a new one, alone", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    const zk = await connect(proxy.address, { sessionTimeoutMs: 2_000 });
+    const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs });
     const { session } = zk;
     await session.create("/hangs", "", { ephemeral: true });
-    const watcher = await connect(ensemble.connectString(), { sessionTimeoutMs: 10_000 });
+    const watcher = await connect(ensemble.connectString(), { sessionTimeoutMs: 30_000 });
     proxy.pause();
     const asked = session.get("/hangs").catch((error) => error);
-    await new Promise((resolve) => session.signal.addEventListener("abort", resolve, { once: true }));
+    await until("the session has ended", () => session.signal.aborted);
     expect(await watcher.exists("/hangs")).toMatchObject({ ephemeralOwner: session.id });
     expect(session).toMatchObject({ state: "ended", live: false, remainingMs: 0 });
     expect(await asked).toMatchObject({ code: "SESSION_EXPIRED", path: "/hangs" });
@@ -161,7 +173,7 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("a server that lives and never answers one call: the call settles, and the session goes on elsewhere", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    const zk = await connect(proxy.address, { sessionTimeoutMs: 1_500 });
+    const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs });
     const { id } = zk.session;
     await zk.create("/stuck", "1");
     const swallowed = proxy.swallowReply(5, "silence");
@@ -187,16 +199,14 @@ describe(`session, ${serverTitle()}`, () => {
     await watcher.close();
   });
 
-  test("nobody there: UNREACHABLE, in time, with the reason; calls do not wait for ever", async () => {
+  test("nobody there: UNREACHABLE, after the time that was given, with the reason; calls do not wait for ever", async () => {
     const server = net.createServer((socket) => socket.resume()).listen(0, "127.0.0.1");
     await new Promise((resolve) => server.once("listening", resolve));
     const { port } = server.address() as net.AddressInfo;
-    const began = performance.now();
     await expect(connect(`127.0.0.1:${port},127.0.0.1:1`, { connectTimeoutMs: 700 })).rejects.toMatchObject({
       code: "UNREACHABLE",
-      message: expect.stringContaining(`127.0.0.1:${port}`),
+      message: expect.stringMatching(new RegExp(`127\\.0\\.0\\.1:${port}.* within 700 ms: .`)),
     });
-    expect(performance.now() - began).toBeLessThan(10_000);
     const signal = AbortSignal.timeout(50);
     await expect(connect(`127.0.0.1:${port}`, { signal })).rejects.toMatchObject({ code: "ABORTED" });
     server.close();
@@ -204,8 +214,9 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("a server that takes longer to begin a session than it may at first is given more time", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    proxy.delay(400);
-    const zk = await connect(proxy.address, { sessionTimeoutMs: 1_800, connectTimeoutMs: 10_000 });
+    // An answer takes 2.4 s, and at first a third of the session's timeout is allowed.
+    proxy.delay(1_200);
+    const zk = await connect(proxy.address, { sessionTimeoutMs: shortestMs, connectTimeoutMs: 60_000 });
     expect(zk.session.id).not.toBe(0n);
     expect(proxy.accepted).toBeGreaterThan(1);
     await zk.close();
@@ -214,14 +225,16 @@ describe(`session, ${serverTitle()}`, () => {
   test("a session ended and no server back: calls reject, and the next server serves", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const lines: string[] = [];
+    // Its session lasts as long as the server allows at least; calls wait for the next one for as long as is said here.
     const zk = await connect(proxy.address, { sessionTimeoutMs: 800, log: (line) => lines.push(line) });
     const { session } = zk;
     proxy.refuse();
     proxy.reset();
-    await new Promise((resolve) => session.signal.addEventListener("abort", resolve, { once: true }));
+    await until("the session has ended", () => session.signal.aborted);
     await expect(zk.get("/")).rejects.toMatchObject({ code: "UNREACHABLE", path: "/" });
     expect(lines.length).toBeGreaterThan(1);
     proxy.accept();
+    await zk.established();
     expect((await zk.get("/")).stat.version).toBe(0);
     await zk.close();
   });
@@ -284,7 +297,7 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
     await expect(stranger.get("/sasl")).rejects.toMatchObject({ code: "NO_AUTH" });
     await stranger.close();
     await expect(
-      connect(proxy.address, { sasl: { username: "bob", password: "wrong" }, connectTimeoutMs: 3_000 }),
+      connect(proxy.address, { sasl: { username: "bob", password: "wrong" }, connectTimeoutMs: 60_000 }),
     ).rejects.toMatchObject({
       code: "AUTH_FAILED",
     });

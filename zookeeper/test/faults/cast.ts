@@ -106,7 +106,7 @@ export class Cast {
   }
 
   /** After a fault has ended, within a bound: one leads, everyone is served, everyone has held everything again. */
-  async calm(limitMs = 45_000): Promise<void> {
+  async calm(limitMs = 60_000): Promise<void> {
     await until("every client has a session", () => this.#actors.every(({ zk }) => zk.session.live), limitMs);
     await until("one leads", () => this.leaders.length === 1, limitMs);
     const before = this.#actors.map(({ held }) => new Map(held));

@@ -4,12 +4,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi 
 import type { ConnectOptions, OnceEvent, ZooKeeper } from "../../src/index.ts";
 import { connect } from "../../src/index.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
-import { Clients, until } from "../recipes/stage.ts";
+import { Clients, endingSessionMs, until } from "../recipes/stage.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath } from "../support/servers.ts";
 import { OldServer } from "./old-server.ts";
 
-const sessionTimeoutMs = 2_000;
+const sessionTimeoutMs = endingSessionMs;
 
 describe("the client, at an awkward moment", () => {
   let ensemble: Ensemble;
@@ -213,7 +213,7 @@ describe("the client, at an awkward moment", () => {
   });
 
   test("what happened while a login stood still is told to watches all the same", async () => {
-    const zk = await through({ auth, sessionTimeoutMs: 6_000 });
+    const zk = await through({ auth });
     const path = ownPath();
     await zk.create(path);
     const events: string[] = [];

@@ -7,11 +7,11 @@ import type { Session } from "../../src/operations/session.ts";
 import { createPersistent } from "../../src/recipes/base/protect.ts";
 import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
-import { Clients, until } from "../recipes/stage.ts";
+import { Clients, endingSessionMs, until } from "../recipes/stage.ts";
 import { ownPath } from "../support/servers.ts";
 import { Cast } from "./cast.ts";
 
-const sessionTimeoutMs = 3_000;
+const sessionTimeoutMs = endingSessionMs;
 
 describe("an ensemble under faults", () => {
   let ensemble: Ensemble;

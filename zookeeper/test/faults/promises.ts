@@ -35,7 +35,7 @@ export class Promises {
   }
 
   /** @throws naming those that hang after so long, and errors without a type */
-  async settled(limitMs = 30_000): Promise<void> {
+  async settled(limitMs = 60_000): Promise<void> {
     const deadline = performance.now() + limitMs;
     while (this.#hanging.size > 0 && performance.now() < deadline) {
       await new Promise<void>((resolve) => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Barrier } from "../../src/recipes/barrier/barrier.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe(`barrier, ${serverTitle()}`, () => {
   let clients: Clients;
@@ -32,7 +32,7 @@ describe(`barrier, ${serverTitle()}`, () => {
 
   it("is waited for from session to session", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
-    const zk = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const other = new Barrier(await clients.connect(), path);
     await other.raise();
     const { session } = zk;

@@ -6,7 +6,7 @@ import { NodeCache } from "../../src/recipes/cache/node-cache.ts";
 import { TreeCache } from "../../src/recipes/cache/tree-cache.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 /** Events as short texts: type, path, data. */
 function short(event: CacheEvent): string {
@@ -162,7 +162,7 @@ describe(`caches on ${serverTitle()}`, () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
       await writer.create(path, "1");
-      const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, proxy.address);
+      const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
       const cache = new NodeCache(zk, path);
       await cache.ready;
       const { session } = zk;

@@ -5,7 +5,7 @@ import type { NewInstance } from "../../src/recipes/discovery/instance.ts";
 import { sticky } from "../../src/recipes/discovery/strategies.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe(`service discovery on ${serverTitle()}`, () => {
   let clients: Clients;
@@ -43,7 +43,7 @@ describe(`service discovery on ${serverTitle()}`, () => {
 
   it("has its registration again in the next session, with its changes", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
-    const far = await clients.connect({ sessionTimeoutMs: 2_000 }, proxy.address);
+    const far = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const one = await new ServiceDiscovery(far, path).register(at("a"));
     const { session } = far;
     proxy.refuse();

@@ -13,7 +13,7 @@ import { Clients, until } from "./stage.ts";
 
 const contenders = 5;
 const faults = 40;
-const sessionTimeoutMs = 1_200;
+const sessionTimeoutMs = 3_000;
 
 /** Numbers from 0 to 1, the same for the same seed (mulberry32). */
 function chances(seed: number): () => number {
@@ -71,7 +71,7 @@ describe("elections under faults", () => {
         const proxy = await ZooKeeperProxy.before(`127.0.0.1:${ensemble.servers[index % 3]!.port}`);
         own.push(proxy);
         proxies.push(proxy);
-        const zk = await clients.connect({ sessionTimeoutMs, connectTimeoutMs: 30_000 }, proxy.address);
+        const zk = await clients.connect({ sessionTimeoutMs, connectTimeoutMs: 60_000 }, proxy.address);
         const id = `contender-${index}`;
         if (recipe === "latch") {
           const latch = new LeaderLatch(zk, path, { id });

@@ -8,9 +8,8 @@ import type { Use } from "../../src/recipes/grace-lock/use.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
-const sessionTimeoutMs = 1_500;
 const longMs = 60_000;
 
 describe(`grace lock on ${serverTitle()}`, () => {
@@ -40,7 +39,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
   async function through(owner: string, options: Partial<GraceLockOptions> = {}) {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     proxies.push(proxy);
-    const client = await clients.connect({ sessionTimeoutMs }, proxy.address);
+    const client = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     return { proxy, client, lock: contend(client, owner, options) };
   }
   const mine = async (lock: GraceLock): Promise<Use> => {
@@ -213,7 +212,10 @@ describe(`grace lock on ${serverTitle()}`, () => {
     await using ensemble = await Ensemble.start();
     const wiped = new Clients(ensemble.connectString());
     try {
-      const [a, b] = [await wiped.connect({ sessionTimeoutMs }), await wiped.connect({ sessionTimeoutMs })];
+      const [a, b] = [
+        await wiped.connect({ sessionTimeoutMs: endingSessionMs }),
+        await wiped.connect({ sessionTimeoutMs: endingSessionMs }),
+      ];
       for (let i = 0; i < 50; i++) await a.create("/filler-", "", { sequential: true });
       const [first, second] = [contend(a, "a"), contend(b, "b", { graceMs: 500 })];
       const use = await mine(first);

@@ -3,7 +3,7 @@ import { GroupMember } from "../../src/recipes/group/group.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe(`group membership on ${serverTitle()}`, () => {
   let clients: Clients;
@@ -42,7 +42,7 @@ describe(`group membership on ${serverTitle()}`, () => {
   it("comes back when its node is deleted, and in a new session, with its newest data", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
-      const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, proxy.address);
+      const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
       const a = new GroupMember(zk, path, "a", "1");
       await a.start();
       const other = await clients.connect();

@@ -4,7 +4,7 @@ import type { Leadership } from "../../src/recipes/leader/latch.ts";
 import { LeaderSelector, type SelectorOptions } from "../../src/recipes/leader/selector.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 /** A selector whose turns the test ends. */
 class Stage {
@@ -181,7 +181,7 @@ describe(`leader selector on ${serverTitle()}`, () => {
   it("cancels when the session ends, and leads no more until the next session's turn", async () => {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     try {
-      const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, proxy.address);
+      const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
       const a = await stage("a", { autoRequeue: true }, zk);
       const running = a.selector.run();
       await a.led(1);

@@ -10,7 +10,7 @@ import { type Java, startJava } from "../support/java.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
 import { Clients, until } from "./stage.ts";
 
-const limitMs = 45_000;
+const limitMs = 60_000;
 
 describe("with Java's Curator", () => {
   let java: Java;

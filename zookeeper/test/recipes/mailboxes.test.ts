@@ -7,8 +7,9 @@ import { Mailboxes, type Route } from "../../src/recipes/mailbox/mailboxes.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
+/** In the random histories sessions may end at any time, and some shall. */
 const shortSessionMs = 1_500;
 
 describe(`mailboxes on ${serverTitle()}`, () => {
@@ -35,10 +36,10 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
   });
 
-  async function lineOf(): Promise<{ client: ZooKeeper; proxy: ZooKeeperProxy }> {
+  async function lineOf(sessionTimeoutMs = endingSessionMs): Promise<{ client: ZooKeeper; proxy: ZooKeeperProxy }> {
     const proxy = await ZooKeeperProxy.before(sharedServer());
     proxies.push(proxy);
-    return { client: await clients.connect({ sessionTimeoutMs: shortSessionMs }, proxy.address), proxy };
+    return { client: await clients.connect({ sessionTimeoutMs }, proxy.address), proxy };
   }
 
   function boxOf(client: ZooKeeper, member: string, options: Partial<MailboxOptions> = {}): Mailbox {
@@ -304,7 +305,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
       return Math.floor((state / 0x80000000) * n);
     };
     const names = ["a", "b", "c"];
-    const lines = await Promise.all([...names, "sender", "other sender"].map(() => lineOf()));
+    const lines = await Promise.all([...names, "sender", "other sender"].map(() => lineOf(shortSessionMs)));
     for (const [at, name] of names.entries()) await boxOf((lines[at] as (typeof lines)[number]).client, name).start();
     const senders = lines.slice(3).map(({ client }) => new Mailboxes(client, path));
     const stop = new AbortController();

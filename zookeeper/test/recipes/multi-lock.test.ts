@@ -6,7 +6,7 @@ import { ReadWriteLock } from "../../src/recipes/locks/read-write-lock.ts";
 import { Semaphore } from "../../src/recipes/locks/semaphore.ts";
 import { ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe(`multi-lock on ${serverTitle()}`, () => {
   let clients: Clients;
@@ -77,7 +77,7 @@ describe(`multi-lock on ${serverTitle()}`, () => {
 
   it("goes on in the next session", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
-    const far = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const far = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const [, b] = mutexes(zk) as [Mutex, Mutex, Mutex];
     const blocking = await b.acquire();
     const { session } = far;

@@ -11,7 +11,7 @@ import { Ensemble } from "../../src/testing/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe("a mutex in trouble", () => {
   let clients: Clients;
@@ -40,7 +40,7 @@ describe("a mutex in trouble", () => {
 
   it("goes on in the next session when its own ends while it waits, as do the other locks", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
-    const zk = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const other = await clients.connect();
     const kinds: ((client: ZooKeeper) => Pick<Lock, "acquire">)[] = [
       (client) => new Mutex(client, `${path}/mutex`),
@@ -96,7 +96,7 @@ describe("a mutex in trouble", () => {
       ...(await new Mutex(zk, `${semaphorePath}/locks`).participants()),
       ...(await namesUnder(zk, `${path}-barrier`)),
     ];
-    await until("nothing is left", async () => (await left()).length === 0, 10_000);
+    await until("nothing is left", async () => (await left()).length === 0);
   });
 
   it("keeps to one holder, fences upwards and an empty line while connections break and answers get lost", async () => {
@@ -154,7 +154,7 @@ describe("a mutex in trouble", () => {
 
   it("gives out higher fences than ever after its servers lost their data", async () => {
     await using ensemble = await Ensemble.start();
-    const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, ensemble.connectString());
+    const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, ensemble.connectString());
     const mutex = new Mutex(zk, "/locks/one");
     for (let i = 0; i < 5; i++) await (await mutex.acquire()).release();
     const held = await mutex.acquire();

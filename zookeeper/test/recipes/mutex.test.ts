@@ -7,7 +7,7 @@ import { Ensemble } from "../../src/testing/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe(`mutex on ${serverTitle()}`, () => {
   let clients: Clients;
@@ -188,7 +188,7 @@ describe(`mutex on ${serverTitle()}`, () => {
   it("is not the previous session's: a new session waits until the old node is gone", async () => {
     await using ensemble = await Ensemble.start();
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, proxy.address);
+    const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const mutex = new Mutex(zk, path);
     const held = await mutex.acquire();
     const old = zk.session;

@@ -63,7 +63,7 @@ it(`closed recipes leave nothing on ${serverTitle()}`, async () => {
       expect(await joins).toMatchObject({ code: "CLOSED" });
     }
     expect(await zk.ephemerals()).toEqual([]);
-    await until("no watch is left", async () => (await watched()).length === 0, 10_000);
+    await until("no watch is left", async () => (await watched()).length === 0);
     await Promise.all([latch.close(), selector.close(), member.close(), lock.close()]);
     await running;
     for (const name of ["latch", "selector", "group"]) {

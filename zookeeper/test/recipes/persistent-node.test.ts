@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../src/operations/session.ts";
 import { PersistentNode, type PersistentNodeOptions } from "../../src/recipes/base/persistent-node.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe(`persistent node, ${serverTitle()}`, () => {
   let clients: Clients;
@@ -66,7 +66,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
     { options: { mode: "container" }, stays: true },
   ])("goes on in the next session with its own data set again: $options", async ({ options, stays }) => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
-    const zk = await clients.connect({ sessionTimeoutMs: 2_000 }, proxy.address);
+    const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const node = new PersistentNode(zk, path, "first", options);
     await node.start();
     const at = node.path;
@@ -140,7 +140,7 @@ describe(`persistent node, ${serverTitle()}`, () => {
 
   it("deletes a persistent node in the next session when its own ends while it closes", async () => {
     await using proxy = await ZooKeeperProxy.before(sharedServer());
-    const zk = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const zk = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const node = new PersistentNode(zk, path, "data", { mode: "persistent" });
     await node.start();
     const { session } = zk;

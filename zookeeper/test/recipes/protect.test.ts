@@ -33,7 +33,7 @@ describe(`protected nodes, ${serverTitle()}`, () => {
     controller.abort();
     await expect(creating).rejects.toMatchObject({ code: "ABORTED" });
     proxy.accept();
-    await expect.poll(async () => (await zk.children(path)).names, { timeout: 15_000 }).toEqual([]);
+    await expect.poll(async () => (await zk.children(path)).names).toEqual([]);
     await zk.close();
   });
 });

@@ -9,7 +9,7 @@ import { Ensemble } from "../../src/testing/ensemble.ts";
 import { namesUnder } from "../support/names-under.ts";
 import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
-import { Clients, until } from "./stage.ts";
+import { Clients, endingSessionMs, until } from "./stage.ts";
 
 describe(`queues in trouble on ${serverTitle()}`, () => {
   let clients: Clients;
@@ -66,7 +66,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
   it("tell a consumer that lost its permission while it was away", async () => {
     const owner = await clients.connect();
     await owner.addAuth("digest", "owner:secret");
-    const short = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const short = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const consumer = await new Queue(short, path).consume(note);
     const first = short.session;
     proxy.pause();
@@ -183,7 +183,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
         void proxy.swallowReply();
         throw new Error("no");
       },
-      { backoffMs: () => 1_000 },
+      { backoffMs: () => 4_000 }, // longer than a look at the line may be late
     );
     await until("it has been sent back", async () => (await zk.children(path)).names.some((name) => name[6] === "r"));
     expect((await zk.children(path)).names).toEqual([expect.stringMatching(/^queue-r1,[0-9A-F]+-0000000000$/)]);
@@ -225,8 +225,8 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
         onFailure: ({ retryAtMs }) => failures.push(retryAtMs),
       },
     );
-    await until("it is aside", async () => (await zk.exists(`${path}-poison`))?.childCount === 1, 15_000);
-    await until("its second end is told", () => failures.length > 1, 15_000);
+    await until("it is aside", async () => (await zk.exists(`${path}-poison`))?.childCount === 1);
+    await until("its second end is told", () => failures.length > 1);
     expect(texts).toEqual(["a"]);
     expect(troubles).toEqual([expect.objectContaining({ code: "NO_NODE", path: `${lockPath}/${name}` })]);
     expect(failures).toEqual([expect.any(Number), undefined]);
@@ -297,7 +297,7 @@ describe(`queues in trouble on ${serverTitle()}`, () => {
   });
 
   it("go on in the next session", async () => {
-    const short = await clients.connect({ sessionTimeoutMs: 1_000 }, proxy.address);
+    const short = await clients.connect({ sessionTimeoutMs: endingSessionMs }, proxy.address);
     const queue = new DelayQueue(short, path, { lockPath });
     const consumer = await queue.consume(note);
     const first = short.session;

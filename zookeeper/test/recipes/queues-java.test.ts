@@ -120,7 +120,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
         expect(Date.now()).toBeGreaterThanOrEqual(item.dueMs ?? Number.POSITIVE_INFINITY);
         note(item);
       });
-      const at = Date.now() + 600;
+      const at = Date.now() + 4_000; // more than all the puts take on a machine that stands still in between
       await producer.do("put", "late", at);
       await producer.do("put", "early", at - 300);
       await producer.do("putMany", "x,y", at + 100);
@@ -134,7 +134,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       const queue = new DelayQueue(zk, path, options());
       const consumer = await java.make("delayQueue", path, javaLocks(), "consumes");
       await consumer.do("start");
-      const at = Date.now() + 600;
+      const at = Date.now() + 4_000; // as above
       await queue.put("late", { at });
       await queue.put("early", { at: at - 300 });
       expect(await consumer.next("item")).toBe("early");
@@ -209,7 +209,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
     it.each(["queue", "delayQueue"] as const)(
       "%s: Java is killed with an item in hand, and we run it",
       async (kind) => {
-        const victim = await startJava(sharedServer(), { sessionTimeout: 2_000 });
+        const victim = await startJava(sharedServer(), { sessionTimeout: 6_000 });
         const consumer = await victim.make(kind, path, locks(), "consumes");
         await consumer.do("hold", 1);
         await consumer.do("start");
@@ -239,7 +239,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       const queue = kind === "queue" ? new Queue(zk, path, { lockPath }) : new DelayQueue(zk, path, { lockPath });
       const at = Date.now();
       const name = await queue.put("a", { at });
-      const order = { hosts: sharedServer(), kind, path, lockPath, sessionTimeoutMs: 2_000 };
+      const order = { hosts: sharedServer(), kind, path, lockPath, sessionTimeoutMs: 6_000 };
       const victim = spawn(process.execPath, [fileURLToPath(new URL("./programs/item-holder.mjs", import.meta.url))], {
         env: { ...process.env, CARILLON_TEST_HOLDER: JSON.stringify(order) },
         stdio: ["ignore", "pipe", "inherit"],

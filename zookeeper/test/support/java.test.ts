@@ -3,7 +3,7 @@ import { Ensemble } from "../../src/testing/ensemble.ts";
 import { type Java, JavaFailure, onceCreated, startJava } from "./java.ts";
 import { ownPath, sharedServer } from "./servers.ts";
 
-const limit = 30_000;
+const limit = 60_000;
 
 /** Java against Java: that what agrees with this driver agrees with Curator. */
 describe("Curator's recipes in two processes", () => {
@@ -215,7 +215,7 @@ describe("Curator's recipes in two processes", () => {
 describe("a Java process", () => {
   it("hands over when it is killed, and says so", async () => {
     const path = ownPath("killed");
-    const victim = await startJava(sharedServer(), { sessionTimeout: 1_000 });
+    const victim = await startJava(sharedServer(), { sessionTimeout: 6_000 });
     await using heir = await startJava(sharedServer());
     const [first, second] = [await victim.make("latch", path, "victim"), await heir.make("latch", path, "heir")];
     await first.do("start");

@@ -12,11 +12,11 @@ const latch = new LeaderLatch(zk, path, { id: "closing" });
 await latch.start();
 
 process.once("message", async () => {
-  const began = performance.now();
+  const { session } = zk;
   const underWay = Promise.allSettled([zk.get("/"), zk.set("/", "x"), zk.sync("/")]);
   await zk.close();
   await Promise.all([latch.close(), underWay]);
-  process.send({ said: "closed", afterMs: performance.now() - began });
+  process.send({ said: "closed", reason: session.signal.reason?.code });
   process.disconnect();
 });
 process.send({ said: "ready" });
