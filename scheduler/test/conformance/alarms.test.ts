@@ -427,14 +427,12 @@ describe("alarms of a cluster", () => {
     // The first look takes what is there for known, so it must have been.
     await until("it looked", () => firstLook());
     await Promise.all(Array.from({ length: 20 }, () => tower.run("breaks", "ill")));
-    await until("the mail is there", () => mails.length === 1, 30_000);
+    await until("the mail is there", () => mails.length === 1);
     expect(mails[0]).toMatch(/^Subject: \[carillon\] runs failed: breaks$/m);
     expect(mails[0]).toMatch(/^To: ops@example\.com, two@example\.com$/m);
     expect(mails[0], "what failed adds no header").not.toMatch(/^Bcc:/m);
-    await until(
-      "the webhook was refused",
-      () => lines.some(({ message }) => message.includes("it will be tried again")),
-      30_000,
+    await until("the webhook was refused", () =>
+      lines.some(({ message }) => message.includes("it will be tried again")),
     );
     const [first] = receiver.posted as [Posted];
     const [timestamp, id] = [first.headers["carillon-timestamp"], first.headers["carillon-notice"]];
@@ -444,20 +442,16 @@ describe("alarms of a cluster", () => {
 
     receiver.status = 200;
     const due = `update ${schema}.alarm_outbox set next_ms = 0 where sent_ms is null`;
-    await until(
-      "it was taken",
-      async () => {
-        await query(due);
-        return (await store.alarms.outbox(10)).every(({ sentMs }) => sentMs !== null);
-      },
-      30_000,
-    );
+    await until("it was taken", async () => {
+      await query(due);
+      return (await store.alarms.outbox(10)).every(({ sentMs }) => sentMs !== null);
+    });
     const posted = receiver.posted.filter(({ headers }) => headers["carillon-notice"] === id);
     expect(posted.length, "the same notice again").toBeGreaterThan(1);
     await tower.run("breaks", "well");
-    await until("all is clear", () => receiver.kinds("failed").includes("cleared"), 30_000);
+    await until("all is clear", () => receiver.kinds("failed").includes("cleared"));
     const clear = () => mails.filter((mail) => /^Subject: \[carillon\] all clear: runs failed/m.test(mail)).length;
-    await until("all is clear by mail too", () => clear() > 0, 30_000);
+    await until("all is clear by mail too", () => clear() > 0);
     expect(clear()).toBe(1);
     expect(new Set(receiver.posted.map(({ headers }) => headers["carillon-notice"])).size).toBeLessThanOrEqual(3);
   });

@@ -221,13 +221,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
     );
     await stage.rows("analyze $s.run");
     for (let i = 0; i < 3; i++) await stage.enqueue(task, { priority: i * 3 });
-    const tookMs: number[] = [];
-    for (let i = 0; i < 3; i++) {
-      const began = performance.now();
-      expect(await stage.claim(session, [task], stage.nowMs, 1)).toHaveLength(1);
-      tookMs.push(performance.now() - began);
-    }
-    expect(Math.min(...tookMs), `the three claims took ${tookMs} ms`).toBeLessThan(50);
+    for (let i = 0; i < 3; i++) expect(await stage.claim(session, [task], stage.nowMs, 1)).toHaveLength(1);
 
     await stage.enqueue(task);
     const { nowMs } = stage;

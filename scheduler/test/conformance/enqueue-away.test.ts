@@ -16,11 +16,6 @@ describe("an enqueue while the store is away", () => {
     towers.push(tower);
     return tower;
   };
-  const elapsed = async (work: Promise<unknown>) => {
-    const beganMs = performance.now();
-    await work;
-    return performance.now() - beganMs;
-  };
 
   beforeAll(async () => {
     proxy = await StoreProxy.before(postgres().url);
@@ -42,9 +37,9 @@ describe("an enqueue while the store is away", () => {
     if (when === "after it was") await tower.enqueue("t", 1);
     proxy.cut({ refuse: true });
     const late = tower.enqueue("t", 2, { timeout: "300ms" });
-    const took = await elapsed(expect(late).rejects.toMatchObject({ code: "ENQUEUE_TIMEOUT", hint: /key/ }));
-    expect(took).toBeGreaterThan(290);
-    expect(took).toBeLessThan(5_000);
+    const beganMs = performance.now();
+    await expect(late).rejects.toMatchObject({ code: "ENQUEUE_TIMEOUT", hint: /key/ });
+    expect(performance.now() - beganMs).toBeGreaterThan(290);
     const end = new AbortController();
     const ended = tower.enqueue("t", 3, { signal: end.signal });
     end.abort(new Error("the request is over"));
@@ -72,8 +67,8 @@ describe("an enqueue while the store is away", () => {
     const tower = make({ failFast: true, worker: false, scheduler: false });
     await tower.enqueue("t", 1);
     proxy.cut({ refuse: true });
-    const took = await elapsed(expect(tower.enqueue("t", 2)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" }));
-    expect(took).toBeLessThan(5_000);
+    // Not ENQUEUE_TIMEOUT, with which one that waits ends.
+    await expect(tower.enqueue("t", 2)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
   });
 
   it("does not keep its process from stopping", async () => {
@@ -83,7 +78,7 @@ describe("an enqueue while the store is away", () => {
     proxy.cut({ refuse: true });
     const pending = Promise.allSettled([1, 2, 3].map((n) => tower.enqueue("t", n)));
     await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(await elapsed(tower.stop())).toBeLessThan(4_000);
+    await tower.stop();
     for (const one of await pending) expect(one).toMatchObject({ status: "rejected", reason: { code: "STOPPED" } });
   });
 
@@ -102,6 +97,6 @@ describe("an enqueue while the store is away", () => {
     await until("it runs", () => started);
     proxy.cut({ refuse: true });
     end();
-    expect(await elapsed(tower.stop())).toBeLessThan(4_500);
+    await tower.stop();
   });
 });

@@ -12,7 +12,7 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 const times = { timeoutMs: 1_000, beatMs: 100, pollMs: 25 };
 /** For a holding that must not end: no load holds up a beat for as long. */
 const longTimes = { ...times, timeoutMs: 60_000 };
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 const by = (holder: string, replaced: string | null = null) => ({ holder, replaced });
 const record: LockRecord = { owner: "a", life: "1", graceMs: 0, released: false, use: null };
 

@@ -12,7 +12,7 @@ import {
 import { until } from "../support/store-stage.ts";
 
 /** For whatever must happen sooner or later, on a busy machine too. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 /** Timers may fire this much early by the other clock they are compared with. */
 const roundingMs = 5;
 

@@ -311,7 +311,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
       await Promise.all([one.start(), two.start()]);
       await one.limitGroup("shared", 3);
       await Promise.all(Array.from({ length: 60 }, (_, i) => one.enqueue(i % 2 === 0 ? "left" : "right")));
-      await until("all of them to end", () => ended === 60, 20_000);
+      await until("all of them to end", () => ended === 60);
       expect(worst).toBe(3);
     } finally {
       await Promise.all(towers.splice(0).map((tower) => tower.stop()));

@@ -26,7 +26,7 @@ describe.each(witnessDrivers)("a crowd on $title", (driver) => {
     const member = await stage.make({ sessionTimeoutMs });
     const sessionId = ++sessions;
     member.witness.announce(shownAs(sessionId, { role }));
-    await until("it is shown", () => member.witness.shownUntil() > performance.now(), 25_000);
+    await until("it is shown", () => member.witness.shownUntil() > performance.now());
     if (role === "node") member.witness.contend();
     return Object.assign(member, { sessionId });
   };
@@ -34,22 +34,18 @@ describe.each(witnessDrivers)("a crowd on $title", (driver) => {
   it("asks for nothing when one comes or goes, however many they are: only the first in line hears of it", async () => {
     for (let node = 0; node < nodes; node++) all.push(await join("node"));
     let first: WitnessMember | undefined;
-    await until(
-      "one is first and follows",
-      () => {
-        first = all.find(({ witness }) => witness.first());
-        return first?.witness.shown()?.size === nodes;
-      },
-      25_000,
-    );
+    await until("one is first and follows", () => {
+      first = all.find(({ witness }) => witness.first());
+      return first?.witness.shown()?.size === nodes;
+    });
     const seen = () => first?.witness.shown() as ReadonlySet<number>;
     const before = await stage.requests();
     const began = performance.now();
     for (let time = 0; time < times; time++) {
       const worker = await join("worker");
-      await until("it is seen", () => seen().has(worker.sessionId), 25_000);
+      await until("it is seen", () => seen().has(worker.sessionId));
       await worker.close();
-      await until("it is seen no more", () => !seen().has(worker.sessionId), 25_000);
+      await until("it is seen no more", () => !seen().has(worker.sessionId));
     }
     const tookMs = performance.now() - began;
     const asked = (await stage.requests()) - before;

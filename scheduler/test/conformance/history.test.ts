@@ -141,9 +141,8 @@ describe.each(everyPostgres())("history on $title", (server) => {
           )
         )[0]?.pid;
       await until("the drop waits", async () => (await waiting()) !== undefined);
-      const began = performance.now();
+      // A writer that waited for the drop would wait for the reader.
       await endedRun(laterMs);
-      expect(performance.now() - began, "a writer").toBeLessThan(10_000);
       expect(ended).toBe(false);
       await stage.rows("select pg_terminate_backend($1)", [await waiting()]);
       expect(await rotating).not.toBe("done");

@@ -56,7 +56,7 @@ describe.each(everyPostgres())("limits on $title, whatever the isolation of the 
       });
       client.release();
     }
-    await until("all four ran", () => seen.done === 4, 20_000);
+    await until("all four ran", () => seen.done === 4);
     expect(seen.most).toBe(1);
   });
 
@@ -77,7 +77,7 @@ describe.each(everyPostgres())("limits on $title, whatever the isolation of the 
     });
     await tower.start();
     await Promise.all(Array.from({ length: 6 }, () => task.enqueue(undefined)));
-    await until("all six ran", () => seen.done === 6, 20_000);
+    await until("all six ran", () => seen.done === 6);
     expect(seen.most).toBe(1);
   });
 
@@ -96,7 +96,7 @@ describe.each(everyPostgres())("limits on $title, whatever the isolation of the 
     const task = tower.task("one", { overlap: { allow: 2 } }, () => seen.hold(20));
     await tower.start();
     await Promise.all(Array.from({ length: 40 }, () => task.enqueue(undefined)));
-    await until("all ran", () => seen.done === 40, 20_000);
+    await until("all ran", () => seen.done === 40);
     await tower.stop();
     await pool.query(`drop owned by ${role} cascade; drop role ${role}`);
     expect(seen.most).toBe(2);

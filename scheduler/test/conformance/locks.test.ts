@@ -4,9 +4,9 @@ import type { Held, Term } from "../../src/cluster/locks.ts";
 import { type LockStage, type LockUser, lockDrivers, lockTimeoutMs } from "../support/lock-stage.ts";
 import { until } from "../support/store-stage.ts";
 
-const patienceMs = 25_000;
-/** Of those who should be told, and not find out by their next beat or by their time-out. */
-const longMs = 30_000;
+const patienceMs = 60_000;
+/** Of those who should be told: their next beat, a third of it, is further away than anything is waited for. */
+const longMs = 240_000;
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 
 describe.each(lockDrivers)("locks on $title", (driver) => {
@@ -96,7 +96,18 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     expect([table.writer, await held.release(), next.held]).toEqual(["b", false, true]);
   });
 
-  it.concurrent("elects one at a time, hands over at once, and stands again after a loss", async (t) => {
+  it.concurrent("hands an election over at once", async (t) => {
+    const name = fresh();
+    const [a, b] = [await join(t, { timeoutMs: longMs }), await join(t, { timeoutMs: longMs })];
+    const first = a.locks.elect(name, { onLead: () => undefined });
+    await soon("a leads", () => first.term !== undefined);
+    const second = b.locks.elect(name, { onLead: () => undefined });
+    await stage.inLine(`election:${name}`, 2);
+    await first.close();
+    await soon("b leads", () => second.term !== undefined);
+  });
+
+  it.concurrent("elects one at a time, and stands again after a loss", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];
     const terms: { who: string; term: Term }[] = [];
@@ -112,10 +123,8 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await soon("a leads", () => first.term !== undefined && terms.length === 1);
     const second = b.locks.elect(name, { onLead: onLead("b") });
     await stage.inLine(`election:${name}`, 2);
-    const began = performance.now();
     await first.close();
     await soon("b leads", () => second.term !== undefined && terms.length === 2);
-    expect(performance.now() - began).toBeLessThan(lockTimeoutMs);
     expect([first.term, terms[0]?.term.leads]).toEqual([undefined, false]);
     const third = a.locks.elect(name, { onLead: onLead("a") });
     b.hang();
@@ -245,11 +254,9 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
       );
       await stage.inLine(`lock:${name}`, index + 1);
     }
-    const began = performance.now();
     await held.release();
     await Promise.all(waiting);
     expect(order).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    expect(performance.now() - began).toBeLessThan(longMs / 3);
   });
 
   it("lets exactly one in by a release", async (t) => {
@@ -315,7 +322,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
 
   it("ends with the stop: what is held is free, and who waits is told", async (t) => {
     const name = fresh();
-    const [a, b] = [await join(t), await join(t)];
+    const [a, b] = [await join(t, { timeoutMs: longMs }), await join(t)];
     const lock = a.locks.lock(name);
     const held = await lock.acquire();
     const slots = [
@@ -330,13 +337,11 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await refused;
     expect([held, ...slots].map((one) => one.held)).toEqual([false, false, false]);
     expect(election.term).toBeUndefined();
-    const began = performance.now();
     const next = await b.locks.lock(name).acquire({ wait: patienceMs });
     const slot = await b.locks.semaphore(name, { permits: 1 }).acquire({ wait: patienceMs });
     const led = await new Promise<Term>((resolve) => {
       b.locks.elect(name, { onLead: resolve });
     });
-    expect(performance.now() - began).toBeLessThan(lockTimeoutMs);
     expect([next.held, slot.held, led.leads]).toEqual([true, true, true]);
     expect(() => a.locks.lock(name)).toThrowError(expect.objectContaining({ code: "STOPPED" }));
     await expect(lock.acquire()).rejects.toMatchObject({ code: "STOPPED" });

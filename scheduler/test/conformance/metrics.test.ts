@@ -72,15 +72,11 @@ describe("metrics", () => {
       const found = await read();
       expect(found.get("carillon_run_lateness_seconds_count")).toBe(4);
       expect(found.get('carillon_attempt_seconds_count{outcome="retried"}')).toBe(1);
-      await until(
-        "the figures are new",
-        async () => {
-          const figures = await read();
-          const ended = (outcome: string) => figures.get(`carillon_ended_total{outcome="${outcome}"}`);
-          return ended("succeeded") === 3 && ended("failed") === 1;
-        },
-        20_000,
-      );
+      await until("the figures are new", async () => {
+        const figures = await read();
+        const ended = (outcome: string) => figures.get(`carillon_ended_total{outcome="${outcome}"}`);
+        return ended("succeeded") === 3 && ended("failed") === 1;
+      });
       const later = await read();
       expect(later.get('carillon_ended_total{outcome="retried"}')).toBe(1);
       expect(later.get("carillon_term")).toBeGreaterThan(0);
@@ -126,16 +122,12 @@ describe("metrics", () => {
       const plain = { payload: null, key: null, priority: null, source: "enqueue" as const };
       await stage.store.runs.enqueue([{ taskId: record.taskId, dueMs: nowMs - 1_000 - n, ...plain }], nowMs);
     }
-    await until(
-      "the figures are new",
-      async () => {
-        const ages = [...samples((await stage.server.metrics()).text).keys()].filter((name) =>
-          name.startsWith("carillon_queue_age_seconds{"),
-        );
-        return ages.length === 51 && ages.includes('carillon_queue_age_seconds{group="(others)"}');
-      },
-      20_000,
-    );
+    await until("the figures are new", async () => {
+      const ages = [...samples((await stage.server.metrics()).text).keys()].filter((name) =>
+        name.startsWith("carillon_queue_age_seconds{"),
+      );
+      return ages.length === 51 && ages.includes('carillon_queue_age_seconds{group="(others)"}');
+    });
   });
 
   it("are asked for in vain where nothing is measured", async () => {

@@ -262,9 +262,8 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
         );
         return rows.length + alters.length > 0;
       });
-      const began = performance.now();
+      // A beat behind the waiting migration: one that waited for it would wait for the reader.
       await sql.query(`update ${schema}.session set beat = beat + 1`);
-      expect(performance.now() - began, "a beat behind the waiting migration").toBeLessThan(2_500);
       expect(await applied(), "the reader is still there").toEqual([1]);
       await reader.query("commit");
       await starting;

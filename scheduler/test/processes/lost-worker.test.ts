@@ -215,12 +215,12 @@ describe("a worker that is lost, in processes of its own", () => {
     await ended(run, "succeeded");
     const { store } = await tower.open();
     await until("its late result", async () => (await store.flow.lateResults(run)).length > 0, patienceMs);
-    const [late] = await store.flow.lateResults(run);
+    const [refused] = await store.flow.lateResults(run);
     const accepted = await store.runs.find(run);
     expect(accepted.result).toEqual({ by: accepted.node });
     expect(accepted.node).not.toBe(holder);
-    expect(late).toMatchObject({ node: holder });
-    expect(late?.fence).toBeLessThan(accepted.fence as number);
+    expect(refused).toMatchObject({ node: holder });
+    expect(refused?.fence).toBeLessThan(accepted.fence as number);
   });
 
   test("a handler that blocks its event loop loses its runs to others, and its log says why", async () => {

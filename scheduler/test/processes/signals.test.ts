@@ -105,7 +105,7 @@ describe("a process with two instances, told to stop while a handler runs", () =
       const { signal } = await stopped([...signals], { command: [program], pidFile, ...options });
       expect(signal).toBe(signals.at(-1));
       const pid = Number(await readFile(pidFile, "utf8"));
-      await expect.poll(() => commandLineOf(pid), { timeout: 10_000 }).not.toMatch(/sleep|carillon-signals/);
+      await expect.poll(() => commandLineOf(pid), { timeout: 60_000 }).not.toMatch(/sleep|carillon-signals/);
     } finally {
       await rm(place, { recursive: true, force: true });
     }

@@ -1,6 +1,6 @@
 /**
  * Long property tests: the suite runs a seeded sample of them that takes a few seconds, CARILLON_TEST_LONG=1 runs them whole.
- * Every file that imports this module is one of them, so no other list of them is kept.
+ * `npm run test:long` runs every test file that imports this module or reads the variable itself: no list of them is kept.
  */
 import type { Random } from "../../src/base/random.ts";
 

@@ -1,5 +1,5 @@
-import { parseAst } from "vitest/node";
 import { partsOf } from "./code.ts";
+import { isNode, type SyntaxNode, treeOf } from "./syntax.ts";
 import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 
 const linesMost = 120;
@@ -9,17 +9,6 @@ const parametersMost = 5;
 const exempt = /^scheduler\/src\/store\/postgres\/migrations\/\d{4}-[\w-]+\.ts$/;
 /** Sources of these packages; tests are lists of cases, which a `describe` holds together. */
 const measured = /^(?:scheduler|zookeeper|console|simulation|faults|fuzz|bench|examples)\//;
-
-/** A node of the syntax tree, as ESTree and its TypeScript extension write it. */
-interface SyntaxNode {
-  type: string;
-  start: number;
-  end: number;
-  [part: string]: unknown;
-}
-
-const isNode = (value: unknown): value is SyntaxNode =>
-  typeof value === "object" && value !== null && typeof (value as SyntaxNode).type === "string";
 
 const functionTypes: ReadonlySet<string> = new Set([
   "FunctionDeclaration",
@@ -48,8 +37,7 @@ function functionsIn(node: SyntaxNode, parent?: SyntaxNode): Found[] {
 }
 
 function wrongIn(file: HouseFile): string[] {
-  const lang = file.path.endsWith("x") ? "tsx" : "ts";
-  return functionsIn(parseAst(file.text, { lang }) as unknown as SyntaxNode).flatMap(({ node, name }) => {
+  return functionsIn(treeOf(file)).flatMap(({ node, name }) => {
     const lines = file.text.slice(node.start, node.end).split("\n").length;
     const parameters = (node.params as unknown[]).length;
     return [

@@ -14,6 +14,7 @@ import {
   noRegistryHosts,
 } from "./papers.ts";
 import { runsMadeInOnePlace } from "./statements.ts";
+import { noStopwatches } from "./stopwatches.ts";
 import { type Rule, readHouse } from "./tree.ts";
 
 const house = readHouse();
@@ -26,6 +27,7 @@ const rules: Record<string, Rule> = {
   "takes time and chance as arguments": timeArrives,
   "runs every test": everyTestRuns,
   "hooks into every file of tests": hooksHold,
+  "says in tests what happened, not how fast": noStopwatches,
   "leaves nothing unfinished": nothingLeftOver,
   "swallows no error": nothingSwallowed,
   "has files that one person can hold": smallFiles,

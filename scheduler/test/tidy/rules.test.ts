@@ -14,6 +14,7 @@ import {
   noRegistryHosts,
 } from "./papers.ts";
 import { runsMadeInOnePlace } from "./statements.ts";
+import { noStopwatches } from "./stopwatches.ts";
 import type { HouseFile, Rule } from "./tree.ts";
 
 type House = Record<string, string>;
@@ -230,6 +231,25 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
       "scheduler/test/conformance/stage.ts": "export function stage() {\n  afterEach(close);\n}",
       "scheduler/test/conformance/runs.test.ts": "beforeAll(start);",
       "scheduler/test/cli/process.ts": "beforeAll(start);",
+    },
+  },
+  {
+    name: "noStopwatches",
+    rule: noStopwatches,
+    broken: [
+      "expect(performance.now() - began).toBeLessThan(2_000);",
+      "expect(Date.now() - began, 'what').toBeLessThanOrEqual(most);",
+      "const ms = performance.now() - began; expect(ms).toBeLessThan(2_000);",
+      "const limit = 500; expect(Math.max(...late)).toBeLessThan(limit);",
+      "expect(await elapsed(tower.stop())).toBeLessThan(4_000);",
+      "await until('a', f, 5_000);",
+      "await vi.waitUntil(f, { timeout: 20_000 });",
+      "const most = 1_000; await expect.poll(f, { timeout: most }).toEqual([]);",
+    ].map((text) => ({ "scheduler/test/conformance/a.test.ts": text })),
+    kept: {
+      "scheduler/test/conformance/a.test.ts":
+        "expect(calls).toBeLessThan(3); expect(performance.now() - began).toBeLessThan(60_000); expect(tookMs).toBeGreaterThan(9); await until('a', f); await vi.waitUntil(f, { timeout: 60_000 });",
+      "scheduler/test/timing/a.test.ts": "expect(performance.now() - began).toBeLessThan(2_000);",
     },
   },
   {

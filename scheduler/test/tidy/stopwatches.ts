@@ -1,0 +1,113 @@
+import { isNode, nodesIn, type SyntaxNode, treeOf } from "./syntax.ts";
+import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
+
+/** A bound or a deadline of this length ends what hangs; a shorter one measures how busy the machine is. */
+const guardMs = 60_000;
+
+/** Files whose assertions on time stay, each with its reason. */
+const exceptions: ReadonlyMap<string, string> = new Map([]);
+/** Measured time belongs to `npm run prove -- timing`. */
+const measured = /^scheduler\/test\/timing\//;
+
+const readsClock = /\b(?:performance\.now|Date\.now|process\.hrtime)\b|\belapsed\(/;
+const namesTime = /^(?:took|elapsed|late(?:ness)?|lag)(?:Ms|S)?$|^\w+(?:Took|Late|Lag|Elapsed)Ms$/;
+const bounds: ReadonlySet<unknown> = new Set(["toBeLessThan", "toBeLessThanOrEqual"]);
+const waits: ReadonlySet<string> = new Set(["waitUntil", "waitFor", "poll"]);
+
+const childOf = (node: SyntaxNode, part: string): SyntaxNode | undefined => {
+  const child = node[part];
+  return isNode(child) ? child : undefined;
+};
+const argumentsOf = (node: SyntaxNode): SyntaxNode[] => (node.arguments as unknown[]).filter(isNode);
+const nameOf = (node: SyntaxNode | undefined): string | undefined =>
+  typeof node?.name === "string" ? node.name : undefined;
+const calledBy = (node: SyntaxNode): string | undefined => {
+  const callee = childOf(node, "callee");
+  return nameOf(callee?.type === "MemberExpression" ? childOf(callee, "property") : callee);
+};
+
+/** The call of `expect` that a chain of matchers begins with. */
+function expectOf(node: SyntaxNode | undefined): SyntaxNode | undefined {
+  if (node === undefined) return undefined;
+  if (node.type === "CallExpression" && nameOf(childOf(node, "callee")) === "expect") return node;
+  return expectOf(childOf(node, "object") ?? childOf(node, "callee"));
+}
+
+/** A rule of one file: what its variables are, and what it says with them. */
+class Stopwatches {
+  readonly #file: HouseFile;
+  readonly #nodes: readonly SyntaxNode[];
+  /** Variables that hold a duration, from a clock that was read twice. */
+  readonly #durations = new Set<string>();
+  readonly #numbers = new Map<string, number>();
+
+  constructor(file: HouseFile) {
+    this.#file = file;
+    this.#nodes = [...nodesIn(treeOf(file))];
+    for (const node of this.#nodes) {
+      const [name, value] = [nameOf(childOf(node, "id")), childOf(node, "init")];
+      if (node.type !== "VariableDeclarator" || name === undefined || value === undefined) continue;
+      if (typeof value.value === "number") this.#numbers.set(name, value.value);
+      if (
+        value.type !== "ArrowFunctionExpression" &&
+        readsClock.test(this.#text(value)) &&
+        / - /.test(this.#text(value))
+      )
+        this.#durations.add(name);
+    }
+  }
+
+  #text({ start, end }: SyntaxNode): string {
+    return this.#file.text.slice(start, end);
+  }
+
+  #numberOf(node: SyntaxNode | undefined): number | undefined {
+    if (typeof node?.value === "number") return node.value;
+    return this.#numbers.get(nameOf(node) ?? "");
+  }
+
+  #isDuration(subject: SyntaxNode): boolean {
+    if (readsClock.test(this.#text(subject))) return true;
+    return [...nodesIn(subject)].some((node) => {
+      const name = node.type === "Identifier" ? nameOf(node) : undefined;
+      return name !== undefined && (this.#durations.has(name) || namesTime.test(name));
+    });
+  }
+
+  /** The node's fault, where it has one. */
+  #faultOf(node: SyntaxNode): string | undefined {
+    if (node.type !== "CallExpression") return undefined;
+    const [first, , third] = argumentsOf(node);
+    const name = calledBy(node);
+    if (bounds.has(name)) {
+      const [subject] = argumentsOf(expectOf(childOf(node, "callee")) ?? { ...node, arguments: [] });
+      const isGuard = (this.#numberOf(first) ?? 0) >= guardMs;
+      return subject && !isGuard && this.#isDuration(subject) ? "says how fast" : undefined;
+    }
+    if (name === "until") return (this.#numberOf(third) ?? guardMs) < guardMs ? "waits for less than 60 s" : undefined;
+    const timeout = waits.has(name ?? "") ? this.#timeoutOf(node) : undefined;
+    return timeout !== undefined && timeout < guardMs ? "waits for less than 60 s" : undefined;
+  }
+
+  /** @param call of Vitest's, whose last argument has `timeout` */
+  #timeoutOf(call: SyntaxNode): number | undefined {
+    const options = argumentsOf(call).at(-1);
+    if (options?.type !== "ObjectExpression") return undefined;
+    for (const property of options.properties as SyntaxNode[])
+      if (nameOf(childOf(property, "key")) === "timeout") return this.#numberOf(childOf(property, "value"));
+    return undefined;
+  }
+
+  faults(): string[] {
+    return this.#nodes.flatMap((node) => {
+      const fault = this.#faultOf(node);
+      return fault === undefined ? [] : [at(this.#file, node.start, `${fault}: ${this.#text(node).split("\n", 1)[0]}`)];
+    });
+  }
+}
+
+/** A test says what happened, not how fast, and waits for what happens with a guard that only ends what hangs. */
+export const noStopwatches: Rule = (files) =>
+  files
+    .filter((file) => isCode(file) && isTest(file) && !measured.test(file.path) && !exceptions.has(file.path))
+    .flatMap((file) => new Stopwatches(file).faults());
