@@ -3,6 +3,8 @@ import type { Checker } from "../history.ts";
 
 const longestHandlerMs = 36_000;
 const graceMs = 10_000;
+/** The leader looks this often for runs that a change of their task left set aside: engine/janitor.ts. */
+const takenUpMs = 60_000;
 /** From a claim to its start, and from an end to its verdict, with everything in order. */
 const stuckMs = 20_000;
 
@@ -17,9 +19,9 @@ export const recovered: Checker = {
     const leader = dump.leadership[0]?.session_id;
     if (!alive.some(({ id }) => id === leader)) return { what: `nobody leads: the leader's session is ${leader}` };
     const living = new Set(alive.map(({ id }) => id));
-    const isGoing = new Set(
-      dump.task.filter((row) => row.paused_ms === null && row.deleted_ms === null).map(({ id }) => id),
-    );
+    const going = dump.task.filter((row) => row.paused_ms === null && row.deleted_ms === null);
+    const isGoing = new Set(going.map(({ id }) => id));
+    const changedMs = new Map(going.map((row) => [row.id, row.changed_ms as number]));
     const isRated = new Set(
       dump.task.filter(({ definition }) => (definition as TaskDefinition).rate).map(({ id }) => id),
     );
@@ -39,7 +41,11 @@ export const recovered: Checker = {
         if (idleMs > stuckMs)
           return { what: `it is claimed, and nobody has been at work on it for ${Math.round(idleMs)} ms`, run };
       }
-      if (row.state === 1 && isGoing.has(row.task_id)) return { what: "it is paused, and its task is not", run };
+      if (
+        row.state === 1 &&
+        endStoreMs - (changedMs.get(row.task_id) ?? Number.POSITIVE_INFINITY) > takenUpMs + graceMs
+      )
+        return { what: "it is paused, and its task has not been for longer than the leader takes to find it", run };
       if (row.state === 2 && lateMs > longestHandlerMs + graceMs)
         return { what: `it has been due for ${Math.round(lateMs)} ms`, run };
       if (
