@@ -38,7 +38,7 @@ describe.each(ways)(
         return unclaimed.filter(isNear).map((seen) => lateMs(seen, stalls));
       };
       const [before, after] = [near(-nearMs, 0), near(0, nearMs)];
-      expect(Math.min(before.length, after.length)).toBeGreaterThan(100);
+      expect(Math.min(before.length, after.length)).toBeGreaterThan(30);
       // Processes start and die beside the measured ones on two cores: half are as good as on time, and each is near it.
       hold(`median lateness after a kill, ${by}`, {
         ms: median(after),

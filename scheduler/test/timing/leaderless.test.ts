@@ -34,7 +34,7 @@ describe.each(ways)(
         const after = counted
           .filter(({ slot }) => slot >= killedAt)
           .map((seen) => lateMs(seen, stalls, Math.max(seen.slot, changedAt.get(seen.task) ?? 0)));
-        expect(Math.min(before.length, after.length)).toBeGreaterThan(100);
+        expect(Math.min(before.length, after.length)).toBeGreaterThan(30);
         hold(`median lateness without a leader, ${by}`, {
           ms: median(after),
           controlMs: median(before),
