@@ -7,6 +7,8 @@ export type Node = Pick<Grant, "lock" | "fence" | "session" | "givenMs"> & {
   /** Only the lower half of the fence can be seen. */
   half?: boolean;
   endedMs: number | null;
+  /** Of an end that the service shows to be a release, or not to be one. */
+  released?: boolean;
 };
 
 interface Change {
@@ -22,7 +24,7 @@ interface Row {
   fences: number[];
   holder: string | null;
   fence: number;
-  record: { owner: string };
+  record: { owner: string; released: boolean };
 }
 
 /** Triggers write each change of a line, a row or a session down, in the transaction that makes it. @param schema quoted */
@@ -55,9 +57,9 @@ export async function readStoreLocks(sql: pg.Pool, schema: string): Promise<Node
 export function nodesOf(changes: readonly Change[]): Node[] {
   const nodes: Node[] = [];
   const present = new Map<string, Node>();
-  const end = (key: string, atMs: number) => {
+  const end = (key: string, atMs: number, released?: boolean) => {
     const node = present.get(key);
-    if (node) node.endedMs ??= atMs;
+    if (node?.endedMs === null) Object.assign(node, { endedMs: atMs, ...(released !== undefined && { released }) });
     present.delete(key);
   };
   for (const { at_ms: atMs, what, was, now } of changes) {
@@ -69,7 +71,7 @@ export function nodesOf(changes: readonly Change[]): Node[] {
     if (what === "lock_session" && !now && was)
       for (const [key, { session }] of present) if (session === String(was.id)) end(key, atMs);
     if (what === "grace_lock" && (was?.holder ?? null) !== (now?.holder ?? null)) {
-      if (was?.holder) end(was.holder, atMs);
+      if (was?.holder) end(was.holder, atMs, now?.holder === null && now.record.released);
       if (now?.holder)
         begin(now.holder, { lock: now.name, fence: now.fence, session: now.holder, owner: now.record.owner });
     }

@@ -46,7 +46,7 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
   const grants = nodes ? grantsOf(nodes) : spoken();
 
   function grantsOf(shown: readonly Node[]): Grant[] {
-    return shown.flatMap(({ half, ...node }) => {
+    return shown.flatMap(({ half, released, ...node }) => {
       const [holder] = [...holders].flatMap(([key, one]) =>
         key.startsWith(`${node.lock} `) && (half ? one.fence % 2 ** 32 : one.fence) === node.fence ? [one] : [],
       );
@@ -55,7 +55,8 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
       const fence = holder?.fence ?? node.fence;
       const process = holder?.process ?? node.owner ?? `session ${node.session}`;
       const owner = node.owner ?? process.replace(/ life \d+$/, "");
-      const isGivenUp = unanswered.has(`${node.lock} ${fence}`);
+      // A use whose lock was lost and taken back as it ended releases it under a fence that its process did not note.
+      const isGivenUp = released ?? unanswered.has(`${node.lock} ${fence}`);
       const ended = node.endedMs === null ? null : isGivenUp ? "released" : "vanished";
       return [{ ...node, fence, process, owner, ended, graceMs: node.lock === "nightly" ? graceMs : null }];
     });

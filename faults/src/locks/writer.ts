@@ -129,9 +129,9 @@ async function passNightly(grace: number): Promise<never> {
       await pause(systemClock, thinkMs);
       if (!(await write(kind, fence))) break;
     }
-    const { fence } = use;
     await use.end();
-    if (turn % 2 === 0) await release(kind, fence, () => lock.release());
+    // As late as can be: the lock may be lost, and taken back under another fence, while the use ends.
+    if (turn % 2 === 0) await release(kind, lock.fence ?? use.fence, () => lock.release());
   }
 }
 
