@@ -1,12 +1,15 @@
 /**
  * Serves the console: what `npm run build` puts into dist/console. Its files have their content's hash in their name, so a
- * browser keeps them for good; each lies there three times, as it is, as gzip and as brotli, so nothing is packed on request.
+ * browser keeps them for good. Those that gain by it lie there as brotli alone; what a client takes instead, gzip above all (over
+ * plain HTTP browsers ask for no brotli), is made at the first request for it and kept.
  * Every address that no route has and that a browser asks for as a page is the console's one page, which knows what it shows.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { brotliDecompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { messageOf } from "../base/errors.ts";
 
@@ -20,10 +23,13 @@ const kinds: Record<string, string> = {
   ".png": "image/png",
   ".woff2": "font/woff2",
 };
-const packings = [
-  ["br", ".br"],
-  ["gzip", ".gz"],
-] as const;
+const unpack = promisify(brotliDecompress);
+const zip = promisify(gzip);
+const packedEnd = ".br";
+
+/** How an answer's body is encoded, as `content-encoding` names it; "": as it is. */
+type Encoding = "br" | "gzip" | "";
+const encodings: readonly Encoding[] = ["br", "gzip"];
 /** What the build wrote where each answer has a nonce of its own. */
 const noncePlace = /CARILLON-NONCE/g;
 
@@ -97,23 +103,22 @@ export class ConsolePages {
 
   async #asset(name: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const type = kinds[extname(name)];
-    if (type === undefined || !this.#names.has(name)) {
+    const isPacked = this.#names.has(`${name}${packedEnd}`);
+    if (type === undefined || !(isPacked || this.#names.has(name))) {
       // After an update a page that is open may ask for a file that is no more: it loads itself anew.
       reply.callNotFound();
       return reply;
     }
     const taken = String(request.headers["accept-encoding"] ?? "");
-    const packing = packings.find(
-      ([encoding, end]) => new RegExp(`\\b${encoding}\\b`).test(taken) && this.#names.has(`${name}${end}`),
-    );
+    const encoding = (isPacked && encodings.find((one) => new RegExp(`\\b${one}\\b`).test(taken))) || "";
     try {
-      const body = await this.#read(packing ? `${name}${packing[1]}` : name);
+      const body = await (isPacked ? this.#encoded(name, encoding) : this.#kept(name, () => this.#read(name)));
       reply.headers({
         "content-type": type,
         "cache-control": "public, max-age=31536000, immutable",
         vary: "accept-encoding",
       });
-      if (packing) reply.header("content-encoding", packing[0]);
+      if (encoding !== "") reply.header("content-encoding", encoding);
       return reply.send(body);
     } catch (error) {
       request.log.warn({ error: messageOf(error), name }, "a file of the console could not be read");
@@ -122,13 +127,27 @@ export class ConsolePages {
     }
   }
 
-  /** Read once: there are a few dozen, a megabyte altogether. */
+  /** @param name of a file that lies there packed */
+  #encoded(name: string, encoding: Encoding): Promise<Buffer> {
+    const packed = () => this.#kept(`${name} br`, () => this.#read(`${name}${packedEnd}`));
+    if (encoding === "br") return packed();
+    return this.#kept(`${name} ${encoding}`, async () => {
+      const plain = await unpack(await packed());
+      return encoding === "gzip" ? zip(plain, { level: 9 }) : plain;
+    });
+  }
+
   #read(name: string): Promise<Buffer> {
-    const known = this.#files.get(name);
+    return readFile(`${this.#folder}${name}`);
+  }
+
+  /** Made once: there are a few dozen files, a megabyte altogether. */
+  #kept(key: string, make: () => Promise<Buffer>): Promise<Buffer> {
+    const known = this.#files.get(key);
     if (known) return known;
-    const reading = readFile(`${this.#folder}${name}`);
-    this.#files.set(name, reading);
-    reading.catch(() => this.#files.delete(name));
-    return reading;
+    const making = make();
+    this.#files.set(key, making);
+    making.catch(() => this.#files.delete(key));
+    return making;
   }
 }
