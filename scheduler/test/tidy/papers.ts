@@ -35,6 +35,7 @@ interface Manifest {
   readonly dependencies?: Record<string, string>;
   readonly devDependencies?: Record<string, string>;
   readonly optionalDependencies?: Record<string, string>;
+  readonly peerDependencies?: Record<string, string>;
 }
 
 const packageOf = (specifier: string) =>
@@ -78,7 +79,8 @@ export const dependenciesUsed: Rule = (files) => {
       if (isTest(other)) continue;
       for (const { specifier, index } of importsOf(other.text)) {
         // A plugin of the build makes what is virtual.
-        if (/^(?:\.|node:|virtual:)/.test(specifier) || Object.hasOwn(shipped, packageOf(specifier))) continue;
+        if (/^(?:\.|node:|virtual:)/.test(specifier)) continue;
+        if (Object.hasOwn({ ...shipped, ...manifest.peerDependencies }, packageOf(specifier))) continue;
         wrong.push(at(other, index, `imports ${specifier}, which ${file.path} does not bring`));
       }
     }

@@ -1,0 +1,105 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { manifestOf, pack, packages, root } from "../support/packed.ts";
+
+const mostBytes = 1_500_000;
+
+/** What is published: packed, and unpacked beside its dependencies in a folder that has nothing else. */
+describe("the packages as they are published", () => {
+  const folder = mkdtempSync(join(tmpdir(), "carillon-packages-"));
+  const modules = join(folder, "node_modules");
+  const packedBytes = new Map<string, number>();
+
+  const run = (program: string, args: string[]) => {
+    const { status, stdout, stderr } = spawnSync(program, args, { cwd: folder, encoding: "utf8" });
+    expect([args, status, stderr]).toEqual([args, 0, ""]);
+    return stdout;
+  };
+
+  beforeAll(() => {
+    for (const workspace of packages) {
+      const { name, dependencies = {} } = manifestOf(join(root, workspace));
+      const file = pack(workspace, folder);
+      packedBytes.set(name, statSync(file).size);
+      const target = join(modules, name);
+      mkdirSync(target, { recursive: true });
+      run("tar", ["-xzf", file, "-C", target, "--strip-components=1"]);
+      for (const other of Object.keys(dependencies)) {
+        if (other.startsWith("@carillon/")) continue;
+        const places = [join(root, workspace, "node_modules", other), join(root, "node_modules", other)];
+        const link = join(modules, other);
+        mkdirSync(dirname(link), { recursive: true });
+        if (!existsSync(link)) symlinkSync(places.find(existsSync) as string, link);
+      }
+    }
+    for (const name of ["@types/node", "@types/pg", "typescript", "undici-types"])
+      if (!existsSync(join(modules, name))) {
+        mkdirSync(dirname(join(modules, name)), { recursive: true });
+        symlinkSync(join(root, "node_modules", name), join(modules, name));
+      }
+    writeFileSync(join(folder, "package.json"), '{ "name": "app", "type": "module" }');
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it.each(["carillon", "@carillon/zookeeper", "@carillon/embedded"])(
+    "%s has what its user needs and nothing else: no test, no map, no source",
+    (name) => {
+      const files = readdirSync(join(modules, name), { recursive: true, encoding: "utf8" });
+      expect(files.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$|tsbuildinfo|(?:^|\/)\./.test(path))).toEqual([]);
+      expect(files).toEqual(expect.arrayContaining(["package.json", "README.md", "LICENSE"]));
+      expect(packedBytes.get(name)).toBeLessThanOrEqual(mostBytes);
+      const { keywords, license, exports, bin = {} } = manifestOf(join(modules, name));
+      expect([license, (keywords ?? []).length > 0]).toEqual(["Apache-2.0", true]);
+      const named = [...Object.values(exports).flatMap((one) => Object.values(one)), ...Object.values(bin)];
+      for (const path of named) expect([path, existsSync(join(modules, name, path))]).toEqual([path, true]);
+    },
+  );
+
+  it("each entry is imported, and required, by plain Node", () => {
+    for (const name of ["carillon", "@carillon/zookeeper", "@carillon/embedded"])
+      for (const entry of entriesOf(join(modules, name))) {
+        run(process.execPath, ["--input-type=module", "-e", `await import(${JSON.stringify(entry)})`]);
+        run(process.execPath, ["--no-warnings", "--input-type=commonjs", "-e", `require(${JSON.stringify(entry)})`]);
+      }
+  });
+
+  it.each(["nodenext", "bundler"])("each entry's types are whole, with module resolution %s", (moduleResolution) => {
+    const entries = ["carillon", "@carillon/zookeeper", "@carillon/embedded"].flatMap((name) =>
+      entriesOf(join(modules, name)),
+    );
+    const program = entries.map((entry, n) => `import * as e${n} from "${entry}";\nvoid e${n};\n`).join("");
+    writeFileSync(join(folder, "app.ts"), program);
+    const module = moduleResolution === "bundler" ? "esnext" : moduleResolution;
+    const options = [
+      "--noEmit",
+      "--strict",
+      "--target",
+      "es2023",
+      "--types",
+      "node",
+      "--lib",
+      "es2023,esnext.disposable",
+    ];
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const args = [tsc, ...options, "--module", module, "--moduleResolution", moduleResolution, "app.ts"];
+    const { stdout } = spawnSync(process.execPath, [...args, "--listFilesOnly"], { cwd: folder, encoding: "utf8" });
+    expect(stdout, "what the compiler read").toContain("node_modules/carillon/dist/index.d.ts");
+    const checked = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+    // The types of others are theirs to mend.
+    const isOwn = (line: string) => /^(?:app\.ts|node_modules\/(?:carillon|@carillon)\/)/.test(line);
+    expect(checked.stdout.split("\n").filter(isOwn)).toEqual([]);
+  });
+
+  it("the command runs from the package", () => {
+    const main = join(modules, "carillon/dist/cli/main.js");
+    expect(run(process.execPath, [main, "--help"])).toContain("Usage: carillon");
+  });
+});
+
+function entriesOf(path: string): string[] {
+  const { name, exports } = manifestOf(path);
+  return Object.keys(exports).map((entry) => (entry === "." ? name : `${name}${entry.slice(1)}`));
+}
