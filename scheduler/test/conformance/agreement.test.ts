@@ -8,10 +8,14 @@ import { StoreClock } from "../../src/store/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { dayMs, type Line, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 
-const timeoutMs = 1_500;
+/** More than a busy machine keeps a process from its turn. */
+const timeoutMs = 6_000;
+/** Of a process that stands still or was killed: its end is waited for. */
+const shortMs = 2_500;
+const beatMs = 750;
 const settings = { retentionMs: 30 * dayMs, horizonMs: 15_000, claimAheadMs: 1_000 };
 const short = { settings: { ...settings, retentionMs: dayMs } };
-const soon = { timeout: 20_000, interval: 20 };
+const soon = { interval: 20 };
 
 /** Real time: who lives shows by beats, and who does not by standing still. Which server that is makes no difference. */
 describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title", (server) => {
@@ -57,7 +61,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       clock,
       storeClock: new StoreClock(clock),
       log,
-      beatMs: timeoutMs / 2,
+      beatMs,
       identity: identityOf(node, over),
     });
     joined.push(membership);
@@ -120,7 +124,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
   });
 
   it("one that was killed is in nobody's way for longer than its timeout", async () => {
-    const opened = await stage.store.sessions.open(identityOf("dead", {}), stage.nowMs);
+    const opened = await stage.store.sessions.open(identityOf("dead", { timeoutMs: shortMs }), stage.nowMs);
     expect(opened).toHaveProperty("sessionId");
     await join("maria", short);
     expect(await names()).toEqual(["maria"]);
@@ -137,7 +141,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     const ahead: Clock = { ...systemClock, wall: () => systemClock.wall() + 60_000 };
     const { warnings, membership } = await join("atlas", {}, ahead);
     expect(warnings).toMatchObject([
-      { message: expect.stringMatching(/^this machine's clock is (60\.0|59\.9|60\.1) s ahead of the store's; /) },
+      { message: expect.stringMatching(/^this machine's clock is (5[89]|6[01])\.\d s ahead of the store's; /) },
     ]);
     expect(warnings[0]?.fields).toHaveProperty("rightToMs");
     expect(membership.trusted()).toBe(true);
@@ -158,7 +162,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       message: expect.stringContaining("the live node atlas on host-of-atlas"),
     });
     await membership.leave("stopped");
-    await stage.store.sessions.open(identityOf("dead", {}), stage.nowMs);
+    await stage.store.sessions.open(identityOf("dead", { timeoutMs: shortMs }), stage.nowMs);
     expect(await openCoordination(undefined, stage.store.sessions, options)).toBeUndefined();
     expect((await stage.store.sessions.cluster()).coordination).toBe("store");
   });
@@ -175,13 +179,13 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     });
     expect(await names()).toEqual(["atlas"]);
     await membership.leave("stopped");
-    await stage.store.sessions.open(identityOf("dead", address), stage.nowMs);
+    await stage.store.sessions.open(identityOf("dead", { ...address, timeoutMs: shortMs }), stage.nowMs);
     await join("maria", address);
     expect(await names()).toEqual(["maria"]);
   });
 
   it("a node that was paused while the others changed is kept out, says so, and comes back when they have gone", async () => {
-    const { membership: atlas, errors } = await join("atlas", short);
+    const { membership: atlas, errors } = await join("atlas", { ...short, timeoutMs: shortMs });
     expect(atlas.term()).not.toBeNull();
     const rejoins: number[] = [];
     atlas.onRejoin((_, next) => rejoins.push(next));
@@ -216,8 +220,10 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     stopStill("atlas");
     await stage.store.sessions.end(atlas.sessionId, null, stage.nowMs, "silent");
     const place = "ZooKeeper at zk1:2181/billing";
+    // It lives first, and its end is waited for then.
+    const diesMs = 4_000;
     const opened = await stage.store.sessions.open(
-      identityOf("maria", { settings: { ...settings, coordination: place } }),
+      identityOf("maria", { settings: { ...settings, coordination: place }, timeoutMs: diesMs }),
       stage.nowMs,
     );
     const sessionId = "sessionId" in opened ? opened.sessionId : 0;
@@ -240,9 +246,10 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
   });
 
   it("one that was passed over as silent does not come back as if nothing had been", async () => {
-    const { membership: atlas, errors } = await join("atlas", { settings: { ...settings, address: "10.0.0.7:7373" } });
+    const settled = { ...settings, address: "10.0.0.7:7373" };
+    const { membership: atlas, errors } = await join("atlas", { settings: settled, timeoutMs: shortMs });
     stopStill("atlas");
-    await join("maria", { settings: { ...settings, address: "10.0.0.7:7373" } });
+    await join("maria", { settings: settled });
     goOn("atlas");
     await expect.poll(() => errors().length, soon).toBe(1);
     expect(errors()[0]?.fields).toMatchObject({ code: "NODE_ADDRESS_TAKEN" });

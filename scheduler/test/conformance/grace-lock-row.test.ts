@@ -12,7 +12,6 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 const times = { timeoutMs: 1_000, beatMs: 100, pollMs: 25 };
 /** For a holding that must not end: no load holds up a beat for as long. */
 const longTimes = { ...times, timeoutMs: 60_000 };
-const patienceMs = 60_000;
 const by = (holder: string, replaced: string | null = null) => ({ holder, replaced });
 const record: LockRecord = { owner: "a", life: "1", graceMs: 0, released: false, use: null };
 
@@ -145,10 +144,10 @@ describe("grace lock's row", () => {
     const use = await a.lock();
     expect(await b.tryLock()).toBeUndefined();
     away = true;
-    await until("its holding is over", () => a.state === "WAITING", patienceMs);
+    await until("its holding is over", () => a.state === "WAITING");
     expect([use.held, use.signal.aborted, a.fence]).toEqual([true, false, undefined]);
     away = false;
-    await until("it has it back", () => a.fence !== undefined, patienceMs);
+    await until("it has it back", () => a.fence !== undefined);
     expect([use.fence, a.fence, a.state]).toEqual([2n, 2n, "OWN"]);
   });
 

@@ -13,6 +13,8 @@ import { until } from "../support/store-stage.ts";
 
 /** For whatever must happen sooner or later, on a busy machine too. */
 const patienceMs = 60_000;
+/** For those whose session must not end: more than a busy machine keeps a process from its turn. */
+const steady = { sessionMs: 8_000 };
 /** Timers may fire this much early by the other clock they are compared with. */
 const roundingMs = 5;
 
@@ -42,7 +44,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("is held over many uses, by one, and is free at once after a clean release", async () => {
     fresh();
-    const [a, b] = [await join("a", { graceMs: 60_000 }), await join("b", { graceMs: 60_000 })];
+    const [a, b] = [await join("a", { ...steady, graceMs: 60_000 }), await join("b", { ...steady, graceMs: 60_000 })];
     const use = await mustLock(a);
     expect([use.held, use.takenOver, a.lock.state, a.lock.fence]).toEqual([true, undefined, "OWN", use.fence]);
     expect(await b.lock.tryLock()).toBeUndefined();
@@ -66,7 +68,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("cut off for good: others wait the grace, the cut-off use ends before another has it", async () => {
     fresh();
-    const [a, b] = [await join("a"), await join("b")];
+    const [a, b] = [await join("a"), await join("b", steady)];
     const use = await mustLock(a);
     await use.note("half");
     expect(await b.lock.tryLock()).toBeUndefined();
@@ -97,7 +99,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("a contender that asked once and was refused is told at the grace's end, and has the lock", async () => {
     fresh();
-    const [a, b] = [await join("a"), await join("b")];
+    const [a, b] = [await join("a"), await join("b", steady)];
     const use = await mustLock(a);
     await use.note("half");
     expect(await b.lock.tryLock()).toBeUndefined();
@@ -145,8 +147,8 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("came back after its session but within the grace: the running use goes on under a new fence", async () => {
     fresh();
-    const long = { graceMs: 30_000 };
-    const [a, b] = [await join("a", long), await join("b", long)];
+    const long = { graceMs: 60_000 };
+    const [a, b] = [await join("a", long), await join("b", { ...steady, ...long })];
     const use = await mustLock(a);
     const first = use.fence;
     const waiting = b.lock.tryLock();
@@ -167,7 +169,8 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("its holding was ended under a running use: it is taken back at once", async () => {
     fresh();
-    const [a, b] = [await join("a"), await join("b")];
+    const long = { ...steady, graceMs: 60_000 };
+    const [a, b] = [await join("a", long), await join("b", long)];
     const use = await mustLock(a);
     const first = use.fence;
     const waiting = b.lock.lock();
@@ -181,7 +184,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("its holding was ended while it was idle: it steps back, and another has it after the grace", async () => {
     fresh();
-    const [a, b] = [await join("a"), await join("b")];
+    const [a, b] = [await join("a", steady), await join("b", steady)];
     await (await mustLock(a)).end();
     expect(await b.lock.tryLock()).toBeUndefined();
     await a.expire();
@@ -195,7 +198,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("an idle owner that asks within the grace has it first", async () => {
     fresh();
-    const long = { graceMs: 30_000 };
+    const long = { ...steady, graceMs: 60_000 };
     const [a, b] = [await join("a", long), await join("b", long)];
     const first = await mustLock(a);
     await first.end();
@@ -210,8 +213,9 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("the owner's next life has it first and is told; a newcomer waits a whole grace, and is overtaken", async () => {
     fresh();
-    const long = { graceMs: 30_000 };
-    const a = await join("a", long);
+    const long = { ...steady, graceMs: 60_000 };
+    // The newcomer must see that the holder still counts as alive.
+    const a = await join("a", { ...long, sessionMs: 4_000 });
     const use = await mustLock(a);
     a.hang();
     const newcomer = await join("b", long);
@@ -230,7 +234,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("the owner's next life has it at once, while the former one's session still counts", async () => {
     fresh();
-    const lasting = { sessionMs: 20_000, graceMs: 30_000 };
+    const lasting = { sessionMs: 20_000, graceMs: 60_000 };
     const [a, b] = [await join("a", lasting), await join("b", lasting)];
     const use = await mustLock(a);
     expect(await b.lock.tryLock()).toBeUndefined();
@@ -249,7 +253,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     fresh();
     const a = await join("a");
     await mustLock(a);
-    const others = await Promise.all(["b", "c", "d"].map((owner) => join(owner)));
+    const others = await Promise.all(["b", "c", "d"].map((owner) => join(owner, steady)));
     for (const { lock } of others) expect(await lock.tryLock()).toBeUndefined();
     a.hang();
     await soon("the vacancy is seen", () => others.every(({ lock }) => lock.state === "WAITING"));
@@ -260,7 +264,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
 
   it("the answer to a take or a release was lost: it is known all the same, and nobody has it twice", async () => {
     fresh();
-    const [a, b] = [await join("a"), await join("b")];
+    const [a, b] = [await join("a", steady), await join("b", steady)];
     expect(await b.lock.tryLock().then((use) => use?.end())).toBe(true);
     for (let times = 0; times < 3; times++) {
       await b.lock.release();
@@ -292,7 +296,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
       state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff;
       return Math.floor((state / 0x80000000) * n);
     };
-    const all = await Promise.all(["a", "b", "c"].map((owner) => join(owner, { graceMs: 400 })));
+    const all = await Promise.all(["a", "b", "c"].map((owner) => join(owner, { graceMs: 400, sessionMs: 1_000 })));
     const uses: { owner: Contender; use: Use }[] = [];
     const believed: { owner: Contender; fence: bigint }[] = [];
     const failures: unknown[] = [];

@@ -10,8 +10,8 @@ import { StoreProxy } from "./proxy.ts";
 import { postgres } from "./servers.ts";
 import { openStage, type Stage } from "./store-stage.ts";
 
-/** Long enough for a busy machine, short enough for a test. */
-export const timeoutMs = 1_000;
+/** Of those whose session is to end: as short as a busy machine allows that has them take the lock first. */
+export const timeoutMs = 2_000;
 export const graceMs = 1_000;
 
 /** Something that happened to a contender, by this process's monotonic clock: they all share it. */
