@@ -12,7 +12,7 @@ const { log } = recordingLog();
 const thresholds = { overdueMs: 60_000, unfiredMs: 60_000, stuckMs: 60_000, leaderlessMs: 30_000, summaryMs: 60_000 };
 /** A channel that nobody sends to: what is written for it stays. */
 const channels = { late: ["nowhere"], stuck: ["nowhere"] };
-const serving = { handleSignals: false, log, listen: "127.0.0.1:0", worker: false, sessionTimeout: 1_500 };
+const serving = { handleSignals: false, log, listen: "127.0.0.1:0", worker: false };
 let t: number;
 const report = (subject: string, rule: AlarmRule = "late") =>
   stage.store.alarms.report([{ rule, subject, count: 1, text: `${subject} was late`, runId: null }], t);

@@ -382,7 +382,6 @@ describe("alarms of a cluster", () => {
       store: server?.url as string,
       schema,
       handleSignals: false,
-      sessionTimeout: 1_500,
       log,
       alarms: options,
     });

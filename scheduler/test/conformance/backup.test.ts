@@ -36,7 +36,6 @@ const makeTower = (database: string, began: Began[]): Carillon => {
     store: urlOf(database),
     schema,
     handleSignals: false,
-    sessionTimeout: 3_000,
     drain: "1s",
     log,
   });

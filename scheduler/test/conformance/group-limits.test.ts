@@ -70,7 +70,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
         looks++;
       }
     })();
-    const deadline = performance.now() + 30_000;
+    const deadline = performance.now() + 120_000;
     const work = stores.map(async (store, at) => {
       const of = sessions[at] as number;
       while (ended < total && performance.now() < deadline) {

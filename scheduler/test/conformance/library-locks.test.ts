@@ -19,7 +19,7 @@ describe("a Carillon's locks", () => {
 
   function make(options: CarillonOptions = {}): Carillon {
     const common = { store: stage.server.url, schema: stage.schema, handleSignals: false, log: recordingLog().log };
-    const tower = carillon({ ...common, sessionTimeout: "1500ms", ...options });
+    const tower = carillon({ ...common, ...options });
     towers.push(tower);
     return tower;
   }
@@ -47,8 +47,8 @@ describe("a Carillon's locks", () => {
     expect([held.held, a.node !== b.node]).toEqual([true, true]);
     await a.stop();
     expect([held.held, slot.held, election.term]).toEqual([false, false, undefined]);
-    expect((await b.lock("invoices").acquire({ wait: "10s" })).fence).toBeGreaterThan(held.fence);
-    expect((await b.semaphore("gpu", { permits: 1 }).acquire({ wait: "10s" })).held).toBe(true);
+    expect((await b.lock("invoices").acquire({ wait: "60s" })).fence).toBeGreaterThan(held.fence);
+    expect((await b.semaphore("gpu", { permits: 1 }).acquire({ wait: "60s" })).held).toBe(true);
     expect((await led).leads).toBe(true);
     expect(() => a.lock("invoices")).toThrowError(expect.objectContaining({ code: "STOPPED" }));
     await expect(a.graceLock("nightly", { owner: "a" })).rejects.toMatchObject({ code: "STOPPED" });
@@ -86,7 +86,7 @@ describe("a Carillon's locks", () => {
       for (const coordination of [undefined, server.url, atZooKeeper(), server.url, undefined]) {
         const tower = make({ coordination });
         await tower.start();
-        const held = await tower.lock("moved").acquire({ wait: "20s" });
+        const held = await tower.lock("moved").acquire({ wait: "60s" });
         expect(held.fence).toBeGreaterThan(last);
         last = held.fence;
         await tower.stop();
