@@ -59,6 +59,13 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       [names.database],
     );
     const { version, complete } = rows[0] as { version: string; complete: boolean };
+    // A server that stops ends the connection of the leaving user, and with it that user's lock, before it may end this one.
+    // It takes no new connections by then.
+    if (!(await accepts(place, signal))) {
+      drop();
+      throwIfAborted(signal);
+      return "busy";
+    }
     // Held, it must not keep a process alive that has nothing else to do; spoken on, it must.
     const socket = client as unknown as { ref(): void; unref(): void };
     socket.unref();

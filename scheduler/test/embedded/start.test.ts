@@ -18,16 +18,9 @@ const isSettled = (work: Promise<unknown>) =>
 
 test("the first start makes a store, a later one starts it, one beside attaches; the last release stops it", async () => {
   const directory = join(await scratch(), "project", ".carillon");
-  const lines: string[] = [];
-  const times: Record<string, number> = {};
-  const timed = async () => {
-    const began = performance.now();
-    const store = await openEmbedded({ directory, log: (line) => lines.push(line) });
-    times[store.started] = Math.round(performance.now() - began);
-    return store;
-  };
+  const open = () => openEmbedded({ directory });
 
-  const first = await timed();
+  const first = await open();
   expect(first).toMatchObject({ started: "first", directory, version: expect.stringMatching(/^\d+\.\d+$/) });
   const [settings] = await query(
     first.url,
@@ -57,7 +50,7 @@ test("the first start makes a store, a later one starts it, one beside attaches;
   expect(await readFile(join(directory, ".gitignore"), "utf8")).toBe("*\n");
   await query(first.url, "create table kept (n int); insert into kept values (7)");
 
-  const beside = await timed();
+  const beside = await open();
   expect(beside).toMatchObject({ started: "attached", url: first.url });
   await first.release();
   expect(await query(beside.url, "select n from kept")).toEqual([{ n: 7 }]);
@@ -65,18 +58,12 @@ test("the first start makes a store, a later one starts it, one beside attaches;
   await beside.release();
   expect(await isStopped(directory)).toBe(true);
 
-  const again = await timed();
+  const again = await open();
   expect(again).toMatchObject({ started: "again", url: first.url });
   expect(await query(again.url, "select n from kept")).toEqual([{ n: 7 }]);
   await again.release();
   await expect(again.revive()).rejects.toMatchObject({ code: "STOPPED" });
   expect(await isStopped(directory)).toBe(true);
-
-  process.stdout.write(`embedded start, ms: ${JSON.stringify(times)}\n`);
-  // Wide bounds: they catch a start that waits for a time-out, not a busy machine.
-  expect(times.first).toBeLessThan(15_000);
-  expect(times.again).toBeLessThan(5_000);
-  expect(times.attached).toBeLessThan(1_000);
 });
 
 test("a path too long for a Unix socket is reached through a short one, also through a symbolic link", async () => {
