@@ -19,8 +19,8 @@ const secondLookMost = 20;
  *   node: string, label: string, args: string[], env: Record<string, string>, whole: boolean, expected?: string[],
  *   folder?: string, output?: "inherit" | "ignore", leftMs: () => number,
  * }} Run node: path of the Node that runs it; label: names the report's file; whole: everything that Vitest chooses is to run,
- *   so that what did not is a failure; expected: files that are to be among them; folder: the project, default this one; output: of Vitest;
- *   leftMs: how long the run may take
+ *   so that what did not is a failure; expected: files that are to be among them; folder: the project, default this one; output: where
+ *   Vitest's goes, and "ignore" also keeps this module silent; leftMs: how long the run may take
  */
 
 /** Where the reports of runs lie, one file a run: test-report-LABEL.ndjson, and test-report-LABEL-second.ndjson. */
@@ -49,7 +49,8 @@ export async function vitest(run) {
   const { whole, folder = root } = run;
   const files = [...new Set(first.failures.filter(({ ran }) => ran).map(({ file }) => file))];
   if (!whole || first.interrupted || files.length === 0 || first.failures.length > secondLookMost) return first;
-  say(`\n${first.failures.length} failed. A second look, alone: ${files.length} files`);
+  const tell = run.output === "ignore" ? () => undefined : say;
+  tell(`\n${first.failures.length} failed. A second look, alone: ${files.length} files`);
   const { expected: _, ...again } = run;
   const second = await once({ ...again, label: `${run.label}-second`, args: ["--no-file-parallelism", ...files] });
   if (second.interrupted) return first;
@@ -59,7 +60,7 @@ export async function vitest(run) {
       if (!failure.ran) return failure;
       const still = now?.has(nameOf(failure));
       const told = still ? "fails again, alone" : "UNSTEADY: passes alone";
-      say(`${told}: ${relative(folder, failure.file)}: ${failure.test}`);
+      tell(`${told}: ${relative(folder, failure.file)}: ${failure.test}`);
       return { ...failure, why: `${failure.why} (${told})`, second: still ? "failed" : "passed" };
     },
   );

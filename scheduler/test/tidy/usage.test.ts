@@ -17,7 +17,7 @@ it.each(ours)("`npm run $name -- --help` says what it takes, and does nothing", 
   expect(stdout).not.toMatch(/\d+ passed|^ ?\*/m);
 });
 
-it.each(["simulate", "faults", "fuzz", "soak", "rolling", "image"])(
+it.each(["simulate", "faults", "fuzz", "soak", "rolling", "steady", "timing", "image"])(
   "`npm run prove -- %s --help` says what it takes",
   (name) => {
     const args = ["scripts/prove.mjs", name, "--help"];
