@@ -17,7 +17,7 @@ const talkative = `
 it("takes a server for ready, however much it printed before it said so", async () => {
   const { launch } = (await import(new URL("../../scripts/servers/server.mjs", import.meta.url).href)) as Script;
   const folder = mkdtempSync(join(tmpdir(), "carillon-launch-"));
-  const options = { user: {}, cwd: folder, log: join(folder, "log"), ready: /ready to accept/, patienceMs: 10_000 };
+  const options = { user: {}, cwd: folder, log: join(folder, "log"), ready: /ready to accept/, patienceMs: 60_000 };
   const child = await launch(process.execPath, ["-e", talkative], options);
   expect(child.exitCode).toBe(null);
   const gone = new Promise((resolve) => child.once("exit", resolve));

@@ -158,7 +158,7 @@ describe("coordination by the command line", () => {
 describe("what must agree", () => {
   const keeping = (retention: string) => `
 import { carillon } from "carillon";
-export const tower = carillon({ retention: "${retention}", sessionTimeout: "2s" });
+export const tower = carillon({ retention: "${retention}" });
 `;
 
   it("a retention that would drop what a live node keeps is refused, and doctor names both", async () => {
@@ -215,7 +215,7 @@ describe("where a process is reached", () => {
   const quick = () =>
     file(
       "quick.ts",
-      'import { carillon } from "carillon";\nexport const tower = carillon({ sessionTimeout: "2s" });\n',
+      'import { carillon } from "carillon";\nexport const tower = carillon({ sessionTimeout: "5s" });\n',
     );
   const dev = (name: string, ...args: string[]) => start(["dev", "quick.ts", ...here(), "--name", name, ...args]);
 
@@ -304,7 +304,7 @@ describe("a worker that was killed and is back under its name", () => {
       "killed.ts",
       `
 import { carillon } from "carillon";
-export const tower = carillon({ sessionTimeout: "2s" });
+export const tower = carillon({ sessionTimeout: "5s" });
 const never = () => new Promise(() => setInterval(() => undefined, 1_000));
 tower.task("again", { onWorkerLost: "retry" }, (run) => (run.attempt > 1 ? run.fence : never()));
 tower.task("once", { onWorkerLost: "fail" }, never);

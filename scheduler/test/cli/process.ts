@@ -165,7 +165,7 @@ export const objects = (text: string) =>
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 /** Asks again until the answer is what is waited for. Not at once: each question starts a process, and takes half a core. */
-export const until = async (ask: () => Promise<boolean>, withinMs = 60_000) => {
+export const until = async (ask: () => Promise<boolean>, withinMs = 120_000) => {
   const deadline = performance.now() + withinMs;
   while (!(await ask())) {
     if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${ask}`);

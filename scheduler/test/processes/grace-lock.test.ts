@@ -12,7 +12,8 @@ import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
 const program = fileURLToPath(new URL("../support/programs/grace-lock.mjs", import.meta.url));
-const timeoutMs = 1_500;
+/** A machine that gives a process no turn for two seconds does not end its session. */
+const timeoutMs = 4_000;
 const graceMs = 1_000;
 /** A grace that no slow start of a process outlasts. */
 const longMs = 60_000;

@@ -65,7 +65,7 @@ describe("a lock among processes passes from a killed one to a stopped one, whos
     await stage.sql.query(`insert into ${table} values (0)`);
     const { url: store } = stage.server;
     const { schema } = stage;
-    const options = { store, schema, coordination: coordination(schema), sessionTimeout: "3s", drain: "5s" };
+    const options = { store, schema, coordination: coordination(schema), sessionTimeout: "6s", drain: "5s" };
     const start = () => {
       const writer = new Writer({ options, name: "exports/daily", table });
       writers.push(writer);

@@ -9,7 +9,7 @@ import { until } from "../support/store-stage.ts";
 
 /** What began shortly before the stop is still at work after it: a handler's time stands still while its process does. */
 const handlerMs = 4_000;
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () => {
   const schema = `pause_${process.pid}`;
@@ -32,7 +32,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
         log,
         handlerMs,
         even: true,
-        options: { sessionTimeout: "2s" },
+        options: { sessionTimeout: "5s" },
       });
     const started = (node: string, since: number, attempt = 1) =>
       readSeen(log).some(

@@ -69,12 +69,10 @@ describe("a process with two instances, told to stop while a handler runs", () =
       const proxy = await StoreProxy.before(postgres().url);
       try {
         const fault = () => (how === "refused" ? proxy.cut({ refuse: true }) : proxy.hang());
-        const beganMs = performance.now();
         const config = { store: proxy.url, drain: "500ms", handlerMs: 600_000 };
         const { said, signal } = await stopped(["SIGTERM"], config, fault);
+        // Its handler would take longer than the test may.
         expect({ said, signal }).toEqual({ said: ["begun"], signal: "SIGTERM" });
-        // Its start counts too.
-        expect(performance.now() - beganMs).toBeLessThan(60_000);
       } finally {
         await proxy.close();
       }
@@ -82,12 +80,12 @@ describe("a process with two instances, told to stop while a handler runs", () =
   );
 
   test("a second signal ends the process at once", async () => {
-    const { said, code, signal } = await stopped(["SIGTERM", "SIGINT"], { handlerMs: 20_000 });
+    const { said, code, signal } = await stopped(["SIGTERM", "SIGINT"], { handlerMs: 600_000 });
     expect({ said, code, signal }).toEqual({ said: ["begun"], code: null, signal: "SIGINT" });
   });
 
   test.each([
-    ["and tells the commands of its tasks to end", "exec sleep 60", ["SIGTERM", "SIGINT"], {}],
+    ["and tells the commands of its tasks to end", "exec sleep 600", ["SIGTERM", "SIGINT"], {}],
     [
       "one signal is enough for a command that heeds none, once its time is over",
       "trap '' TERM\nwhile true; do sleep 0.1; done",

@@ -15,7 +15,7 @@ interface Scripts {
 
 const scripts = new URL("../../../scripts/servers/", import.meta.url);
 /** A lost leader is replaced after this. The tests' ZooKeeper has ticks short enough for it. */
-const ttlS = 6;
+const ttlS = 10;
 const slowMs = 90_000;
 
 /** One PostgreSQL with its Patroni. The others stream from it by way of `line`, which can be held up. */
@@ -208,7 +208,7 @@ const config = ({ scope, name, hosts, port, linePort, apiPort, folder, bin }: Gi
     dcs: {
       ttl: ttlS,
       loop_wait: 1,
-      retry_timeout: 3,
+      retry_timeout: 4,
       maximum_lag_on_failover: 2 ** 30,
       postgresql: {
         use_pg_rewind: true,
