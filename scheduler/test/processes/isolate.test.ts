@@ -106,7 +106,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
     const tower = stage.make({ concurrency: 1 });
     const isolate: Isolate = { in: place, pool: 1, killAfter: "50ms" };
     const task = isolated(tower, isolate, { timeout: "300ms" });
-    const obedient = isolated(tower, { in: place, killAfter: "2m" }, { timeout: "300ms" }, "obedient");
+    const obedient = isolated(tower, { in: place, killAfter: "10s" }, { timeout: "300ms" }, "obedient");
     const patient = isolated(tower, isolate, {}, "patient");
     await tower.start();
     const obeys = (await obedient.enqueue({ act: "obeys" })).runId;
@@ -134,7 +134,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
 
   it("fails alone when it crashes, with an error that names the cause, and the next run has another", async () => {
     const tower = stage.make();
-    const task = isolated(tower, { in: place, memoryMb: 96, killAfter: "2m" });
+    const task = isolated(tower, { in: place, memoryMb: 96, killAfter: "10s" });
     await tower.start();
     const innocent = (await task.enqueue({ act: "obeys" })).runId;
     const crashes: [act: string, code: string, message: RegExp][] = [

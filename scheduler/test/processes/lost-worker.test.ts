@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -243,6 +243,7 @@ describe("a worker that is lost, in processes of its own", () => {
     async (looks) => {
       const run = await enqueue("poison", { looks });
       const given = await ended(run, "failed");
+      writeFileSync(`${log}.over.${run}`, "");
       expect(given).toMatchObject({
         error: { code: "WORKER_LOST", message: expect.stringContaining("the cause of lost workers") },
       });

@@ -11,6 +11,7 @@ import { until } from "../support/store-stage.ts";
 const periodMs = 250;
 /** So long come due slots that nobody has planned: more of them than are caught up with. */
 const unplannedMs = 2_000;
+const soonMs = 60_000;
 const log = silentLog;
 
 interface Start {
@@ -76,16 +77,16 @@ describe("an outage of some seconds", () => {
       });
     }
     await tower.start();
-    await until("all to run", () => policies.every((policy) => starts.some(({ task }) => task === policy)));
+    await until("all to run", () => policies.every((policy) => starts.some(({ task }) => task === policy)), soonMs);
     proxy.cut({ refuse: true });
     const downMs = Date.now();
     const planned = Math.max(...(await slotsOf(schema)).map(({ slot }) => slot));
-    await until("slots to come due that nobody has planned", () => Date.now() > planned + unplannedMs);
+    await until("slots to come due that nobody has planned", () => Date.now() > planned + unplannedMs, soonMs);
     const meanwhile = starts.filter(({ at, slot }) => at > downMs && slot > downMs + 1_000 + periodMs);
     const upMs = Date.now();
     proxy.heal();
-    const lastStart = () => Math.max(...starts.map(({ slot }) => slot));
-    await until("all to run again", () => lastStart() > upMs + 2_000);
+    const runsAgain = (policy: string) => starts.some(({ task, slot }) => task === policy && slot > upMs + 2_000);
+    await until("all to run again", () => policies.every(runsAgain), soonMs);
     await tower.stop();
 
     expect(meanwhile, "started although nobody could claim it").toEqual([]);
@@ -107,9 +108,12 @@ describe("an outage of some seconds", () => {
       );
       expect(all, policy).toEqual(each(all[0] as number, all.at(-1) as number));
       // Accepted at a time at which the statement was first tried, so perhaps before the store was back.
-      const late = run.filter(({ slot, accepted }) => accepted > downMs && slot <= accepted);
       const ofPolicy = slots.filter(({ task }) => task === policy);
-      const caughtUp = ofPolicy.filter(({ slot, accepted }) => accepted > downMs && slot <= accepted);
+      const accepted = ofPolicy.filter((one) => one.accepted > downMs && one.slot <= one.accepted);
+      // Of this outage: a planner that the machine keeps waiting may have to catch up once more.
+      const firstMs = Math.min(...accepted.map((one) => one.accepted));
+      const caughtUp = accepted.filter((one) => one.accepted === firstMs);
+      const late = caughtUp.filter(({ ends }) => ends === 1);
       expect(caughtUp.length, policy).toBeGreaterThan(0);
       const expected = {
         // One of those that are caught up with begins, unless the machine was so busy that all were claimed later than the
@@ -134,7 +138,7 @@ describe("an outage of some seconds", () => {
     const server = await RedisServer.start();
     ending.push(() => server.close());
     const starts: Start[] = [];
-    const settings = { coordination: server.url, sessionTimeout: "6s", horizon: "12s", handleSignals: false, log };
+    const settings = { coordination: server.url, sessionTimeout: "5s", horizon: "10s", handleSignals: false, log };
     const towers: Carillon[] = [];
     for (const name of ["a", "b"]) {
       const tower = carillon({ store: postgres().url, schema, name, ...settings });
@@ -149,19 +153,21 @@ describe("an outage of some seconds", () => {
     }
     const leads = async () =>
       (await database.query(`select from ${schema}.leadership where session_id is not null`)).rows.length === 1;
-    await until("one to lead", leads);
-    await until("some to run", () => starts.length > 0);
+    await until("one to lead", leads, soonMs);
+    await until("some to run", () => starts.length > 0, soonMs);
     await server.kill();
     const downMs = Date.now();
-    await until("nobody to lead", async () => !(await leads()));
+    await until("nobody to lead", async () => !(await leads()), soonMs);
     // Of slots that the leader had not planned: what its workers plan for themselves has no term.
     const rescues = async () =>
       (await slotsOf(schema)).filter(({ term, slot }) => term === null && slot > downMs && slot < Date.now()).length;
-    await until("slots to come due that no leader planned", async () => (await rescues()) >= 20);
+    await until("slots to come due that no leader planned", async () => (await rescues()) >= 20, soonMs);
     await server.up();
     const upMs = Date.now();
-    await until("one to lead", leads);
-    await until("all to go on", () => Math.max(...starts.map(({ slot }) => slot)) > upMs + 1_000);
+    await until("one to lead", leads, soonMs);
+    const names = new Set(starts.map(({ task }) => task));
+    const goesOn = (name: string) => starts.some(({ task, slot }) => task === name && slot > upMs + 1_000);
+    await until("all to go on", () => [...names].every(goesOn), soonMs);
     await Promise.all(towers.map((tower) => tower.stop()));
 
     const slots = (await slotsOf(schema)).filter(({ slot }) => slot <= upMs + 500);

@@ -2,7 +2,7 @@
  * One process of a cluster under test, with handlers that a test ends, cuts off or lets misbehave. What they do is written
  * to a file by write(2), each line with the time. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, name, log }
  */
-import { appendFileSync, openSync, writeSync } from "node:fs";
+import { appendFileSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import { carillon } from "../../../dist/index.js";
 
 const { store, schema, name, log } = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
@@ -18,13 +18,23 @@ const note = (level) => (fields, message) =>
 const nodeLog = { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") };
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+const compute = () => {
+  for (const end = Date.now() + 50; Date.now() < end; );
+};
+/** The next attempt has begun, or the test has made the file by which it tells that there is none. */
+const isTakenBack = ({ id, attempt }) =>
+  existsSync(`${log}.over.${id}`) ||
+  readFileSync(log, "utf8")
+    .split("\n")
+    .some((line) => line.startsWith(`{"kind":"start","run":${id},`) && JSON.parse(line).attempt > attempt);
+
 // Past the standstill that is allowed here, what it computes for costs it the session.
 const tower = carillon({
   store,
   schema,
   name,
-  sessionTimeout: "3s",
-  standstill: "1s",
+  sessionTimeout: "5s",
+  standstill: "3s",
   concurrency: 20,
   drain: "1s",
   log: nodeLog,
@@ -33,7 +43,7 @@ const tower = carillon({
 const work = async (run) => {
   say("start", run);
   run.signal.addEventListener("abort", () => say("abort", run, { why: run.signal.reason.code }));
-  for (let step = 0; run.attempt === 1 && step < 1_000; step++) {
+  for (let step = 0; run.attempt === 1 && step < 2_000; step++) {
     await sleep(20);
     // The handler's own clock: whether it was told before it does its next step.
     if (run.signal.aborted) break;
@@ -50,16 +60,13 @@ tower.task("exits", { onWorkerLost: "fail" }, async (run) => {
 });
 tower.task("blocks", {}, (run) => {
   say("start", run);
-  if (run.attempt === 1) for (const end = Date.now() + 9_000; Date.now() < end; );
+  if (run.attempt === 1) while (!isTakenBack(run)) compute();
   return { by: name };
 });
-/**
- * Computes for longer than the session, each attempt for longer, so that the other node, which computed until just now, has the time to
- * notice. `looks` at its signal then, as a careful handler does.
- */
+/** Computes until another node has its run, or the run was given up. `looks` at its signal then, as a careful handler does. */
 tower.task("poison", { retry: 1 }, (run, { looks }) => {
   say("start", run);
-  for (const end = Date.now() + (looks ? 3_200 : 5_000 * run.attempt); Date.now() < end; );
+  while (!isTakenBack(run)) compute();
   if (looks) run.signal.throwIfAborted();
   return { by: name };
 });
