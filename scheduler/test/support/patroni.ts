@@ -14,8 +14,11 @@ interface Scripts {
 }
 
 const scripts = new URL("../../../scripts/servers/", import.meta.url);
-/** A lost leader is replaced after this. The tests' ZooKeeper has ticks short enough for it. */
-const ttlS = 10;
+/**
+ * A lost leader is replaced after this. The tests' ZooKeeper has ticks short enough for it. The nodes' sessions (10 s, watched-nodes.ts) outlast
+ * it: one that ended meanwhile would have its runs taken back, and run again.
+ */
+const ttlS = 6;
 const slowMs = 90_000;
 
 /** One PostgreSQL with its Patroni. The others stream from it by way of `line`, which can be held up. */
@@ -208,7 +211,7 @@ const config = ({ scope, name, hosts, port, linePort, apiPort, folder, bin }: Gi
     dcs: {
       ttl: ttlS,
       loop_wait: 1,
-      retry_timeout: 4,
+      retry_timeout: 3,
       maximum_lag_on_failover: 2 ** 30,
       postgresql: {
         use_pg_rewind: true,
