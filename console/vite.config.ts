@@ -5,8 +5,9 @@ import { brotliCompressSync, constants } from "node:zlib";
 import react from "@vitejs/plugin-react";
 import { routeIds, shapeOf } from "carillon/contract";
 import { defineConfig, type Plugin } from "vite";
+import { thirdParty } from "../scripts/third-party.mjs";
 
-const outDir = fileURLToPath(new URL("../scheduler/dist/console", import.meta.url));
+const outDir = fileURLToPath(new URL("dist/site", import.meta.url));
 
 /**
  * The contract without its schemas: where each route is, and what of a request goes where. The schemas check requests on the
@@ -62,7 +63,7 @@ function packed(): Plugin {
 
 export default defineConfig({
   root: fileURLToPath(new URL(".", import.meta.url)),
-  plugins: [react(), contractRoutes(), packed()],
+  plugins: [react(), contractRoutes(), packed(), thirdParty()],
   html: { cspNonce: "CARILLON-NONCE" },
   build: {
     outDir,

@@ -7,9 +7,10 @@
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { ready } from "./build.mjs";
 import { buildConsole } from "./console.mjs";
 import { nodeOfLine } from "./node-line.mjs";
-import { fail, installDependencies, npm, ready, requireNode, root, say, Trouble } from "./ready.mjs";
+import { fail, installDependencies, npm, requireNode, root, say, Trouble } from "./ready.mjs";
 import { chromium } from "./servers/chromium.mjs";
 import { foreground, kinds, obtain, startServers } from "./servers.mjs";
 import { showsUsage, usageOf } from "./usage.mjs";

@@ -2,7 +2,8 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { fail, ready, root, Trouble } from "./ready.mjs";
+import { ready } from "./build.mjs";
+import { fail, root, Trouble } from "./ready.mjs";
 import { showsUsage } from "./usage.mjs";
 
 async function main() {

@@ -95,19 +95,3 @@ export function installDependencies(folder = root) {
     );
   }
 }
-
-/** Compiles and checks what changed, everywhere. @returns {boolean} whether the types are right */
-export function compile() {
-  const tsc = join(root, "node_modules/typescript/bin/tsc");
-  // More checkers for one project would each look at the same types anew: half as quick again, and twice the work.
-  const done = spawnSync(process.execPath, [tsc, "--build", "--checkers", "1"], { cwd: root, stdio: ["ignore", 2, 2] });
-  if (done.error) throw new Trouble(`the compiler could not be started: ${done.error.message}`);
-  return done.status === 0;
-}
-
-/** For what runs the compiled code. */
-export function ready() {
-  requireNode();
-  installDependencies();
-  if (!compile()) throw new Trouble("the code does not compile, see above.");
-}

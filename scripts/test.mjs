@@ -22,9 +22,10 @@
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join, relative } from "node:path";
+import { compile } from "./build.mjs";
 import { buildConsole } from "./console.mjs";
 import { lines, nodeForEveryone, nodeOfLine, ownLine } from "./node-line.mjs";
-import { compile, fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
+import { fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
 import { chromium } from "./servers/chromium.mjs";
 import { patroni } from "./servers/patroni.mjs";
 import { obtain, startServers, testServers } from "./servers.mjs";

@@ -2,8 +2,9 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { ready } from "../build.mjs";
 import { linkPackages } from "../compiled.mjs";
-import { fail, ready, root, Trouble } from "../ready.mjs";
+import { fail, root, Trouble } from "../ready.mjs";
 import { startServers } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 

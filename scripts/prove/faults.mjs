@@ -6,9 +6,10 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { ready } from "../build.mjs";
 import { linkPackages } from "../compiled.mjs";
 import { nodeOfLine } from "../node-line.mjs";
-import { fail, installDependencies, ready, requireNode, root, Trouble } from "../ready.mjs";
+import { fail, installDependencies, requireNode, root, Trouble } from "../ready.mjs";
 import { foreground, kinds, obtain } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 

@@ -7,8 +7,9 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { ready } from "../build.mjs";
 import { linkPackages } from "../compiled.mjs";
-import { fail, npm, ready, root, say, stalePackage, Trouble } from "../ready.mjs";
+import { fail, npm, root, say, stalePackage, Trouble } from "../ready.mjs";
 import { kinds, obtain } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 

@@ -4,7 +4,8 @@
  * sign-in under a flood, in the demo. Prints each figure with its control and its bound, and fails where one is above its bound. It
  * wants a machine at rest, and is no part of `npm test`. FILE: one of scheduler/test/timing.
  */
-import { compile, fail, installDependencies, requireNode, Trouble } from "../ready.mjs";
+import { compile } from "../build.mjs";
+import { fail, installDependencies, requireNode, Trouble } from "../ready.mjs";
 import { startServers, testServers } from "../servers.mjs";
 import { vitest } from "../test/vitest.mjs";
 import { showsUsage } from "../usage.mjs";

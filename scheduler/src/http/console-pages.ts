@@ -1,20 +1,26 @@
 /**
- * Serves the console: what `npm run build` puts into dist/console. Its files have their content's hash in their name, so a
- * browser keeps them for good. Those that gain by it lie there as brotli alone; what a client takes instead, gzip above all (over
+ * Serves the console: the package @carillon/console, which `npm run build` fills. Its files have their content's hash in their name,
+ * so a browser keeps them for good. Those that gain by it lie there as brotli alone; what a client takes instead, gzip above all (over
  * plain HTTP browsers ask for no brotli), is made at the first request for it and kept.
  * Every address that no route has and that a browser asks for as a page is the console's one page, which knows what it shows.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
-import { extname } from "node:path";
-import { fileURLToPath } from "node:url";
+import { createRequire } from "node:module";
+import { dirname, extname, sep } from "node:path";
 import { promisify } from "node:util";
 import { brotliDecompress, gzip } from "node:zlib";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { messageOf } from "../base/errors.ts";
 
-/** Beside this file when it is compiled; in the folder of what is compiled when it is run from its source. */
-const places = ["../console/", "../../dist/console/"].map((place) => fileURLToPath(new URL(place, import.meta.url)));
+/** The folder of the console's page, with a slash at its end; null: the package is not there, or not built. */
+function builtFolder(): string | null {
+  try {
+    return dirname(createRequire(import.meta.url).resolve("@carillon/console")) + sep;
+  } catch {
+    return null; // the page says so
+  }
+}
 
 const kinds: Record<string, string> = {
   ".js": "text/javascript; charset=utf-8",
@@ -55,29 +61,22 @@ again. The API is at <code>/v1</code> all the same.</p></html>
 `;
 
 export class ConsolePages {
-  readonly #places: readonly string[];
   readonly #files = new Map<string, Promise<Buffer>>();
-  #folder = "";
+  readonly #folder: string | null;
   #names = new Set<string>();
-  /** null: it was not built. */
+  /** null: there is none. */
   #page: string | null = null;
 
-  /** @param folders where the build may have put it, each ending in a slash */
-  constructor(folders: readonly string[] = places) {
-    this.#places = folders;
+  /** @param folder of the built page, ending in a slash; null: there is none */
+  constructor(folder: string | null = builtFolder()) {
+    this.#folder = folder;
   }
 
   /** Looks what there is: a name that is not in the list is never looked for in the file system. */
   async register(app: FastifyInstance): Promise<void> {
-    for (const place of this.#places) {
-      try {
-        this.#page = await readFile(`${place}index.html`, "utf8");
-        this.#names = new Set(await readdir(`${place}assets`));
-        this.#folder = `${place}assets/`;
-        break;
-      } catch {
-        // Not built there; where it is nowhere, the page says so.
-      }
+    if (this.#folder !== null) {
+      this.#page = await readFile(`${this.#folder}index.html`, "utf8");
+      this.#names = new Set(await readdir(`${this.#folder}assets`));
     }
     const config = { policy: "anyone" as const, touches: "nothing" as const };
     app.get("/assets/:file", { config, compress: false }, (request, reply) =>
@@ -138,7 +137,7 @@ export class ConsolePages {
   }
 
   #read(name: string): Promise<Buffer> {
-    return readFile(`${this.#folder}${name}`);
+    return readFile(`${this.#folder}assets/${name}`);
   }
 
   /** Made once: there are a few dozen files, a megabyte altogether. */

@@ -10,7 +10,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
 import { postgres } from "../support/servers.ts";
 
-export const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+export const main = fileURLToPath(new URL("../../lib/cli.js", import.meta.url));
 
 /** Far longer than any command takes on a loaded machine, and shorter than a test's limit, whose message names nothing. */
 const patienceMs = 90_000;

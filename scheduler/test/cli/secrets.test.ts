@@ -6,7 +6,7 @@ import { expect, it } from "vitest";
 import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import { ask, file, folder, here, json } from "./process.ts";
 
-const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../lib/cli.js", import.meta.url));
 const value = "canary-b81f of the bank";
 const carillon = (keys: string | undefined, input: string | Buffer, ...args: string[]) => {
   const { CARILLON_SECRET_KEYS: _, ...env } = process.env;

@@ -23,7 +23,7 @@ interface Line {
 }
 
 const program = fileURLToPath(new URL("../support/programs/handlers.mjs", import.meta.url));
-const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const main = fileURLToPath(new URL("../../lib/cli.js", import.meta.url));
 const patienceMs = 120_000;
 
 describe("a worker that is lost, in processes of its own", () => {

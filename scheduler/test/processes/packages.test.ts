@@ -1,11 +1,27 @@
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { manifestOf, pack, packages, root } from "../support/packed.ts";
 
 const mostBytes = 1_500_000;
+/** Of carillon with everything that it brings, beside a PostgreSQL of one's own. */
+const mostPackages = 60;
+const mostInstalledBytes = 25_000_000;
+const names = ["carillon", "@carillon/zookeeper", "@carillon/embedded", "@carillon/console"];
 
 /** What is published: packed, and unpacked beside its dependencies in a folder that has nothing else. */
 describe("the packages as they are published", () => {
@@ -44,22 +60,34 @@ describe("the packages as they are published", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
 
-  it.each(["carillon", "@carillon/zookeeper", "@carillon/embedded"])(
-    "%s has what its user needs and nothing else: no test, no map, no source",
-    (name) => {
-      const files = readdirSync(join(modules, name), { recursive: true, encoding: "utf8" });
-      expect(files.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$|tsbuildinfo|(?:^|\/)\./.test(path))).toEqual([]);
-      expect(files).toEqual(expect.arrayContaining(["package.json", "README.md", "LICENSE"]));
-      expect(packedBytes.get(name)).toBeLessThanOrEqual(mostBytes);
-      const { keywords, license, exports, bin = {} } = manifestOf(join(modules, name));
-      expect([license, (keywords ?? []).length > 0]).toEqual(["Apache-2.0", true]);
-      const named = [...Object.values(exports).flatMap((one) => Object.values(one)), ...Object.values(bin)];
-      for (const path of named) expect([path, existsSync(join(modules, name, path))]).toEqual([path, true]);
-    },
-  );
+  it.each(names)("%s has what its user needs and nothing else: no test, no map, no source", (name) => {
+    const files = readdirSync(join(modules, name), { recursive: true, encoding: "utf8" });
+    expect(files.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$|tsbuildinfo|(?:^|\/)\./.test(path))).toEqual([]);
+    expect(files).toEqual(expect.arrayContaining(["package.json", "README.md", "LICENSE"]));
+    expect(packedBytes.get(name)).toBeLessThanOrEqual(mostBytes);
+    const { keywords, license, exports, bin = {} } = manifestOf(join(modules, name));
+    expect([license, (keywords ?? []).length > 0]).toEqual(["Apache-2.0", true]);
+    const paths = Object.values(exports).flatMap((one) => (typeof one === "string" ? one : Object.values(one)));
+    for (const path of [...paths, ...Object.values(bin)])
+      expect([path, existsSync(join(modules, name, path))]).toEqual([path, true]);
+  });
+
+  it("carillon brings few other packages, and not much to load", () => {
+    const brought = broughtBy("carillon", modules);
+    const bytes = brought.reduce((sum, folder) => sum + bytesOf(folder), 0);
+    expect(brought.length, brought.join(", ")).toBeLessThanOrEqual(mostPackages);
+    expect(bytes).toBeLessThanOrEqual(mostInstalledBytes);
+  });
+
+  it("what is built in is named with its license", () => {
+    const { devDependencies = {} } = manifestOf(join(modules, "carillon"));
+    const told = readFileSync(join(modules, "carillon/lib/third-party.txt"), "utf8");
+    for (const name of Object.keys(devDependencies)) expect(told).toMatch(new RegExp(`^${name} \\d`, "m"));
+    expect(readFileSync(join(modules, "@carillon/console/dist/site/third-party.txt"), "utf8")).toMatch(/^react \d/m);
+  });
 
   it("each entry is imported, and required, by plain Node", () => {
-    for (const name of ["carillon", "@carillon/zookeeper", "@carillon/embedded"])
+    for (const name of names)
       for (const entry of entriesOf(join(modules, name))) {
         run(process.execPath, ["--input-type=module", "-e", `await import(${JSON.stringify(entry)})`]);
         run(process.execPath, ["--no-warnings", "--input-type=commonjs", "-e", `require(${JSON.stringify(entry)})`]);
@@ -67,9 +95,7 @@ describe("the packages as they are published", () => {
   });
 
   it.each(["nodenext", "bundler"])("each entry's types are whole, with module resolution %s", (moduleResolution) => {
-    const entries = ["carillon", "@carillon/zookeeper", "@carillon/embedded"].flatMap((name) =>
-      entriesOf(join(modules, name)),
-    );
+    const entries = names.flatMap((name) => entriesOf(join(modules, name)));
     const program = entries.map((entry, n) => `import * as e${n} from "${entry}";\nvoid e${n};\n`).join("");
     writeFileSync(join(folder, "app.ts"), program);
     const module = moduleResolution === "bundler" ? "esnext" : moduleResolution;
@@ -94,12 +120,41 @@ describe("the packages as they are published", () => {
   });
 
   it("the command runs from the package", () => {
-    const main = join(modules, "carillon/dist/cli/main.js");
+    const main = join(modules, "carillon/lib/cli.js");
     expect(run(process.execPath, [main, "--help"])).toContain("Usage: carillon");
   });
 });
 
+/** What code can import. */
 function entriesOf(path: string): string[] {
   const { name, exports } = manifestOf(path);
-  return Object.keys(exports).map((entry) => (entry === "." ? name : `${name}${entry.slice(1)}`));
+  const entries = Object.keys(exports).filter((entry) => typeof exports[entry] !== "string");
+  return entries.map((entry) => (entry === "." ? name : `${name}${entry.slice(1)}`));
+}
+
+/** @returns the folders that npm would install for it, its own among them. @param modules where ours are unpacked */
+function broughtBy(name: string, modules: string): string[] {
+  const places = new Set<string>();
+  const bring = (folder: string) => {
+    if (places.has(folder)) return;
+    places.add(folder);
+    for (const other of Object.keys(manifestOf(folder).dependencies ?? {})) {
+      const own = other.startsWith("@carillon/") ? modules : undefined;
+      const from = [own, ...(createRequire(join(folder, "package.json")).resolve.paths(other) ?? [])];
+      const place = from.map((path) => path && join(path, other)).find((path) => path && existsSync(path));
+      if (!place) throw new Error(`${other}, which ${folder} needs, is not installed`);
+      bring(realpathSync(place));
+    }
+  };
+  bring(join(modules, name));
+  return [...places];
+}
+
+/** The sizes of its files, as npm tells a package's; without the packages within, which are counted by themselves. */
+function bytesOf(folder: string): number {
+  let bytes = 0;
+  for (const entry of readdirSync(folder, { withFileTypes: true }))
+    if (entry.isFile()) bytes += statSync(join(folder, entry.name)).size;
+    else if (entry.isDirectory() && entry.name !== "node_modules") bytes += bytesOf(join(folder, entry.name));
+  return bytes;
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
+import { type Carillon, type CarillonOptions, carillon } from "carillon";
 import pg from "pg";
-import { type Carillon, type CarillonOptions, carillon } from "../../dist/index.js";
 import { postgres } from "./servers.ts";
 import { numbers, recordingLog, until } from "./store-stage.ts";
 

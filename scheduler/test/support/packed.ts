@@ -4,12 +4,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const root = fileURLToPath(new URL("../../../", import.meta.url));
-export const packages = ["zookeeper", "embedded", "scheduler"] as const;
+export const packages = ["zookeeper", "embedded", "console", "scheduler"] as const;
 
 export interface Manifest {
   name: string;
-  exports: Record<string, { types: string; default: string }>;
+  /** The console's is a page. */
+  exports: Record<string, { types: string; default: string } | string>;
   dependencies?: Record<string, string>;
+  devDependencies?: Record<string, string>;
   keywords?: string[];
   license?: string;
   bin?: Record<string, string>;

@@ -117,10 +117,10 @@ describe("what is in deploy/", () => {
     expect(copied.length).toBeGreaterThan(10);
     for (const path of copied) expect([path, existsSync(join(root, path))]).toEqual([path, true]);
     const made = [...dockerfile.matchAll(/^COPY --from=\w+ (\S+) /gm)].map(([, path]) => path);
-    expect(made).toEqual(["/app", "/build/zookeeper/dist", "/build/scheduler/dist"]);
-    expect(stages[0]).toContain("node scripts/console.mjs");
-    for (const [, program = ""] of dockerfile.matchAll(/scheduler\/dist(\/\S+)\.js/g))
-      expect([program, existsSync(join(root, "scheduler/src", `${program}.ts`))]).toEqual([program, true]);
+    expect(made).toEqual(["/app", "/build/zookeeper/dist", "/build/scheduler/lib", "/build/console/dist/site"]);
+    expect(stages[0]).toContain("node scheduler/bundle.mjs && node scripts/console.mjs");
+    const { bin } = JSON.parse(read("scheduler/package.json")) as { bin: { carillon: string } };
+    expect(dockerfile).toContain(`ENTRYPOINT ["node", "/app/scheduler/${bin.carillon.slice(2)}"]`);
   });
 
   it("leaves running handlers their time, and lets nothing run as root", () => {

@@ -47,13 +47,18 @@ const packageOf = (specifier: string) =>
 /** Types come with what they describe; Node's are always used. */
 const described = (name: string) => (name.startsWith("@types/") ? name.slice("@types/".length) : name);
 
-/** Every dependency is used where it is declared, and what ships imports only what its own package.json brings. */
+/** What these name under `devDependencies` and import in their sources is built into what they publish. */
+const bundled = ["scheduler/package.json", "console/package.json"];
+
+/** Every dependency is used where it is declared, and what ships imports only what its own package.json brings or has built in. */
 export const dependenciesUsed: Rule = (files) => {
   const wrong: string[] = [];
   for (const file of files.filter(({ path }) => /(?:^|\/)package\.json$/.test(path))) {
     const folder = file.path.slice(0, -"package.json".length);
     const manifest = JSON.parse(file.text) as Manifest;
     const shipped = { ...manifest.dependencies, ...manifest.optionalDependencies };
+    const builtIn = bundled.includes(file.path) ? manifest.devDependencies : {};
+    const brought = { ...shipped, ...manifest.peerDependencies, ...builtIn };
     const code = files.filter((other) => isCode(other) && other.path.startsWith(folder));
     const mentions = (name: string, among: readonly HouseFile[]) => {
       const quoted = new RegExp(`["'\`/]@?${name.replace(/[/\-.]/g, "\\$&")}["'\`/]`);
@@ -80,7 +85,7 @@ export const dependenciesUsed: Rule = (files) => {
       for (const { specifier, index } of importsOf(other.text)) {
         // A plugin of the build makes what is virtual.
         if (/^(?:\.|node:|virtual:)/.test(specifier)) continue;
-        if (Object.hasOwn({ ...shipped, ...manifest.peerDependencies }, packageOf(specifier))) continue;
+        if (Object.hasOwn(brought, packageOf(specifier))) continue;
         wrong.push(at(other, index, `imports ${specifier}, which ${file.path} does not bring`));
       }
     }

@@ -5,8 +5,8 @@
  * may. Says `ready`, `took FENCE FROM`, `lost`.
  */
 import { openSync, writeSync } from "node:fs";
+import { carillon, GraceLockRow } from "carillon";
 import { connect, GraceLock, graceLock } from "../../../../zookeeper/dist/index.js";
-import { carillon, GraceLockRow } from "../../../dist/index.js";
 
 const order = JSON.parse(process.env.CARILLON_TEST_GRACE ?? "");
 const { driver, where, schema, path, owner, timeoutMs, graceMs } = order;

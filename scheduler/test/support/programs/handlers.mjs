@@ -3,7 +3,7 @@
  * to a file by write(2), each line with the time. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, name, log }
  */
 import { appendFileSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
-import { carillon } from "../../../dist/index.js";
+import { carillon } from "carillon";
 
 const { store, schema, name, log } = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
 const file = openSync(log, "a");

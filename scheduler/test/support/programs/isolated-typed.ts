@@ -1,4 +1,4 @@
-import type { Run } from "../../../dist/index.js";
+import type { Run } from "carillon";
 
 type Greeted = { name: string };
 

@@ -3,8 +3,8 @@ import { isMainThread, threadId } from "node:worker_threads";
 import { context, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { BasicTracerProvider } from "@opentelemetry/sdk-trace-base";
+import { CarillonError, carillon } from "carillon";
 import pg from "pg";
-import { CarillonError, carillon } from "../../../dist/index.js";
 
 const busy = (ms = Number.POSITIVE_INFINITY) => {
   for (const end = performance.now() + ms; performance.now() < end; );

@@ -1,5 +1,5 @@
 /** A node whose handler runs in a process of its own. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema } */
-import { carillon } from "../../../dist/index.js";
+import { carillon } from "carillon";
 
 const tower = carillon(JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}"));
 tower.task("isolated", { isolate: "process" }, new URL("./isolated.mjs", import.meta.url));

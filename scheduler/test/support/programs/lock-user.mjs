@@ -3,7 +3,7 @@
  * Says `holds` once it has the lock.
  */
 import { writeSync } from "node:fs";
-import { carillon } from "../../../dist/index.js";
+import { carillon } from "carillon";
 
 const { options, name } = JSON.parse(process.env.CARILLON_TEST_LOCK ?? "");
 const tower = carillon(options);

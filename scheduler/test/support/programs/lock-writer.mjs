@@ -3,8 +3,9 @@
  * whether it still holds the lock: as one that is stopped between looking and writing. Told by CARILLON_TEST_LOCK (JSON):
  * { options, name, table }. Says `ready`, `holds FENCE`, `lost` when it is told, `refused` when the table refuses it.
  */
+
+import { carillon } from "carillon";
 import pg from "pg";
-import { carillon } from "../../../dist/index.js";
 
 const { options, name, table } = JSON.parse(process.env.CARILLON_TEST_LOCK ?? "");
 const say = (line) => process.stdout.write(`${line}\n`);

@@ -8,8 +8,8 @@
  * options of a worker by HTTP, whose tasks others define
  */
 import { openSync, writeSync } from "node:fs";
-import { carillon, every } from "../../../dist/index.js";
-import { worker } from "../../../dist/library/remote-worker.js";
+import { carillon, every } from "carillon";
+import { worker } from "carillon/worker";
 
 const program = JSON.parse(process.env.CARILLON_TEST_PROGRAM ?? "{}");
 const file = openSync(program.log, "a");

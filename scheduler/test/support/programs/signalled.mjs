@@ -4,7 +4,7 @@
  * `command`, an argv, that runs in place of a handler, and has begun when it has written `pidFile`.
  */
 import { existsSync, writeSync } from "node:fs";
-import { carillon } from "../../../dist/index.js";
+import { carillon } from "carillon";
 
 const { store, schema, drain, handlerMs, cleanup, command, pidFile } = JSON.parse(
   process.env.CARILLON_TEST_PROGRAM ?? "{}",
