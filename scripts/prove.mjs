@@ -14,6 +14,7 @@ const harnesses = {
   rolling: "processes of an earlier commit and of this one on one store",
   steady: "the gate, again and again, at rest or with all cores busy: which tests do not say the same every time",
   timing: "how late is what starts after a kill, without a leader, under a flood: figures, each beside its control",
+  runtimes: "the packed packages under tsx, Bun, Jest and as esbuild bundles them",
   image: "the steps of deploy/Dockerfile without a container runtime, and a run of what they make",
 };
 

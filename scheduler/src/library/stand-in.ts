@@ -46,9 +46,11 @@ export function remoteStandInOf(
  * without: a handler that computes for longer than the session then costs it.
  */
 export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
+  // In a bundle for CommonJS a module has no address, and the thread no file.
+  const here: string | undefined = import.meta.url;
   // Time that is moved by hand stands still for no thread. And from its TypeScript, as this project's own tests run it in one process,
   // the thread could not be loaded on every Node.
-  if (clock !== systemClock || import.meta.url.endsWith(".ts")) return noStandIn;
+  if (clock !== systemClock || here?.endsWith(".ts")) return noStandIn;
   const shared = new SharedStanding();
   const without = (error: unknown) =>
     log.warn(
@@ -57,6 +59,7 @@ export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
     );
   try {
     const { NODE_OPTIONS: _, ...env } = process.env;
+    if (here === undefined) throw new Error("this bundle has left out the file of the thread");
     const thread = new Worker(new URL("./stand-in-thread.js", import.meta.url), {
       workerData: { buffer: shared.buffer, ...data } satisfies ThreadData,
       name: "carillon stand-in",

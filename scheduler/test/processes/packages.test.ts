@@ -14,6 +14,8 @@ import {
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
+import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { manifestOf, pack, packages, root } from "../support/packed.ts";
 
@@ -27,7 +29,8 @@ const names = ["carillon", "@carillon/zookeeper", "@carillon/embedded", "@carill
 describe("the packages as they are published", () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-packages-"));
   const modules = join(folder, "node_modules");
-  const packedBytes = new Map<string, number>();
+  /** By package. */
+  const files = new Map<string, string>();
 
   const run = (program: string, args: string[]) => {
     const { status, stdout, stderr } = spawnSync(program, args, { cwd: folder, encoding: "utf8" });
@@ -39,7 +42,7 @@ describe("the packages as they are published", () => {
     for (const workspace of packages) {
       const { name, dependencies = {} } = manifestOf(join(root, workspace));
       const file = pack(workspace, folder);
-      packedBytes.set(name, statSync(file).size);
+      files.set(name, file);
       const target = join(modules, name);
       mkdirSync(target, { recursive: true });
       run("tar", ["-xzf", file, "-C", target, "--strip-components=1"]);
@@ -61,16 +64,33 @@ describe("the packages as they are published", () => {
   afterAll(() => rmSync(folder, { recursive: true }));
 
   it.each(names)("%s has what its user needs and nothing else: no test, no map, no source", (name) => {
-    const files = readdirSync(join(modules, name), { recursive: true, encoding: "utf8" });
-    expect(files.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$|tsbuildinfo|(?:^|\/)\./.test(path))).toEqual([]);
-    expect(files).toEqual(expect.arrayContaining(["package.json", "README.md", "LICENSE"]));
-    expect(packedBytes.get(name)).toBeLessThanOrEqual(mostBytes);
+    const paths = readdirSync(join(modules, name), { recursive: true, encoding: "utf8" });
+    expect(paths.filter((path) => /\.test\.|\.map$|(?<!\.d)\.ts$|tsbuildinfo|(?:^|\/)\./.test(path))).toEqual([]);
+    expect(paths).toEqual(expect.arrayContaining(["package.json", "README.md", "LICENSE"]));
+    expect(statSync(files.get(name) as string).size).toBeLessThanOrEqual(mostBytes);
     const { keywords, license, exports, bin = {} } = manifestOf(join(modules, name));
     expect([license, (keywords ?? []).length > 0]).toEqual(["Apache-2.0", true]);
-    const paths = Object.values(exports).flatMap((one) => (typeof one === "string" ? one : Object.values(one)));
-    for (const path of [...paths, ...Object.values(bin)])
+    const named = Object.values(exports).flatMap((one) => (typeof one === "string" ? one : Object.values(one)));
+    for (const path of [...named, ...Object.values(bin)])
       expect([path, existsSync(join(modules, name, path))]).toEqual([path, true]);
   });
+
+  it.each(names)("publint finds nothing to say about %s", async (name) => {
+    const { messages } = await publint({ pkgDir: join(modules, name), pack: false });
+    expect(messages).toEqual([]);
+  });
+
+  it.each(names.filter((name) => name !== "@carillon/console"))(
+    "the types of %s are those of its code",
+    async (name) => {
+      const found = await checkPackage(createPackageFromTarballData(readFileSync(files.get(name) as string)));
+      if (!found.types) throw new Error(`${name} has no types`);
+      // What is ESM alone has no types for `moduleResolution: node10`, and is imported by CommonJS as nodenext allows it.
+      const meant = ["NoResolution node10", "CJSResolvesToESM node16-cjs"];
+      const problems = found.problems.map((one) => `${one.kind} ${"resolutionKind" in one ? one.resolutionKind : ""}`);
+      expect(problems.filter((problem) => !meant.includes(problem))).toEqual([]);
+    },
+  );
 
   it("carillon brings few other packages, and not much to load", () => {
     const brought = broughtBy("carillon", modules);

@@ -1,7 +1,9 @@
 import { fork } from "node:child_process";
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
 import { pause, systemClock } from "../../base/clock.ts";
+import { CarillonError } from "../../base/errors.ts";
 import type { FromHost, ToHost } from "./messages.ts";
 import type { IsolationPlace } from "./settings.ts";
 
@@ -28,14 +30,28 @@ export interface PlaceOptions {
   gone: (gone: Gone) => void;
 }
 
-/** Beside this file, which runs as it was compiled. */
-const hostUrl = new URL("./host.js", import.meta.url);
+/**
+ * What a handler's thread or process begins with: a file beside this one, which runs as it was compiled. An application's bundle may hold
+ * this code without that file, and without an address of this one, so it is looked for only where a handler is isolated.
+ * @throws TASK_INVALID
+ */
+function hostUrl(): URL {
+  try {
+    const url = new URL("./host.js", import.meta.url);
+    if (existsSync(url)) return url;
+  } catch {
+    // In a bundle for CommonJS a module has no address.
+  }
+  throw new CarillonError("TASK_INVALID", "the file that runs isolated handlers is not beside Carillon's code", {
+    hint: "Leave the package carillon out of your bundle (esbuild: --packages=external), or do without `isolate`.",
+  });
+}
 
 export const openPlace = (options: PlaceOptions): Place =>
   options.place === "thread" ? openThread(options) : openProcess(options);
 
 function openThread({ memoryMb, message, gone }: PlaceOptions): Place {
-  const thread = new Worker(hostUrl, {
+  const thread = new Worker(hostUrl(), {
     name: "carillon handler",
     ...(memoryMb === null ? {} : { resourceLimits: { maxOldGenerationSizeMb: memoryMb } }),
   });
@@ -60,7 +76,7 @@ const lastWordsMs = 1_000;
 
 function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
   const limit = memoryMb === null ? [] : [`--max-old-space-size=${memoryMb}`];
-  const child = fork(fileURLToPath(hostUrl), [String(process.pid)], {
+  const child = fork(fileURLToPath(hostUrl()), [String(process.pid)], {
     serialization: "advanced",
     // A debugger's port is taken by the worker.
     execArgv: [...process.execArgv.filter((one) => !one.startsWith("--inspect")), ...limit],

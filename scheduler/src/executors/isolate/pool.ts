@@ -165,8 +165,10 @@ export class Pool {
         gone: (gone) => this.#gone(made, gone),
       });
     } catch (error) {
+      const { hint } = error as { hint?: string };
+      const options = { hint, cause: error };
       this.#failStart(
-        new CarillonError("HANDLER_CRASHED", `no ${place} could be started: ${messageOf(error)}`, { cause: error }),
+        new CarillonError("HANDLER_CRASHED", `no ${place} could be started: ${messageOf(error)}`, options),
       );
       return;
     }

@@ -1,0 +1,155 @@
+/**
+ * `npm run prove -- runtimes`: installs the packed packages in a folder of their own, beside tsx, esbuild, Jest and Bun, and runs one task
+ * by each on a PostgreSQL that it starts; exit code 1 where one said something else than it should. It measures `import "carillon"`, too.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ready } from "../build.mjs";
+import { buildConsole } from "../console.mjs";
+import { nodeOfLine } from "../node-line.mjs";
+import { fail, root, say, Trouble } from "../ready.mjs";
+import { startServers } from "../servers.mjs";
+import { showsUsage } from "../usage.mjs";
+
+/** Exact, so that a run says the same thing tomorrow. Bun's own package only fetches these binaries. */
+const tools = [
+  "esbuild@0.28.2",
+  "tsx@4.23.15",
+  "jest@30.5.2",
+  "@swc/core@1.16.22",
+  "@swc/jest@0.2.39",
+  `@oven/bun-${process.platform}-${process.arch}@1.4.5`,
+];
+
+const ran = /hello Ann, fence 1/;
+const passed = /Tests: +1 passed/;
+const withoutFile = /HANDLER_CRASHED.*not beside Carillon's code.*--packages=external/s;
+const bundle = "npx esbuild --bundle --platform=node --log-level=error";
+/** What is CommonJS in a bundle for ESM wants a `require`, whatever it is: that of `pg` does. */
+const banner = `--banner:js='import { createRequire as of } from "node:module"; const require = of(import.meta.url);'`;
+const jest = "node_modules/.bin/jest --config";
+
+/** What is typed, and what it says. @param {string} newest a Node of the newest line @returns {[string, string, RegExp][]} */
+const trials = (newest) => [
+  ["tsx", "npx tsx main.ts", ran],
+  ["Bun", `node_modules/@oven/bun-${process.platform}-${process.arch}/bin/bun main.ts`, ran],
+  [
+    "esbuild, packages outside",
+    `${bundle} --packages=external --format=cjs main.ts --outfile=a.cjs && node a.cjs`,
+    ran,
+  ],
+  ["esbuild, ESM", `${bundle} --format=esm ${banner} main.ts --outfile=b.mjs && node b.mjs`, ran],
+  ["esbuild, CommonJS", `${bundle} --format=cjs main.ts --outfile=c.cjs && node c.cjs`, ran],
+  ["esbuild, ESM, isolated", `${bundle} --format=esm ${banner} isolated.ts --outfile=d.mjs && node d.mjs`, withoutFile],
+  ["esbuild, CommonJS, isolated", `${bundle} --format=cjs isolated.ts --outfile=e.cjs && node e.cjs`, withoutFile],
+  ["Jest, its transform over carillon", `node ${jest} transformed.json`, passed],
+  ["Jest, newest Node", `${newest} --experimental-vm-modules ${jest} plain.json`, passed],
+];
+
+const swc = ["@swc/jest", { jsc: { parser: { syntax: "typescript" } }, module: { type: "commonjs" } }];
+/** @type {Record<string, string>} */
+const files = {
+  "package.json": '{ "name": "app", "private": true }',
+  "app.ts": `import { carillon } from "carillon";
+interface Name { name: string }
+export async function go(schema: string): Promise<string> {
+  const tower = carillon({ store: process.env.DATABASE_URL as string, schema });
+  const said = new Promise<string>((resolve) => {
+    tower.task("hello", {}, (run, payload) => resolve(\`hello \${(payload as Name).name}, fence \${run.fence}\`));
+  });
+  await tower.start();
+  await tower.enqueue("hello", { name: "Ann" });
+  const text = await said;
+  await tower.stop();
+  return text;
+}
+`,
+  "main.ts": `import { go } from "./app";
+go(process.env.SCHEMA as string).then((text) => console.log(text));
+`,
+  "isolated.ts": `import { carillon } from "carillon";
+const tower = carillon({ store: process.env.DATABASE_URL as string, schema: process.env.SCHEMA });
+tower.task("hello", { isolate: "thread" }, new URL(\`file://\${process.cwd()}/handler.mjs\`));
+tower.start().then(
+  () => console.log("started"),
+  (error) => console.log(error.code, error.message, error.hint),
+).then(() => tower.stop());
+`,
+  "handler.mjs": "export default () => 1;\n",
+  "app.test.ts": `import { go } from "./app";
+test("runs", async () => expect(await go(process.env.SCHEMA as string)).toMatch(/^hello Ann/), 60_000);
+`,
+  "plain.json": JSON.stringify({ transform: { "\\.ts$": swc }, testMatch: ["**/app.test.ts"] }),
+  "transformed.json": JSON.stringify({
+    transform: { "\\.(ts|js)$": swc },
+    transformIgnorePatterns: ["/node_modules/(?!carillon/|@carillon/)"],
+    testMatch: ["**/app.test.ts"],
+  }),
+};
+
+/** @param {string} folder */
+function install(folder) {
+  const packed = ["zookeeper", "console", "scheduler"].map((workspace) => {
+    const args = ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder];
+    const { status, stdout } = spawnSync("npm", args, { cwd: join(root, workspace), encoding: "utf8" });
+    if (status !== 0) throw new Trouble(`npm pack of ${workspace} failed`);
+    return stdout.trim();
+  });
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+  const args = [
+    "install",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--loglevel=error",
+    ...packed.map((name) => `./${name}`),
+  ];
+  const { status } = spawnSync("npm", [...args, ...tools], { cwd: folder, stdio: ["ignore", 2, 2] });
+  if (status !== 0) throw new Trouble("npm could not install the tools, see above");
+}
+
+/** In ms, the median of nine processes. @param {string} folder @param {string} name */
+function importMs(folder, name) {
+  const code = `const from = performance.now(); await import("${name}"); console.log(performance.now() - from);`;
+  const took = Array.from({ length: 9 }, () =>
+    Number(spawnSync(process.execPath, ["--input-type=module", "-e", code], { cwd: folder, encoding: "utf8" }).stdout),
+  );
+  return took.sort((a, b) => a - b)[4]?.toFixed(0);
+}
+
+async function main() {
+  if (showsUsage("scripts/prove/runtimes.mjs")) return;
+  ready();
+  buildConsole();
+  const { path: newest } = nodeOfLine("24");
+  const folder = mkdtempSync(join(tmpdir(), "carillon-runtimes-"));
+  const servers = await startServers(["postgres"]);
+  try {
+    install(folder);
+    const [own, control] = ["carillon", "pg"].map((name) => importMs(folder, name));
+    process.stdout.write(`import "carillon": ${own} ms; its largest part alone, "pg": ${control} ms\n`);
+    for (const [at, [name, command, wanted]] of trials(newest).entries()) {
+      const env = { ...process.env, DATABASE_URL: servers.env.CARILLON_TEST_POSTGRES_URL, SCHEMA: `runtimes_${at}` };
+      const { stdout, stderr } = spawnSync("sh", ["-c", command], {
+        cwd: folder,
+        encoding: "utf8",
+        env,
+        timeout: 120_000,
+      });
+      const shown = `${stdout}${stderr}`;
+      const right = wanted.test(shown);
+      process.stdout.write(`${right ? "✓" : "✗"} ${name}: ${command}\n`);
+      if (!right) {
+        say(shown);
+        process.exitCode = 1;
+      }
+    }
+  } finally {
+    await servers.stop();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+await main().catch(fail);
