@@ -61,6 +61,8 @@ for (const [name, path] of Object.entries(input))
 await build({
   input,
   platform: "node",
+  // What is bundled is compiled already.
+  tsconfig: false,
   external: isOutside,
   plugins: [shortenedAndChecked, thirdParty()],
   output: {
