@@ -8,6 +8,22 @@ const problems = (text: string) =>
   readYaml("tasks.yaml", text).problems.map(({ line, path, code }) => [line, path, code]);
 
 describe("a file of tasks", () => {
+  it.each(["12345678901234567890", "9007199254740993", ".inf", "-.Inf", ".nan", "1e400", "0x3fffffffffffff"])(
+    "refuses the number %s, which would become another one",
+    (number) => {
+      const text = `tasks:\n  one:\n    schedule: { every: 5m }\n    slotPayload:\n      amount: ${number}\n`;
+      const [problem, ...more] = readYaml("tasks.yaml", text).problems;
+      expect(more).toEqual([]);
+      expect(problem).toMatchObject({ line: 5, code: "FILE_INVALID", hint: "Give it as a text, in quotes." });
+      expect(problem?.message).toContain(number);
+    },
+  );
+
+  it.each(["0.1", "+1", "-.5", "1_000", "0x1F", "1e3", "007", "100000000000000000000"])("reads %s", (number) => {
+    const text = `tasks:\n  one:\n    schedule: { every: 5m }\n    slotPayload:\n      amount: ${number}\n`;
+    expect(readYaml("tasks.yaml", text).problems).toEqual([]);
+  });
+
   it("tells every mistake with its line and path", () => {
     const text = `bundle: ""
 tasks:

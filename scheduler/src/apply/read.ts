@@ -4,7 +4,7 @@ import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts"
 import type { TaskDefinition } from "../task/task.ts";
 import { readWritten } from "../task/written.ts";
 import { checkBundle } from "./apply-plan.ts";
-import { Places, yamlDocuments } from "./yaml-documents.ts";
+import { inexactIn, Places, yamlDocuments } from "./yaml-documents.ts";
 
 export interface FileProblem {
   file: string;
@@ -42,6 +42,13 @@ export function readYaml(file: string, text: string): ReadFile {
     return failed({ file, line, path: "", code: "FILE_INVALID", message: `not YAML: ${broken.problem}`, hint });
   }
   if (!read || "problem" in read) return readTasks(file, null);
+  const inexact = inexactIn(read.document);
+  if (inexact) {
+    const { number, offset } = inexact;
+    const line = offset === null ? null : lines.linePos(offset).line;
+    const message = `${number} is a number that JSON cannot hold exactly`;
+    return failed({ file, line, path: "", code: "FILE_INVALID", message, hint: "Give it as a text, in quotes." });
+  }
   const places = new Places(read.document);
   return readTasks(file, read.content, (path) => {
     const offset = places.offsetOf(path);

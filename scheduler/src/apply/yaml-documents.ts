@@ -3,6 +3,7 @@
  * the library looks for by comparing each with all before it.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, parseAllDocuments, visit } from "yaml";
+import { isExact } from "../base/json-numbers.ts";
 
 export type YamlDocument =
   | { content: unknown; document: Document }
@@ -64,6 +65,23 @@ function nameTwice(document: Document): YamlDocument | undefined {
     },
   });
   return twice;
+}
+
+/** The first number of a document that would become another one, or that JSON does not have. offset: where in the text */
+export function inexactIn(document: Document): { number: string; offset: number | null } | undefined {
+  let found: { number: string; offset: number | null } | undefined;
+  visit(document, {
+    Scalar: (_, { value, source = "", range }) => {
+      if (typeof value !== "number") return undefined;
+      const decimal = source.replace(/^\+/, "").replace(/^(-?)\./, "$10.");
+      const isHeld =
+        /^-?\d/.test(decimal) && !/^-?0[xo]/.test(decimal) ? isExact(decimal) : Number.isSafeInteger(value);
+      if (isHeld) return undefined;
+      found = { number: source, offset: range?.[0] ?? null };
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 /** What lies at this path of maps, and where the name of it stands. */

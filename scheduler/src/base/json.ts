@@ -1,4 +1,5 @@
 import { CarillonError, messageOf } from "./errors.ts";
+import { endOfString, inexactNumber } from "./json-numbers.ts";
 import { limits } from "./limits.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -100,13 +101,28 @@ function isDeep(text: string): boolean {
 
 const [quote, openList, closeList, openObject, closeObject] = [0x22, 0x5b, 0x5d, 0x7b, 0x7d];
 
-/** Of JSON that was just written: every string in it has an end. */
-function endOfString(text: string, from: number): number {
-  for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
-    let escapes = 0;
-    while (text[at - 1 - escapes] === "\\") escapes++;
-    if (escapes % 2 === 0) return at;
-  }
+/**
+ * What a JSON text says, which somebody typed or sent.
+ * @param what for messages: "--payload", "the body"
+ * @throws PAYLOAD_NOT_JSON for a number that would become another one; SyntaxError as JSON.parse
+ */
+export function readJson(text: string, what: string): unknown {
+  const value: unknown = JSON.parse(text);
+  refuseInexact(text, what);
+  return value;
+}
+
+/** @param text JSON that has been parsed @throws PAYLOAD_NOT_JSON, with the path of the number */
+export function refuseInexact(text: string, what: string): void {
+  const found = inexactNumber(text);
+  if (found === undefined) return;
+  const { number, path } = found;
+  const shown = number.length <= shownLength ? number : `${number.slice(0, shownLength)}…`;
+  throw new CarillonError(
+    "PAYLOAD_NOT_JSON",
+    `${what} has ${shown}${path === "" ? "" : ` at ${path}`}, which a number cannot hold exactly`,
+    { path, hint: "Give it as a text, in quotes." },
+  );
 }
 
 /** Of what a program gave, for a message: also what JSON cannot say. */

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import { CarillonError } from "../base/errors.ts";
+import { refuseInexact } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 
 /** Of a body: what it brings may be as deep as is kept, and lies a little deeper in it. */
@@ -9,7 +10,7 @@ const suspectEscapes = /\\u(?:0000|[dD][89a-fA-F])/;
 
 /**
  * Makes true: what a request brings can be stored and told again as it came. A NUL and half of a surrogate pair cannot, nor can what
- * is nested deeper than those who read it go. The text is looked over, which costs a nanosecond a character; only where it may be
+ * is nested deeper than those who read it go, nor a number that JavaScript has not. The text is looked over, which costs a nanosecond a character; only where it may be
  * wrong, what it says is walked through.
  */
 export function refuseOddBodies(app: FastifyInstance): void {
@@ -19,8 +20,14 @@ export function refuseOddBodies(app: FastifyInstance): void {
       // A worker's poll brings what many runs said: what is wrong there is refused by its part.
       if (error || request.routeOptions.config.policy === "worker") return done(error, value);
       const odd = isSuspect(body) ? oddOf(value) : undefined;
-      if (odd === undefined) return done(null, value);
-      done(new CarillonError("REQUEST_INVALID", `the body ${odd}`, { hint: "Leave it out, or encode it." }));
+      if (odd !== undefined)
+        return done(new CarillonError("REQUEST_INVALID", `the body ${odd}`, { hint: "Leave it out, or encode it." }));
+      try {
+        refuseInexact(body, "the body");
+      } catch (inexact) {
+        return done(inexact as Error);
+      }
+      done(null, value);
     }),
   );
 }

@@ -144,6 +144,17 @@ describe("every route", () => {
       const given = { task: "kept-0", payload: text === "deep" ? nested(1_000) : { [text]: 1 } };
       await expect(api.runTask(given)).rejects.toMatchObject({ code: "REQUEST_INVALID" });
     }
+    for (const number of ["12345678901234567890", "9007199254740993", "1e400"]) {
+      const answer = await fetch(`${stage.urlOf()}/v1/tasks/kept-0/runs`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+        body: `{"payload":{"items":[{"amount":${number}}]}}`,
+      });
+      expect([answer.status, await answer.json()]).toMatchObject([
+        400,
+        { code: "PAYLOAD_NOT_JSON", path: "payload.items.0.amount", detail: expect.stringContaining(number) },
+      ]);
+    }
     const { run } = await api.runTask({ task: "kept-0", payload: "[".repeat(5_000), in: "1d" });
     expect((await api.getRun({ run })).payload).toHaveLength(5_000);
   });

@@ -1,5 +1,6 @@
 import { formatDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { readJson } from "../../base/json.ts";
 import { meant } from "../../base/nearest.ts";
 import { calendarPeriodOf } from "../../schedule/calendar-interval.ts";
 import {
@@ -189,9 +190,10 @@ function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
 
 function json(name: string, text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text, `--set ${name}=…`);
   } catch (cause) {
-    throw new CarillonError("USAGE", `--set ${name}=… is not JSON: ${(cause as Error).message}`, {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw new CarillonError("USAGE", `--set ${name}=… is not JSON: ${cause.message}`, {
       hint: `For example --set 'retry={"attempts":5,"delay":"2s"}' or --set 'slotPayload={"ledger":"eu"}'.`,
       cause,
     });

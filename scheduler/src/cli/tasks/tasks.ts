@@ -2,6 +2,7 @@ import { runObject } from "../../api/run-json.ts";
 import { pause, systemClock } from "../../base/clock.ts";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { readJson } from "../../base/json.ts";
 import type { Member } from "../../cluster/session-store.ts";
 import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
@@ -238,9 +239,10 @@ async function sayIfUnserved(cluster: Cluster, name: string, terminal: Terminal)
 
 function parsePayload(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return readJson(text, "--payload");
   } catch (cause) {
-    throw new CarillonError("PAYLOAD_NOT_JSON", `--payload is not JSON: ${(cause as Error).message}`, {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw new CarillonError("PAYLOAD_NOT_JSON", `--payload is not JSON: ${cause.message}`, {
       hint: `For example --payload '{"ledger":"eu"}'; a text needs its quotes too: --payload '"eu"'.`,
       cause,
     });

@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
-import type { Json } from "../../base/json.ts";
+import { type Json, readJson } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import { version } from "../../base/version.ts";
 import type { Handler, Run } from "../../run/handler.ts";
@@ -176,9 +176,9 @@ function judged(http: HttpSpec, answer: Answer, { url }: Target, method: string,
 function parsed(text: string, type: string | string[] | undefined): Json {
   if (!/^application\/(?:[\w.+-]+\+)?json\b/i.test(String(type ?? ""))) return text;
   try {
-    return JSON.parse(text) as Json;
+    return readJson(text, "the answer") as Json;
   } catch {
-    // It says that it is JSON and is not: kept as what it is, a text.
+    // It says that it is JSON and is not, or has a number that would become another one: kept as what it is, a text.
     return text;
   }
 }

@@ -1,0 +1,78 @@
+/**
+ * Numbers of a JSON text that a JavaScript number cannot hold: 12345678901234567890 would become another, and 1e400 would become null. A
+ * fraction is held when the number, written with as many digits as the text has, is the text again: 0.1 is, and 0.10000000000000001.
+ */
+
+export interface InexactNumber {
+  /** As it is written. */
+  readonly number: string;
+  /** Names and places in lists, from the outermost value: `items.2.amount`; "": the text is this number alone. */
+  readonly path: string;
+}
+
+/** Sixteen digits and points in a row, or an exponent: nothing else can be too much. */
+const suspect = /[\d.]{16}|\d[eE][+-]?\d/;
+const numberAt = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+
+/** @param text JSON that has been parsed without an error. @returns the first that cannot be held */
+export function inexactNumber(text: string): InexactNumber | undefined {
+  if (!suspect.test(text)) return undefined;
+  /** Of each list and object that is open, the name or place of what is read in it. */
+  const path: (string | number)[] = [];
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] as string;
+    const last = path.length - 1;
+    if (character === "[") path.push(0);
+    else if (character === "{") path.push("");
+    else if (character === "]" || character === "}") path.pop();
+    else if (character === ",") {
+      if (typeof path[last] === "number") path[last]++;
+    } else if (character === '"') {
+      const end = endOfString(text, at);
+      if (typeof path[last] === "string" && isName(text, end)) path[last] = JSON.parse(text.slice(at, end + 1));
+      at = end;
+    } else if (character === "-" || (character >= "0" && character <= "9")) {
+      numberAt.lastIndex = at;
+      const [number = character] = numberAt.exec(text) ?? [];
+      if (!isExact(number)) return { number, path: path.join(".") };
+      at += number.length - 1;
+    }
+  }
+  return undefined;
+}
+
+/** @param number as JSON writes one */
+export function isExact(number: string): boolean {
+  const value = Number(number);
+  if (!Number.isFinite(value)) return false;
+  const written = decimalOf(number);
+  const digits = written.split("e")[0] as string;
+  // More than `toPrecision` can write is more than anybody means.
+  return digits === "" || (digits.length <= 100 && decimalOf(value.toPrecision(digits.length)) === written);
+}
+
+/** Digits without zeros at either end, and the power of ten that they are multiplied by: the same for each way to write a number. */
+function decimalOf(number: string): string {
+  const [, sign = "", whole = "", fraction = "", exponent = "0"] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(number) ?? [];
+  const all = `${whole}${fraction}`.replace(/^0+/, "");
+  const digits = all.replace(/0+$/, "");
+  if (digits === "") return "";
+  return `${digits}e${Number(exponent) - fraction.length + all.length - digits.length}${sign}`;
+}
+
+/** Whether what ends there is the name of a member: a colon follows. */
+function isName(text: string, end: number): boolean {
+  let at = end + 1;
+  while (text[at] === " " || text[at] === "\n" || text[at] === "\r" || text[at] === "\t") at++;
+  return text[at] === ":";
+}
+
+/** The place of a string's closing quote, in JSON where each string has one. @param from of its opening quote */
+export function endOfString(text: string, from: number): number {
+  for (let at = text.indexOf('"', from + 1); ; at = text.indexOf('"', at + 1)) {
+    let escapes = 0;
+    while (text[at - 1 - escapes] === "\\") escapes++;
+    if (escapes % 2 === 0) return at;
+  }
+}
