@@ -6,7 +6,7 @@
  *   await api.pauseTask({ task: "settle", reason: "the bank is closed" });
  */
 
-import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../base/errors.ts";
+import { CarillonError, type ErrorCode, errorCodes, isCarillonError, messageOf } from "../base/errors.ts";
 import { problemWords } from "../run/problem-words.ts";
 import { type RouteShape, writes } from "./contract/route.ts";
 import type { Answer, Event, Given, RouteId, StreamId } from "./contract.ts";
@@ -57,8 +57,24 @@ export function client(options: ClientOptions = {}): Client {
 
 async function ask(options: ClientOptions, shape: RouteShape, given: object, more: CallOptions): Promise<unknown> {
   const response = await send(options, shape, given, more);
-  return response.status === 204 ? undefined : readJson(await response.text(), options);
+  return response.status === 204 ? undefined : readJson(await wholeText(response, options, more), options);
 }
+
+/** @throws SERVER_UNREACHABLE for an answer that breaks off: whether the server has done what was asked is not known */
+async function wholeText(response: Response, { server }: ClientOptions, { signal }: CallOptions): Promise<string> {
+  try {
+    return await response.text();
+  } catch (cause) {
+    if (signal?.aborted) throw cause;
+    throw brokenOff(server, cause);
+  }
+}
+
+const brokenOff = (server: string | undefined, cause: unknown) =>
+  new CarillonError("SERVER_UNREACHABLE", `the answer of ${server || "the server"} broke off: ${messageOf(cause)}`, {
+    cause,
+    hint: "Ask again; a change under the same idempotency key is done once.",
+  });
 
 /** @throws SERVER_UNREACHABLE for what is none: something else answers there, or stands between */
 function readJson(text: string, { server }: ClientOptions): unknown {
@@ -77,8 +93,13 @@ async function* follow(options: ClientOptions, shape: RouteShape, given: object,
   if (!response.body) return;
   const reader = new EventReader();
   const decoder = new TextDecoder();
-  for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
-    for (const data of reader.read(decoder.decode(chunk, { stream: true }))) yield readJson(data, options) as never;
+  try {
+    for await (const chunk of response.body as unknown as AsyncIterable<Uint8Array>)
+      for (const data of reader.read(decoder.decode(chunk, { stream: true }))) yield readJson(data, options) as never;
+  } catch (cause) {
+    if (more.signal?.aborted || isCarillonError(cause)) throw cause;
+    throw brokenOff(options.server, cause);
+  }
 }
 
 /** @throws CarillonError for whatever is not 2xx */
@@ -110,7 +131,7 @@ async function send(
     });
   }
   if (response.ok) return response;
-  throw await refusal(response);
+  throw refusal(response, await wholeText(response, { server }, { signal }));
 }
 
 /** What was given, by where it goes. */
@@ -130,8 +151,7 @@ export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   return { path, query: text === "" ? "" : `?${text}`, body: shape.body ? body : undefined };
 }
 
-async function refusal(response: Response): Promise<CarillonError> {
-  const text = await response.text();
+function refusal(response: Response, text: string): CarillonError {
   const { code = "", detail, hint = "", path = "" } = problemWords(text);
   const known: ErrorCode = Object.hasOwn(errorCodes, code) ? (code as ErrorCode) : "SERVER_UNREACHABLE";
   const after = Number(response.headers.get("retry-after"));

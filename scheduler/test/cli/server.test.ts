@@ -1,14 +1,13 @@
 import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import { clusterByServer } from "../../src/cli/cluster/by-server.ts";
 import type { RunRecord } from "../../src/run/run-record.ts";
 import { cron } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
-import { inProcess } from "../support/in-process.ts";
+import { inProcess, typed } from "../support/in-process.ts";
 import { said } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
 
@@ -36,19 +35,6 @@ const token = (role: keyof ApiStage["tokens"] = "admin") => ({
 const server = () => ["--server", stage.urlOf()];
 const byServer = (...args: string[]) => inProcess([...args, ...server()], token());
 const jsonOf = async (...args: string[]) => JSON.parse((await byServer(...args, "--json")).stdout);
-
-/** A command with this on its standard input. */
-async function typed(text: string, args: string[], environment: Record<string, string>) {
-  const { stdin } = process;
-  const pipe = new PassThrough();
-  pipe.end(`${text}\n`);
-  Object.defineProperty(process, "stdin", { configurable: true, value: pipe });
-  try {
-    return await inProcess(args, environment);
-  } finally {
-    Object.defineProperty(process, "stdin", { configurable: true, value: stdin });
-  }
-}
 
 /** The store's word and the server's, which must be one. */
 const both = async (...args: string[]) => {

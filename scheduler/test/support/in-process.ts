@@ -1,3 +1,4 @@
+import { PassThrough } from "node:stream";
 import { main } from "../../src/cli/program.ts";
 
 export interface Said {
@@ -31,5 +32,18 @@ export async function inProcess(args: string[], environment: Record<string, stri
     stdout.write = out;
     stderr.write = err;
     process.env = before;
+  }
+}
+
+/** A command with this on its standard input. */
+export async function typed(text: string, args: string[], environment: Record<string, string>) {
+  const { stdin } = process;
+  const pipe = new PassThrough();
+  pipe.end(`${text}\n`);
+  Object.defineProperty(process, "stdin", { configurable: true, value: pipe });
+  try {
+    return await inProcess(args, environment);
+  } finally {
+    Object.defineProperty(process, "stdin", { configurable: true, value: stdin });
   }
 }

@@ -16,7 +16,17 @@ import type {
   ClusterSecrets,
   ClusterTasks,
 } from "../nodes/cluster.ts";
-import { each, firstAnswerMs, once, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
+import {
+  each,
+  firstAnswerMs,
+  notAgain,
+  once,
+  pages,
+  patientClient,
+  type ServerChoice,
+  unlessDenied,
+  why,
+} from "./calls.ts";
 import {
   alarmRecord,
   appliedRecord,
@@ -285,14 +295,17 @@ function serverAccess(api: Client): ClusterAccess {
   });
   return {
     users: async () => (await pages((page) => api.listUsers(page))).map(user),
-    // What has a secret in it is not asked for twice: its answer is not kept.
-    createUser: async (given, reason) => user(await api.createUser({ ...given, ...why(reason) })),
-    setPassword: async (name, password) => user(await api.changeUser({ user: name, password, disabled: false })),
+    createUser: async (given, reason) => user(await once((key) => api.createUser({ ...given, ...why(reason) }, key))),
+    setPassword: async (name, password) =>
+      user(await once((key) => api.changeUser({ user: name, password, disabled: false }, key))),
     removeUser: async (name, reason) =>
       user(await once((given) => api.removeUser({ user: name, ...why(reason) }, given))),
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
     async createKey(name, groups) {
-      const { secret, ...made } = await api.createWorkerKey({ name, groups });
+      const { secret, ...made } = await notAgain(
+        api.createWorkerKey({ name, groups }),
+        "Look with carillon keys list. A key whose secret nobody has seen is of no use: revoke it, and make another.",
+      );
       return { key: key(made), text: secret };
     },
     revokeKey: async (name) => key(await once((given) => api.revokeWorkerKey({ key: name }, given))),

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { type CallOptions, type Client, client } from "../../api/client.ts";
 import { pause, systemClock } from "../../base/clock.ts";
-import { isCarillonError } from "../../base/errors.ts";
+import { CarillonError, isCarillonError } from "../../base/errors.ts";
 
 export interface ServerChoice {
   url: string;
@@ -111,6 +111,19 @@ export async function once<Made>(ask: (key: CallOptions) => Promise<Made>, key: 
     }
   }
   return ask({ idempotencyKey: key });
+}
+
+/** A change whose answer has a secret in it, which the server does not keep: where the answer is lost, the change may have been made. */
+export async function notAgain<Made>(asking: Promise<Made>, look: string): Promise<Made> {
+  try {
+    return await asking;
+  } catch (error) {
+    if (!isCarillonError(error, "SERVER_UNREACHABLE")) throw error;
+    throw new CarillonError("SERVER_UNREACHABLE", `${error.message}; it may have been done all the same`, {
+      cause: error,
+      hint: look,
+    });
+  }
 }
 
 export const why = (reason: string | undefined) => (reason === undefined || reason === "" ? {} : { reason });

@@ -91,13 +91,7 @@ async function followEnds(api: Client, list: ClusterRuns["list"], following: Fol
       }
     } catch (error) {
       if (signal.aborted) return;
-      // A stream that breaks off throws what its socket does; a refusal is an error of ours, and stays one.
-      if (
-        isCarillonError(error) &&
-        !isCarillonError(error, "SERVER_UNREACHABLE") &&
-        !isCarillonError(error, "SERVER_BUSY")
-      )
-        throw error;
+      if (!isCarillonError(error, "SERVER_UNREACHABLE") && !isCarillonError(error, "SERVER_BUSY")) throw error;
       if (failures++ === 0) listener.away();
     }
     await pause(systemClock, againMs[Math.min(failures, againMs.length) - 1] ?? (againMs[0] as number), signal);
