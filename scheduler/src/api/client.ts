@@ -109,6 +109,15 @@ async function send(
   given: object,
   { idempotencyKey, ifVersion, signal }: CallOptions,
 ): Promise<Response> {
+  if (token !== undefined && !/^[\x21-\x7e]+$/.test(token))
+    throw new CarillonError(
+      "OPTION_INVALID",
+      "the token has a space, a line break or the like in it, as no token has",
+      {
+        path: "token",
+        hint: "Give it as it was shown, all of it and nothing else: CARILLON_TOKEN=ct_….",
+      },
+    );
   const { path, query, body } = partsOf(shape, given as Record<string, unknown>);
   const headers: Record<string, string> = { accept: shape.event ? "text/event-stream" : "application/json" };
   if (token !== undefined) headers.authorization = `Bearer ${token}`;

@@ -125,6 +125,7 @@ export const errorCodes = {
   PROFILE_UNKNOWN: "No profile has this name.",
   CONFIG_INVALID: "A file or a variable that the command line is configured by cannot be read, or says what cannot be.",
   USAGE: "The command line is wrong.",
+  OUTPUT_FAILED: "What a command says could not be written.",
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;

@@ -54,6 +54,7 @@ const failed = new Set<ErrorCode>([
   "KEY_THROTTLED",
   "CLAIM_FOREIGN",
   "LISTEN_FAILED",
+  "OUTPUT_FAILED",
 ]);
 
 /** It cannot be reached, or refuses whoever asks. */

@@ -8,8 +8,9 @@ if (major < 20 || (major === 20 && minor < 19)) {
   process.exit(2);
 }
 const { main } = await import("./program.ts");
+const { exitAfterOutput } = await import("./readers.ts");
 const exit = await main(process.argv.slice(2));
-// What a user's file left open (a pool, a timer) must not keep a command alive that has ended.
-process.stdout.write("", () => process.exit(exit));
+// What a user's file left open (a pool, a timer) must not keep a command alive that has ended. An error of the stream is told after its writes are.
+process.stdout.write("", () => setImmediate(() => process.exit(exitAfterOutput(exit))));
 
 export {};

@@ -24,7 +24,7 @@ export async function main(args: string[]): Promise<ExitCode> {
   // Known before anything is parsed, so that a wrong command line is told in the right form too.
   const asked = { json: args.includes("--json"), colour: !args.includes("--no-color") };
   const terminal = new Terminal(asked);
-  watchReaders();
+  watchReaders(terminal);
   let exit: ExitCode = exitCodes.ok;
   const program = commands(terminal, (code) => {
     exit = code;

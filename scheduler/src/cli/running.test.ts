@@ -1,12 +1,13 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { watchReaders } from "./readers.ts";
 import { runUntilStopped } from "./running.ts";
+import { Terminal } from "./screen/terminal.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
 it("a terminal that closes stops a node in order, whether its end is noticed by a write or by its signal first", async () => {
   const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
-  watchReaders();
+  watchReaders(new Terminal({ json: false, colour: false }));
   let stop = (): void => undefined;
   const tower = {
     start: async () => undefined,

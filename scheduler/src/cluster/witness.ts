@@ -1,8 +1,6 @@
+import { withoutCredentials } from "../base/credentials.ts";
 import type { LockNeeds, LockPlace } from "./locks.ts";
 import type { SessionIdentity } from "./session-store.ts";
-
-/** A service's URL as it may be shown: whatever stands before its last @ is secret. */
-export const withoutCredentials = (url: string): string => url.replace(/\/\/.*@/, "//");
 
 const services: Record<string, string> = {
   zookeeper: "ZooKeeper",

@@ -1,8 +1,9 @@
 import { type Clock, pause } from "../base/clock.ts";
+import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { SessionStore } from "../cluster/session-store.ts";
-import { type Witness, type WitnessOptions, withoutCredentials } from "../cluster/witness.ts";
+import type { Witness, WitnessOptions } from "../cluster/witness.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
 

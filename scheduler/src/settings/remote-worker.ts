@@ -1,4 +1,5 @@
 import { parseKey } from "../access/worker-key.ts";
+import { withoutCredentials } from "../base/credentials.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -90,11 +91,11 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
   if (servers.length === 0) throw wrong("a worker needs a server", 'Give server: "http://host:7373", or several.');
   for (const url of servers) {
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-      throw wrong(`server cannot be ${shownValue(url)}`, "Give an http:// or https:// URL.");
+      throw wrong(`server cannot be ${shownValue(withoutCredentials(url))}`, "Give an http:// or https:// URL.");
     const { protocol, hostname } = new URL(url);
     if (protocol === "http:" && !isThisMachine(hostname) && options.plainHttp !== true)
       throw wrong(
-        `server ${shownValue(url)} would have the worker key sent unencrypted`,
+        `server ${shownValue(withoutCredentials(url))} would have the worker key sent unencrypted`,
         "Give an https:// URL: a proxy before the server ends TLS. In a network that you trust: plainHttp: true, or CARILLON_PLAIN_HTTP=1 for the command.",
       );
   }

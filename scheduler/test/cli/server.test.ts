@@ -292,6 +292,11 @@ describe("tasks as code, by a server", () => {
 });
 
 describe("secrets, users and alarms, by a server", () => {
+  it("are for any task or for some, not for both", async () => {
+    const both = await byServer("secrets", "set", "bank", "--task", "order", "--any-task");
+    expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining("--any-task and --task were given") });
+  });
+
   it("are set from standard input and never shown, wrapped anew, removed, as by the store", async () => {
     const canary = "canary-51d of the bank";
     const set = await typed(

@@ -45,6 +45,15 @@ describe("carillon top", () => {
   });
 });
 
+describe("a disk that is full", () => {
+  it.each([["cron '* * * * *'"], ["--help"], ["tasks list --json"]])("fails %s, which says why", async (words) => {
+    const env = { ...process.env, ...environment(), CARILLON_SERVER: stage.urlOf() };
+    const command = promisify(execFile)("sh", ["-c", `"${process.execPath}" "${main}" ${words} > /dev/full`], { env });
+    const failure = { code: 1, stderr: expect.stringContaining("OUTPUT_FAILED") };
+    await expect(command).rejects.toMatchObject(failure);
+  });
+});
+
 describe("carillon completion", () => {
   it("completes commands, options and names in a real bash, by the store and by a server", async () => {
     const script = join(folder, "completion.sh");

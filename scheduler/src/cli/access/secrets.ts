@@ -26,6 +26,10 @@ export interface SetOptions extends CommonOptions {
 
 /** The value comes by standard input alone: arguments and variables are seen by others. */
 export async function setSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
+  if (options.anyTask && options.task)
+    throw new CarillonError("USAGE", "--any-task and --task were given, and a secret is for any task or for some", {
+      hint: "Give one of them.",
+    });
   if (process.stdin.isTTY)
     throw new CarillonError(
       "USAGE",

@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
+import { withoutCredentials } from "../../base/credentials.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { isThisMachine } from "../../settings/this-machine.ts";
 import { isOn } from "./config-settings.ts";
@@ -107,7 +108,7 @@ export function serverUrl(text: string, where: string, environment: Environment)
   const wrong = (what: string, hint: string) => new CarillonError("USAGE", `${where} ${what}`, { hint });
   if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
     throw wrong(
-      `${JSON.stringify(text)} is no address of a server`,
+      `${JSON.stringify(withoutCredentials(text))} is no address of a server`,
       "Give http://127.0.0.1:7373, https://carillon.example or the like.",
     );
   const { protocol, hostname, username, password, pathname, origin } = new URL(text);

@@ -1,0 +1,2 @@
+/** A URL as it may be shown, also one that is none: whatever stands before its last @ is secret. */
+export const withoutCredentials = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:\/\/)?.*@/is, "$1");
