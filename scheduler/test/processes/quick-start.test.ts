@@ -9,10 +9,12 @@ import { pack, packages, root } from "../support/packed.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-/** docs/guide/quick-start.md, block by block: how each is marked, and what is to be typed. */
-const blocks = [
-  ...readFileSync(join(root, "docs/guide/quick-start.md"), "utf8").matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms),
-].map(([, language = "", mark = "", text = ""]) => ({ language, mark, text }));
+/** A page block by block: how each is marked, and what is to be typed. */
+const blocksOf = (page: string) =>
+  [...readFileSync(join(root, page), "utf8").matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(
+    ([, language = "", mark = "", text = ""]) => ({ language, mark, text }),
+  );
+const blocks = blocksOf("docs/guide/quick-start.md");
 const typed = blocks.filter(({ language }) => language === "sh");
 
 /** A folder of a newcomer, who has Node and nothing else. */
@@ -58,6 +60,12 @@ const shows = ({ shown, child }: Terminal, what: RegExp) =>
     return what.test(shown());
   });
 
+/** Other tests beside this one have a server too. */
+async function freePort(): Promise<number> {
+  const server = new URL("scripts/servers/server.mjs", `file://${root}`).href;
+  return ((await import(server)) as { freePort(): Promise<number> }).freePort();
+}
+
 const signal = ({ pid }: ChildProcess, name: NodeJS.Signals) => process.kill(-(pid as number), name);
 
 async function interrupt({ child }: Terminal): Promise<void> {
@@ -89,9 +97,7 @@ it("is typed as it stands, from an empty folder to two processes of which one is
   // Not published yet: what would be.
   await done((install as string).replace("npm install carillon @carillon/embedded", `npm install ${files}`));
 
-  // Other tests beside this one have a server too.
-  const server = new URL("scripts/servers/server.mjs", `file://${root}`).href;
-  const port = await ((await import(server)) as { freePort(): Promise<number> }).freePort();
+  const port = await freePort();
   const first = type((dev as string).replace("7373", `${port}`));
   await shows(first, /heartbeat .*✓/);
   await shows(first, /flaky .*the bank does not answer/);
@@ -144,4 +150,28 @@ it("is typed as it stands, from an empty folder to two processes of which one is
   expect(looked).toMatch(/heartbeat/);
   expect(looked).toMatch(/two/);
   await interrupt(terminals[1]);
+});
+
+it("the README begins with what the quick start installs, and its task compiles, is shown and runs as it says", async () => {
+  const [install, tasks, dev, look, ...more] = blocksOf("README.md");
+  expect(typed[0]?.text).toContain(install?.text);
+  expect([tasks?.mark, more.map(({ text }) => text)]).toEqual([
+    "tasks.ts",
+    [expect.stringMatching(/^npm run demo .*\nnpm test .*\n$/)],
+  ]);
+  writeFileSync(join(folder, "tasks.ts"), tasks?.text ?? "");
+  const typeRoots = join(root, "node_modules/@types");
+  const options = `--noEmit --strict --skipLibCheck --target es2023 --module nodenext --types node --typeRoots ${typeRoots}`;
+  await done(`"${process.execPath}" "${join(root, "node_modules/typescript/bin/tsc")}" ${options} tasks.ts`);
+  const url = new URL(postgres().url);
+  url.pathname = `/${database}`;
+  const env = { DATABASE_URL: String(url) };
+  const terminal = type((dev?.text ?? "").replace("7373", `${await freePort()}`), env);
+  await shows(terminal, /settle +at 18:00 on weekdays, Europe\/Berlin/);
+  const shown = await done(look?.text ?? "", env);
+  expect(shown).toMatch(/^settle {2}at 18:00 on weekdays, Europe\/Berlin\n/);
+  expect(shown).toMatch(/settle +run \d+ +✓/);
+  expect(shown).toMatch(/"settled":"on demand, fence \d+"/);
+  await shows(terminal, /settle +run \d+ +✓/);
+  await interrupt(terminal);
 });
