@@ -24,7 +24,7 @@ export interface RemoteWorkerOptions {
   groups?: readonly string[];
   /** This worker's name in the cluster; default a made one. */
   name?: string;
-  /** What to know this process by; shown by `carillon nodes`. */
+  /** What this process has or is: a task with `labels` runs only where all of them are. `carillon nodes` shows them. */
   labels?: Record<string, string>;
   /** Handlers at work at once; default 100. */
   concurrency?: number;
