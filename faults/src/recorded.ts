@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import type pg from "pg";
+import { wholeLines } from "../../scheduler/test/support/whole-lines.ts";
 import { type Dump, dumped, type Execution, type Happening, type History } from "../../simulation/src/history.ts";
 import type { Noted } from "./order.ts";
 import { appliedOf, readSeen } from "./seen.ts";
@@ -65,8 +66,7 @@ export async function historyOf(client: pg.Client, recorded: Recorded): Promise<
 
 export function readNoted(path: string): Noted[] {
   if (!existsSync(path)) return [];
-  const lines = readFileSync(path, "utf8").split("\n");
-  return lines.flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Noted]));
+  return wholeLines(path).map((line) => JSON.parse(line) as Noted);
 }
 
 /**

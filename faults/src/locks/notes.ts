@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
+import { wholeLines } from "../../../scheduler/test/support/whole-lines.ts";
 
 /** What a process that uses locks writes down of itself: one line each, in one write, so that it outlives a kill. */
 export type LockNote =
@@ -10,8 +11,7 @@ export type LockNote =
 
 export function readNotes(log: string): LockNote[] {
   if (!existsSync(log)) return [];
-  const lines = readFileSync(log, "utf8").split("\n");
-  return lines.filter((line) => line !== "").map((line) => JSON.parse(line) as LockNote);
+  return wholeLines(log).map((line) => JSON.parse(line) as LockNote);
 }
 
 /** Epoch ms by a clock that does not step while a process lives, and that all processes of one machine read alike. */

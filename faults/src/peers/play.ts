@@ -1,6 +1,7 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { wholeLines } from "../../../scheduler/test/support/whole-lines.ts";
 import { Dice } from "../../../simulation/src/plan/dice.ts";
 import { Line } from "../line.ts";
 import { accountOf, type Figures, type Noted, type Slot, underWay } from "./account.ts";
@@ -170,6 +171,5 @@ async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck):
 
 function readNotes(log: string): Noted[] {
   if (!existsSync(log)) return []; // nobody has begun anything yet
-  const lines = readFileSync(log, "utf8").split("\n").slice(0, -1);
-  return lines.map((line) => JSON.parse(line) as Noted);
+  return wholeLines(log).map((line) => JSON.parse(line) as Noted);
 }

@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { openEmbedded } from "../../src/embedded/index.ts";
+import { wholeLines } from "../support/whole-lines.ts";
 
 const program = fileURLToPath(new URL("../../../examples/dist/demo/main.js", import.meta.url));
 
@@ -122,10 +123,12 @@ test("it fails, and says so, when a run is lost and another is started twice", a
   await run.line("reminder   ");
   const [own] = readdirSync(folder).filter((name) => name.startsWith("carillon-demo-"));
   const record = join(folder, own as string, "seen");
-  const whole = () => readFileSync(record, "utf8").split("\n").slice(0, -1);
-  const start = await vi.waitUntil(() => whole().find((line) => line.includes('"start","task":"reminder"')), {
-    timeout: 60_000,
-  });
+  const start = await vi.waitUntil(
+    () => wholeLines(record).find((line) => line.includes('"start","task":"reminder"')),
+    {
+      timeout: 60_000,
+    },
+  );
   appendFileSync(record, `${start}\n`);
   const embedded = await openEmbedded({ directory });
   const database = new pg.Client(embedded.url);

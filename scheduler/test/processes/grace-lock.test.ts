@@ -1,7 +1,7 @@
 /** The grace lock among real processes: killed, stopped for too long, started again. On both drivers. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { zooKeeperServer } from "../support/grace-lock-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
+import { wholeLines } from "../support/whole-lines.ts";
 
 const program = fileURLToPath(new URL("../support/programs/grace-lock.mjs", import.meta.url));
 /** A machine that gives a process no turn for two seconds does not end its session. */
@@ -95,7 +96,7 @@ describe.each(["ZooKeeper", "PostgreSQL"])("grace lock in %s, among processes", 
   /** First and last belief of each fence, in the order of fences; they must not overlap. */
   function beliefs(): { fence: bigint; pid: number; firstNs: bigint; lastNs: bigint }[] {
     const spans = new Map<bigint, { fence: bigint; pid: number; firstNs: bigint; lastNs: bigint }>();
-    for (const line of readFileSync(log, "utf8").trim().split("\n").filter(Boolean)) {
+    for (const line of wholeLines(log)) {
       const [atNs = 0n, fence = 0n, pid = 0n] = line.split(" ").map(BigInt);
       const span = spans.get(fence) ?? { fence, pid: Number(pid), firstNs: atNs, lastNs: atNs };
       if (span.pid !== Number(pid)) throw new Error(`fence ${fence} was given out twice`);

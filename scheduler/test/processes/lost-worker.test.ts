@@ -12,6 +12,7 @@ import type { RunRecord } from "../../src/run/run-record.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
+import { wholeLines } from "../support/whole-lines.ts";
 
 interface Line {
   kind: "start" | "step" | "abort" | "end";
@@ -89,18 +90,14 @@ describe("a worker that is lost, in processes of its own", () => {
         "locks",
         await rows("select pid, locktype, relation::regclass, mode, granted from pg_locks where not granted"),
         "handlers",
-        readFileSync(log, "utf8")
-          .split("\n")
-          .filter((line) => !line.includes('"step"'))
-          .join("\n"),
+        ...wholeLines(log).filter((line) => !line.includes('"step"')),
         ...[...children.keys()].flatMap((name) => [`log of ${name}`, tail(`${log}.${name}`)]),
         "",
       ].join("\n"),
     );
   }
   const lines = (run: number): Line[] =>
-    readFileSync(log, "utf8")
-      .split("\n")
+    wholeLines(log)
       .filter((line) => line.includes(`"run":${run},`))
       .map((line) => JSON.parse(line) as Line);
   const seen = (run: number, kind: Line["kind"], attempt: number) =>

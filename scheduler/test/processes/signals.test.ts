@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { chmod, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, describe, expect, test } from "vitest";
@@ -35,8 +36,8 @@ describe("a process with two instances, told to stop while a handler runs", () =
     children.push(child);
     const said: string[] = [];
     let logged = "";
-    child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      said.push(...text.split("\n").filter((word) => word !== ""));
+    createInterface({ input: child.stdout }).on("line", (word) => {
+      said.push(word);
       if (said.length !== 1) return;
       before();
       child.kill(signals[0]);

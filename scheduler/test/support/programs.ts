@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { wholeLines } from "./whole-lines.ts";
 
 export interface ProgramOptions {
   store?: string;
@@ -86,13 +86,7 @@ export class Programs {
   }
 }
 
-/** Without a last line that is still being written. */
-export function readSeen(path: string): Seen[] {
-  return readFileSync(path, "utf8")
-    .split("\n")
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Seen);
-}
+export const readSeen = (path: string): Seen[] => wholeLines(path).map((line) => JSON.parse(line) as Seen);
 
 /**
  * For how long, up to this start and since a claim could be made for it, its process was not given a processor: what others

@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { ZooKeeper } from "../../src/operations/session.ts";
@@ -245,8 +246,8 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
         stdio: ["ignore", "pipe", "inherit"],
       });
       try {
-        const [line] = await once(victim.stdout, "data");
-        expect(String(line)).toBe("held a\n");
+        const [line] = await once(createInterface({ input: victim.stdout }), "line");
+        expect(line).toBe("held a");
       } finally {
         victim.kill("SIGKILL");
       }

@@ -1,7 +1,9 @@
 import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { createInterface } from "node:readline";
 import { connect, type TLSSocket } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { expect, it } from "vitest";
@@ -127,7 +129,7 @@ it("leaves nothing when the test process is killed, not even a stopped server", 
   const victim = spawn(process.execPath, ["--input-type=module", "-e", script], {
     stdio: ["ignore", "pipe", "inherit"],
   });
-  const text = await new Promise<string>((resolve) => victim.stdout.once("data", (bytes) => resolve(String(bytes))));
+  const [text] = await once(createInterface({ input: victim.stdout }), "line");
   const { pid, folder } = JSON.parse(text) as { pid: number; folder: string };
   expect(existsSync(folder)).toBe(true);
   process.kill(pid, 0);

@@ -21,11 +21,15 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const compute = () => {
   for (const end = Date.now() + 50; Date.now() < end; );
 };
-/** The next attempt has begun, or the test has made the file by which it tells that there is none. */
+/**
+ * The next attempt has begun, or the test has made the file by which it tells that there is none. The other process may be
+ * writing the last line at this moment: what follows the last newline is not read.
+ */
 const isTakenBack = ({ id, attempt }) =>
   existsSync(`${log}.over.${id}`) ||
   readFileSync(log, "utf8")
     .split("\n")
+    .slice(0, -1)
     .some((line) => line.startsWith(`{"kind":"start","run":${id},`) && JSON.parse(line).attempt > attempt);
 
 // Past the standstill that is allowed here, what it computes for costs it the session.
