@@ -46,9 +46,13 @@ export function connectionsIn(cons: string): readonly Connection[] {
   });
 }
 
-/** Of `dump`: sessions (`0x…`) that own ephemeral nodes, and the nodes. */
+/** The section of `dump` that lists sessions and their ephemeral nodes; another section follows it. */
+const ephemeralSection = /^Sessions with Ephemerals \(\d+\):\n((?:0x[\da-f]+:\n|\t.*\n)*)/m;
+
+/** Of `dump`: sessions (`0x…`) that own ephemeral nodes, and the nodes. The server also lists sessions whose nodes are gone. */
 export function ephemeralsIn(dump: string): ReadonlyMap<string, readonly string[]> {
-  return listsIn(dump.slice(Math.max(0, dump.indexOf("Sessions with Ephemerals"))));
+  const listed = listsIn(ephemeralSection.exec(dump)?.[1] ?? "");
+  return new Map([...listed].filter(([, nodes]) => nodes.length > 0));
 }
 
 /** Of `wchp`: watched paths, and the sessions (`0x…`) that watch each. */

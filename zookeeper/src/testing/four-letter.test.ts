@@ -1,0 +1,29 @@
+import { expect, it } from "vitest";
+import { ephemeralsIn } from "./four-letter.ts";
+
+/** As ZooKeeper 3.9 answers `dump`: the second session had a node, and has none any more. */
+const dump = `SessionTracker dump:
+Session Sets (1)/(2):
+2 expire at Fri Nov 27 18:48:23 UTC 2026:
+	0x10000fae56e0001
+	0x10000fae56e0000
+ephemeral nodes dump:
+Sessions with Ephemerals (2):
+0x10000fae56e0000:
+	/a
+	/b c
+0x10000fae56e0001:
+Connections dump:
+Connections Sets (2)/(3):
+2 expire at Fri Nov 27 18:48:24 UTC 2026:
+	ip: /127.0.0.1:56920 sessionId: 0x10000fae56e0000
+	ip: /127.0.0.1:56934 sessionId: 0x10000fae56e0001
+1 expire at Fri Nov 27 18:48:34 UTC 2026:
+	ip: /127.0.0.1:56946 sessionId: 0x0
+`;
+
+it("ephemeral nodes are read from their own section of a dump, for sessions that own one", () => {
+  expect(ephemeralsIn(dump)).toEqual(new Map([["0x10000fae56e0000", ["/a", "/b c"]]]));
+  // Without a node, no connection of the next section is taken for one.
+  expect(ephemeralsIn(dump.replace("\t/a\n\t/b c\n", ""))).toEqual(new Map());
+});
