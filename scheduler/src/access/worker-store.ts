@@ -89,6 +89,4 @@ export interface ClaimStanding {
   attempt: number;
   losses: number;
   linked: boolean;
-  /** Of one that ended. */
-  outcome: "succeeded" | "failed" | "cancelled" | null;
 }

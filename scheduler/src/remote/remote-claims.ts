@@ -11,7 +11,7 @@ import type { RunTrace, TraceSource } from "../store/trace-context.ts";
 import { defineTask } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import { inParts } from "./parts.ts";
-import type { RemoteFlow } from "./remote-flow.ts";
+import { over, type RemoteFlow } from "./remote-flow.ts";
 import type { RemoteSession } from "./remote-session.ts";
 
 export interface RemoteClaimsOptions {
@@ -197,7 +197,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return this.#options.session.recalls;
   }
 
-  async report(_sessionId: number, reports: Parameters<ClaimStore["report"]>[1]): Promise<void> {
+  async report(_sessionId: number, reports: Parameters<ClaimStore["report"]>[1]): Promise<Set<number>> {
     const nowMs = this.#options.storeClock.now();
     const told = reports.map(({ runId, fence, startedMs, progress }) => ({
       runId,
@@ -205,7 +205,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       startedAgoMs: Math.max(0, nowMs - startedMs),
       ...(progress === null ? {} : { progress: JSON.parse(progress) as unknown }),
     }));
-    for (const part of inParts(told)) await this.#options.session.poll({ reports: part });
+    const standing = new Set(told.map(({ fence }) => fence));
+    for (const part of inParts(told)) {
+      const { refused } = await this.#options.session.poll({ reports: part });
+      for (const { fence, code } of refused) if (over.includes(code)) standing.delete(fence);
+    }
+    return standing;
   }
 
   async writeLogs(lines: LogLine[]): Promise<void> {

@@ -9,7 +9,7 @@ import { inParts } from "./parts.ts";
 import type { RemoteSession } from "./remote-session.ts";
 
 /** A claim that is not, or no longer, this worker's is to its handler what a lost one is. */
-const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
+export const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
 
 /**
  * What handlers ask for beside their verdicts, over HTTP. All of it may be repeated: a state is written again, a child found

@@ -126,7 +126,9 @@ export interface ClaimStore {
    */
   turn(request: TurnRequest): Promise<{ runs: ClaimedRun[]; lastTaskId: number }>;
   /**
-   * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied.
+   * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied. A claim ends
+   * once: of several verdicts on one claim in a call the first counts. The others are recorded as late results, and the answer
+   * speaks of the first alone.
    * @returns the fences whose verdict was refused, because the claim is no longer theirs
    */
   settle(sessionId: number, settlements: Settlement[], nowMs: number): Promise<Set<number>>;
@@ -138,11 +140,14 @@ export interface ClaimStore {
   adopt(oldSessionId: number, newSessionId: number): Promise<ClaimedRun[]>;
   /** Claims of this session that are asked back. */
   recalls(sessionId: number): Promise<{ runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[]>;
-  /** The worker's answer to a withdrawal of what had started already; also reports starts and progress of long runs. */
+  /**
+   * The worker's answer to a withdrawal of what had started already; also reports starts and progress of long runs. Of several
+   * reports on one claim in a call the first counts. @returns the fences of claims that the session still has
+   */
   report(
     sessionId: number,
     reports: { runId: number; fence: number; startedMs: number; progress: string | null }[],
-  ): Promise<void>;
+  ): Promise<Set<number>>;
   /**
    * Takes back claims of an ended session: those that it never reported as started at once, for its worker stops those too
    * when its trust ends; the others where the task's grace has passed since it was found silent.

@@ -22,12 +22,13 @@ export interface RunStore {
   /**
    * Spans of runs, for those that these begin. One try. A span whose claim does not stand is left out.
    * @param sessionId whose claims they must be
+   * @returns the runs whose span was taken
    */
   leaveSpans(
     spans: { runId: number; fence: number; context: string }[],
     nowMs: number,
     sessionId?: number,
-  ): Promise<void>;
+  ): Promise<Set<number>>;
   /** The same inside the caller's transaction. @param places of runs that wait for one: "later" is when the caller settles gates */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number, places?: "later"): Promise<Enqueued>;
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */

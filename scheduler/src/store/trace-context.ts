@@ -54,7 +54,9 @@ export const storeTraces = (runs: Pick<RunStore, "origins" | "leaveSpans">, stor
       origins.set(origin.runId, [...(origins.get(origin.runId) ?? []), origin]);
     return new Map([...origins].map(([runId, all]) => [runId, traceOf(all, due.get(runId) as number)]));
   },
-  leave: (spans) => runs.leaveSpans(spans, storeClock.now()),
+  async leave(spans) {
+    await runs.leaveSpans(spans, storeClock.now());
+  },
 });
 
 /** Pure. One that is due soon after it was begun by one goes on in its trace; any other begins one, with links. */

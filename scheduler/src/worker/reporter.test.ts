@@ -19,7 +19,10 @@ const longRun = (id: number, completing: boolean) =>
 it("leaves out a run that its handler has completed in an open transaction, whose row is locked until the commit", async () => {
   const reported: number[] = [];
   const claims = {
-    report: async (_: number, runs: { runId: number }[]) => void reported.push(...runs.map((r) => r.runId)),
+    report: async (_: number, runs: { runId: number; fence: number }[]) => {
+      reported.push(...runs.map((r) => r.runId));
+      return new Set(runs.map((r) => r.fence));
+    },
   };
   const reporter = new Reporter({ claims, sessionId: () => 1, log: silentLog });
   const runs = [longRun(1, false), longRun(2, true), longRun(3, false)];

@@ -86,6 +86,49 @@ describe.each(everyPostgres())("verdicts on $title", (server) => {
     expect(total).toBe(name === "released" ? 0 : 1);
   });
 
+  it.each<[string, Verdict, Verdict]>([
+    ["two failures", failedVerdict, { kind: "ended", outcome: "failed", result: null, error: '{"message":"nor"}' }],
+    ["a retry and a success", { kind: "retry", dueMs: 0, error: '{"message":"again"}' }, succeededVerdict],
+    ["a success and a retry", succeededVerdict, { kind: "retry", dueMs: 0, error: '{"message":"again"}' }],
+    [
+      "two retries",
+      { kind: "retry", dueMs: 0, error: '{"message":"1"}' },
+      { kind: "retry", dueMs: 0, error: '{"message":"2"}' },
+    ],
+    ["a release and a failure", { kind: "released" }, failedVerdict],
+    ["a success twice", succeededVerdict, succeededVerdict],
+  ])(
+    "of several verdicts on one claim in a call takes the first, and records the others: %s",
+    async (name, one, other) => {
+      const { task, runs } = await claimed(`several-${name.replaceAll(" ", "-")}`, { overlap: { allow: 9 } }, 3);
+      const [run, beside, last] = runs as [ClaimedRun, ClaimedRun, ClaimedRun];
+      const batch = [
+        settlement(beside, succeededVerdict, stage.nowMs),
+        settlement(run, one, stage.nowMs),
+        settlement(last, failedVerdict, stage.nowMs),
+        settlement(run, other, stage.nowMs),
+      ];
+      expect(await stage.store.claims.settle(session, batch, stage.nowMs)).toEqual(new Set());
+      const state = one.kind === "ended" ? one.outcome : "ready";
+      expect((await stage.store.runs.find(run.runId)).state).toBe(state);
+      expect((await stage.store.runs.find(beside.runId)).state).toBe("succeeded");
+      expect((await stage.store.runs.find(last.runId)).state).toBe("failed");
+      expect(await late(run)).toEqual([{ outcome: other === succeededVerdict ? 0 : 1, session_id: session }]);
+      const total = Object.values((await counters(task)) ?? {}).reduce((sum, n) => sum + (n ?? 0), 0);
+      expect(total).toBe(one.kind === "released" ? 2 : 3);
+      expect((await stage.store.runs.attempts(run.runId)).length).toBe(one.kind === "retry" ? 1 : 0);
+    },
+  );
+
+  it("writes a letter for one failure where a batch names the run's earlier claim too", async () => {
+    const { task, run } = await claimed("old-and-new");
+    await settle(run, retryAt(stage.nowMs));
+    const [now] = (await stage.claim(session, [task])) as [ClaimedRun];
+    const batch = [settlement(run, failedVerdict, stage.nowMs), settlement(now, failedVerdict, stage.nowMs)];
+    expect(await stage.store.claims.settle(session, batch, stage.nowMs)).toEqual(new Set([run.fence]));
+    expect(await stage.rows("select fingerprint from $s.dead_letter where run_id = $1", [run.runId])).toHaveLength(1);
+  });
+
   it("refuses an old fence, records it, and changes nothing", async () => {
     const { task, run } = await claimed("stale");
     await settle(run, retryAt(stage.nowMs));

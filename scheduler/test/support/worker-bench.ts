@@ -88,8 +88,11 @@ export class Bench {
       heldBy: () => this.#read(),
       adopt: (lost: number) => this.#adopt(lost),
       recalls: async () => this.recalls,
-      report: async (_session: number, reports: { fence: number }[]) =>
-        void this.reports.push(...reports.map(({ fence }) => fence)),
+      report: async (_session: number, reports: { fence: number }[]) => {
+        const fences = reports.map(({ fence }) => fence);
+        this.reports.push(...fences);
+        return new Set(fences);
+      },
       reclaim: async () => [],
     } satisfies ClaimStore;
     const membership = {

@@ -18,7 +18,6 @@ import { namespaceOf } from "../../base/namespace.ts";
 import type { ChildWrite, Onward } from "../../run/flow.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
-import { claimText } from "../refusals.ts";
 
 /** What is the matter of one claim's wish, and not of the poll that brings it. */
 const ofOneClaim: readonly ErrorCode[] = [
@@ -52,14 +51,12 @@ export class FlowCalls {
     this.#storeClock = storeClock;
   }
 
-  async save(states: GivenState[], refuse: Refuse): Promise<void> {
-    for (const given of states) {
-      const { runId, fence, state } = given;
-      await refusable(given, "state", refuse, async () => {
-        const text = jsonText(state ?? undefined, `run ${runId}: state`);
-        if (!(await this.#store.flow.saveState(runId, fence, text))) throw over(runId);
-      });
-    }
+  async save(given: GivenState, refuse: Refuse): Promise<void> {
+    const { runId, fence, state } = given;
+    await refusable(given, "state", refuse, async () => {
+      const text = jsonText(state ?? undefined, `run ${runId}: state`);
+      if (!(await this.#store.flow.saveState(runId, fence, text))) throw over(runId);
+    });
   }
 
   async spawn(key: WorkerKey, spawns: GivenSpawn[], refuse: Refuse): Promise<Spawned[]> {
@@ -103,23 +100,23 @@ export class FlowCalls {
     });
   }
 
-  /** What successes begin, by `claimText`; an error where it cannot be begun. */
-  async onwards(key: WorkerKey, verdicts: GivenVerdict[]): Promise<Map<string, Onward | CarillonError>> {
-    const found = new Map<string, Onward | CarillonError>();
-    const some = verdicts.flatMap(({ runId, fence, onward }) => (onward ? [{ runId, fence, onward }] : []));
+  /** What successes begin, by their verdicts; an error where it cannot be begun. */
+  async onwards(key: WorkerKey, verdicts: GivenVerdict[]): Promise<Map<GivenVerdict, Onward | CarillonError>> {
+    const found = new Map<GivenVerdict, Onward | CarillonError>();
+    const some = verdicts.flatMap((verdict) => (verdict.onward ? [{ verdict, onward: verdict.onward }] : []));
     if (some.length === 0) return found;
     const tasks = await this.#tasks(
       key,
       some.flatMap(({ onward }) => ("join" in onward ? [onward.join] : [])),
     );
-    for (const given of some) {
+    for (const { verdict, onward } of some) {
       const begun = await refusable(
-        given,
+        verdict,
         "verdict",
-        (claim, _part, error) => found.set(claimText(claim), error),
-        async () => onwardOf(given.runId, given.onward, tasks),
+        (_claim, _part, error) => found.set(verdict, error),
+        async () => onwardOf(verdict.runId, onward, tasks),
       );
-      if (begun) found.set(claimText(given), begun);
+      if (begun) found.set(verdict, begun);
     }
     return found;
   }

@@ -1,32 +1,24 @@
 import type { SecretSource } from "../../access/secrets/secrets.ts";
-import type { ClaimStanding, WorkerKey } from "../../access/worker-store.ts";
-import type {
-  GivenLog,
-  GivenVerdict,
-  JoinRequest,
-  PollAnswer,
-  PollRequest,
-  Refusal,
-} from "../../api/worker-protocol.ts";
+import type { WorkerKey } from "../../access/worker-store.ts";
+import type { JoinRequest, PollAnswer, PollRequest, Refusal } from "../../api/worker-protocol.ts";
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
 import type { Signal } from "../../cluster/signal-store.ts";
-import type { ClaimedRun, Settlement } from "../../run/claim-store.ts";
-import type { LogLine } from "../../run/run-record.ts";
+import type { ClaimedRun } from "../../run/claim-store.ts";
 import type { Definitions } from "../../store/definitions.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import { type RunTrace, storeTraces, type TraceSource } from "../../store/trace-context.ts";
 import { checkName } from "../../task/names.ts";
-import { claimText, isForeign, isHeld, kept, refusal, type Spoken, Standings, stale } from "../refusals.ts";
-import { FlowCalls, type Refuse } from "./flow-calls.ts";
+import { FlowCalls } from "./flow-calls.ts";
 import { Lanes } from "./lanes.ts";
-import { type Attached, type Holding, Sessions, sessionOver } from "./sessions.ts";
+import { Listening } from "./listening.ts";
+import { type Attached, Sessions, sessionOver } from "./sessions.ts";
 import { Settling } from "./settling.ts";
-import { isRepeated, settlementOf, verdictOf } from "./verdicts.ts";
+import { settlementOf } from "./verdicts.ts";
 import { WaitingPoll } from "./waiting-poll.ts";
 
 export interface PollerOptions {
@@ -49,7 +41,7 @@ export class Poller {
   readonly #sessions: Sessions;
   readonly #settling: Settling;
   readonly #lanes: Lanes;
-  readonly #flow: FlowCalls;
+  readonly #listening: Listening;
   readonly #traces: TraceSource;
   #closed = false;
 
@@ -63,7 +55,8 @@ export class Poller {
     });
     this.#settling = new Settling(options.store.claims, now, options.log);
     this.#lanes = new Lanes({ ...options, release: (session, runs) => this.#release(session, runs) });
-    this.#flow = new FlowCalls(options.store, options.storeClock, options.secretSource);
+    const flow = new FlowCalls(options.store, options.storeClock, options.secretSource);
+    this.#listening = new Listening({ ...options, flow, settling: this.#settling });
   }
 
   onSignal(signal: Signal): void {
@@ -101,7 +94,7 @@ export class Poller {
     if (request.draining) await this.#options.store.routes.drain(session.id);
     if (request.waitMs !== undefined) session.waiting?.end();
     const refused: Refusal[] = [];
-    const heard = await this.#listen(key, session, request, refused);
+    const heard = await this.#listening.listen(key, session, request, refused);
     const found = await this.#compare(session, request.holds);
     let runs = found.runs;
     let turnedTo: number | undefined;
@@ -173,7 +166,7 @@ export class Poller {
     const runs = session.ungiven.splice(0, Math.max(0, most));
     if (runs.length === 0) return runs;
     try {
-      const standings = await this.#look(session, runs);
+      const standings = await this.#listening.look(session, runs);
       const over = runs.filter((run) => standings.of(run)?.standing !== "held");
       for (const { fence } of over) session.drop(fence);
       return runs.filter((run) => !over.includes(run));
@@ -262,180 +255,10 @@ export class Poller {
     const stands = (fence: number) => session.held.has(fence);
     return {
       runs: book.filter(({ fence }) => !held.has(fence) && stands(fence)),
-      lost: holds.filter(
+      lost: [...held].filter(
         (fence) => !onBook.has(fence) && !session.settled.has(fence) && !session.settledBefore.has(fence),
       ),
     };
-  }
-
-  // ---- what the worker tells
-
-  async #listen(
-    key: WorkerKey,
-    session: Attached,
-    request: PollRequest,
-    refused: Refusal[],
-  ): Promise<Pick<PollAnswer, "spawned" | "inputs" | "secret">> {
-    const {
-      verdicts = [],
-      reports = [],
-      logs = [],
-      states = [],
-      spawns = [],
-      inputsOf,
-      secretOf,
-      spans = [],
-    } = request;
-    const [asked, wished] = [inputsOf ? [inputsOf] : [], secretOf ? [secretOf] : []];
-    const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
-    const told = [...reports, ...logs, ...flows];
-    if (verdicts.length + told.length === 0) return {};
-    // A verdict on what is not held may be an old one said again. So may be one on what another server may have heard of
-    // before: of a success the store's own answer tells. A log line may come a little after its run's end.
-    const standings = await this.#look(session, [
-      ...verdicts.filter(
-        ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,
-      ),
-      ...told.filter((claim) => !session.known(claim)),
-    ]);
-    for (const claim of told) {
-      const standing = standings.of(claim);
-      if (standing?.standing === "held" && !session.known(claim))
-        session.heard(claim.fence, { ...standing, runId: claim.runId, claimedMs: 0 });
-    }
-    await this.#report(session, reports, standings, refused);
-    await this.#writeLogs(session, logs, standings, refused);
-    const held = <Asking extends Spoken>(some: Asking[], part: Refusal["part"]) =>
-      some.filter((one) => isHeld(session, one, standings) || !refused.push(stale(one, part, standings)));
-    const failed = new Set<string>();
-    const refuse: Refuse = (claim, part, error) => {
-      failed.add(claimText(claim));
-      refused.push(refusal(claim, part, error.code, error.message));
-    };
-    if (spans.length > 0)
-      await this.#options.store.runs.leaveSpans(held(spans, "span"), this.#options.storeClock.now(), session.id);
-    await this.#flow.save(held(states, "state"), refuse);
-    const spawned = spawns.length > 0 ? await this.#flow.spawn(key, held(spawns, "spawn"), refuse) : undefined;
-    const [ask] = held(asked, "inputs");
-    const inputs = ask && (await this.#flow.inputs(ask, refuse));
-    const [wish] = held(wished, "secret");
-    const secret = wish && (await this.#flow.secret(wish, refuse));
-    // A success that came with what was not done, such as children for its join, would not be what its worker means.
-    const unmeant = verdicts.filter((one) => one.outcome === "succeeded" && failed.has(claimText(one)));
-    for (const { runId, fence } of unmeant)
-      refused.push(refusal({ runId, fence }, "verdict", "REQUEST_INVALID", "what was asked for with it was refused"));
-    const meant = unmeant.length === 0 ? verdicts : verdicts.filter((one) => !unmeant.includes(one));
-    await this.#settle(key, session, meant, standings, refused);
-    return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
-  }
-
-  /** What the book says of claims that this server does not know. */
-  async #look(session: Attached, strange: Spoken[]): Promise<Standings> {
-    if (strange.length === 0) return new Standings([], []);
-    return new Standings(strange, await this.#options.store.workers.look(session.id, strange));
-  }
-
-  async #report(
-    session: Attached,
-    reports: NonNullable<PollRequest["reports"]>,
-    standings: Standings,
-    refused: Refusal[],
-  ): Promise<void> {
-    const nowMs = this.#options.storeClock.now();
-    const good = reports.filter(
-      (report) => isHeld(session, report, standings) || !refused.push(stale(report, "report", standings)),
-    );
-    if (good.length === 0) return;
-    await this.#options.store.claims.report(
-      session.id,
-      good.map((report) => {
-        const { runId, fence, startedAgoMs } = report;
-        const claimedMs = session.known(report)?.claimedMs ?? 0;
-        const startedMs = Math.max(claimedMs, nowMs - startedAgoMs);
-        const progress = kept(report, "report", report.progress, refused);
-        return { runId, fence, startedMs, progress };
-      }),
-    );
-  }
-
-  async #writeLogs(session: Attached, logs: GivenLog[], standings: Standings, refused: Refusal[]): Promise<void> {
-    const nowMs = this.#options.storeClock.now();
-    const lines: LogLine[] = [];
-    for (const line of logs) {
-      const attempt = session.known(line)?.attempt ?? standings.of(line)?.attempt ?? 1;
-      if (isForeign(standings.of(line))) refused.push(stale(line, "log", standings));
-      else {
-        const fields = kept(line, "log", line.fields, refused);
-        const { runId, fence, level = "info", message, agoMs = 0 } = line;
-        lines.push({
-          runId,
-          fence,
-          attempt,
-          atMs: nowMs - agoMs,
-          level,
-          message,
-          fields: fields === null ? null : JSON.parse(fields),
-        });
-      }
-    }
-    if (lines.length > 0) await this.#options.store.runs.writeLogs(lines, nowMs, session.id);
-  }
-
-  async #settle(
-    key: WorkerKey,
-    session: Attached,
-    verdicts: GivenVerdict[],
-    standings: Standings,
-    refused: Refusal[],
-  ): Promise<void> {
-    const { storeClock, definitions, random, store } = this.#options;
-    const nowMs = storeClock.now();
-    const settlements: Settlement[] = [];
-    const notes: LogLine[] = [];
-    const holdings = verdicts.map((given) => session.known(given) ?? standings.of(given));
-    await definitions.ensure(
-      holdings.flatMap((one) => (one && one.taskId > 0 ? [{ taskId: one.taskId, version: 1 }] : [])),
-    );
-    const onwards = await this.#flow.onwards(key, verdicts);
-    for (const given of verdicts) {
-      const standing = standings.of(given);
-      if (isForeign(standing)) {
-        refused.push(stale(given, "verdict", standings));
-        continue;
-      }
-      // What goes on is settled again: the server that did so may have died before it tied up what comes after the commit.
-      const goesOn = given.onward !== undefined && standing?.outcome === "succeeded";
-      if (standing && !goesOn && isRepeated(given, standing)) {
-        session.drop(given.fence);
-        continue;
-      }
-      const known: Holding = session.known(given) ?? {
-        ...(standing as ClaimStanding),
-        runId: given.runId,
-        claimedMs: 0,
-      };
-      const definition = definitions.get(known.taskId)?.definition;
-      const note = (message: string) =>
-        void notes.push({
-          runId: given.runId,
-          fence: given.fence,
-          attempt: known.attempt,
-          atMs: nowMs,
-          level: "warn",
-          message,
-          fields: null,
-        });
-      const attempt = known.attempt - (known.losses ?? 0);
-      const onward = onwards.get(claimText(given));
-      const verdict = verdictOf(given, { definition, attempt, nowMs, random, note, onward });
-      settlements.push(settlementOf(session.id, given, known, verdict, nowMs));
-    }
-    if (notes.length > 0) await store.runs.writeLogs(notes, nowMs, session.id);
-    if (settlements.length === 0) return;
-    for (const { fence } of settlements) session.drop(fence);
-    const late = await this.#settling.add(settlements);
-    for (const { runId, fence } of settlements)
-      if (late.has(fence)) refused.push(refusal({ runId, fence }, "verdict", "FENCE_STALE"));
   }
 
   /** Never given to anybody. */

@@ -1,7 +1,8 @@
-import { messageOf } from "../../base/errors.ts";
+import { isCarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
-import type { ClaimStore, Settlement } from "../../run/claim-store.ts";
+import type { ClaimStore, Settlement, Verdict } from "../../run/claim-store.ts";
+import { firstOfEach } from "../../run/first-of-each.ts";
 
 interface Batch {
   items: Settlement[];
@@ -12,13 +13,14 @@ interface Batch {
 
 /**
  * Verdicts of all remote workers on their way to the store: one statement at a time, and what comes meanwhile goes with
- * the next. A verdict that is repeated while it is under way (its worker gave up on this answer) is sent once.
+ * the next. A verdict that is repeated while it is under way (its worker gave up on this answer) is sent once. Another
+ * verdict on the same claim waits until the first is written, so that the store can refuse it.
  */
 export class Settling {
   readonly #claims: ClaimStore;
   readonly #now: () => number;
   readonly #log: Log;
-  readonly #under = new Map<number, Batch>();
+  readonly #under = new Map<number, { settlement: Settlement; batch: Batch }>();
   #waiting: Batch[] = [];
   #flight: Promise<void> | undefined;
 
@@ -28,14 +30,44 @@ export class Settling {
     this.#log = log;
   }
 
-  /** @returns the fences whose verdict was refused: the claim was over */
+  /**
+   * @returns the fences whose verdict was refused: the claim was over. Of several verdicts on one claim it tells of the first
+   * @throws what the store answered to a verdict that could not be written, once all others are
+   */
   async add(settlements: Settlement[]): Promise<Set<number>> {
-    const fresh = settlements.filter(({ fence }) => !this.#under.has(fence));
-    const batches = new Set(settlements.flatMap(({ fence }) => this.#under.get(fence) ?? []));
-    if (fresh.length > 0) batches.add(this.#enter(fresh));
+    const { first, later } = firstOfEach(settlements);
+    const fresh: Settlement[] = [];
+    const others: Settlement[] = [];
+    const batches = new Set<Batch>();
+    for (const settlement of first) {
+      const under = this.#under.get(settlement.fence);
+      if (under === undefined) fresh.push(settlement);
+      else if (saysTheSame(under.settlement, settlement)) batches.add(under.batch);
+      else others.push(settlement);
+    }
+    const entered = new Set(fresh.map(({ fence }) => fence));
+    const waits = [...others, ...later.filter(({ fence }) => !entered.has(fence))];
+    const before = waits.map(({ fence }) => this.#under.get(fence)?.batch.refused);
+    if (fresh.length > 0) batches.add(this.#enter([...fresh, ...later.filter(({ fence }) => entered.has(fence))]));
+    const answers = await Promise.allSettled([...batches].map((batch) => batch.refused));
+    if (waits.length > 0) {
+      // Whether those under way could be written is what their own polls are answered.
+      await Promise.allSettled(before);
+      answers.push(...(await Promise.allSettled([this.#late(others, waits)])));
+    }
     const refused = new Set<number>();
-    for (const batch of batches) for (const fence of await batch.refused) refused.add(fence);
+    for (const answer of answers) {
+      if (answer.status === "rejected") throw answer.reason;
+      for (const fence of answer.value) refused.add(fence);
+    }
     return refused;
+  }
+
+  /** Sends what waited for another verdict on its claim. @returns of `others` the fences whose verdict was refused */
+  async #late(others: Settlement[], waits: Settlement[]): Promise<Set<number>> {
+    const refused = await this.add(waits);
+    const asked = new Set(others.map(({ fence }) => fence));
+    return new Set([...refused].filter((fence) => asked.has(fence)));
   }
 
   async close(): Promise<void> {
@@ -48,7 +80,7 @@ export class Settling {
       settle = { resolve, reject };
     });
     const batch: Batch = { items, refused, ...(settle as Pick<Batch, "resolve" | "reject">) };
-    for (const { fence } of items) this.#under.set(fence, batch);
+    for (const settlement of firstOfEach(items).first) this.#under.set(settlement.fence, { settlement, batch });
     this.#waiting.push(batch);
     this.#flight ??= this.#run();
     return batch;
@@ -69,22 +101,43 @@ export class Settling {
 
   async #settle(batches: Batch[]): Promise<void> {
     const items = batches.flatMap((batch) => batch.items);
-    try {
-      const refused = await this.#claims.settle((items[0] as Settlement).sessionId as number, items, this.#now());
-      for (const { fence } of items) this.#under.delete(fence);
-      for (const { resolve } of batches) resolve(refused);
-    } catch (error) {
-      // The store is not away, so something in one of them is at fault: the others must not suffer for it.
-      if (batches.length > 1) {
-        for (const batch of batches) await this.#settle([batch]);
-        return;
-      }
-      for (const { fence } of items) this.#under.delete(fence);
-      this.#log.error(
-        { error: messageOf(error), verdicts: items.length },
-        "verdicts of a remote worker could not be written",
-      );
-      for (const { reject } of batches) reject(error);
+    const failed = new Map<number, unknown>();
+    const refused = await this.#write(items, failed);
+    for (const { fence } of items) this.#under.delete(fence);
+    for (const { items, resolve, reject } of batches) {
+      const broken = items.find(({ fence }) => failed.has(fence));
+      if (broken === undefined) resolve(refused);
+      else reject(failed.get(broken.fence));
     }
   }
+
+  /** @param failed is given the fences of verdicts that could not be written, with the error @returns the fences that were refused */
+  async #write(items: Settlement[], failed: Map<number, unknown>): Promise<Set<number>> {
+    try {
+      return await this.#claims.settle((items[0] as Settlement).sessionId as number, items, this.#now());
+    } catch (error) {
+      const claims = [...new Set(items.map(({ fence }) => fence))];
+      const isStopped = isCarillonError(error, "STOPPED");
+      // The store is not away, so something in one of them is at fault: the others must not suffer for it.
+      if (claims.length > 1 && !isStopped) {
+        const half = new Set(claims.slice(0, claims.length >> 1));
+        const refused = await this.#write(
+          items.filter(({ fence }) => half.has(fence)),
+          failed,
+        );
+        const rest = items.filter(({ fence }) => !half.has(fence));
+        return new Set([...refused, ...(await this.#write(rest, failed))]);
+      }
+      for (const fence of claims) failed.set(fence, error);
+      const run = items[0]?.runId;
+      this.#log.error({ error: messageOf(error), run }, "a verdict of a remote worker could not be written");
+      return new Set();
+    }
+  }
+}
+
+/** When a retry is due differs from one telling to the next, and so may when the run ended. */
+function saysTheSame({ verdict: one }: Settlement, { verdict: other }: Settlement): boolean {
+  const text = (verdict: Verdict) => JSON.stringify(verdict.kind === "retry" ? { ...verdict, dueMs: 0 } : verdict);
+  return text(one) === text(other);
 }

@@ -1,4 +1,3 @@
-import type { ClaimStanding } from "../../access/worker-store.ts";
 import type { GivenVerdict } from "../../api/worker-protocol.ts";
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
@@ -87,16 +86,4 @@ export function settlementOf(
   const startedMs = given.startedAgoMs === undefined ? null : Math.min(endedMs, at(given.startedAgoMs));
   const { runId, fence } = given;
   return { sessionId, runId, fence, attempt, taskId, linked, startedMs, endedMs, verdict };
-}
-
-/** The same word twice is no second one: the first answer may have been lost. */
-export function isRepeated({ outcome, onward }: GivenVerdict, { standing, outcome: ended }: ClaimStanding): boolean {
-  // A success that went on as what cannot be begun came to a failure.
-  const mayHaveFailed = outcome === "failed" || outcome === "stopped" || onward !== undefined;
-  if (standing === "released") return outcome === "released";
-  if (standing === "retried") return mayHaveFailed;
-  if (standing !== "ended") return false;
-  if (onward !== undefined && ended === "failed") return true;
-  // Whatever the worker said of a run whose cancellation was asked for, it ended as cancelled.
-  return (ended === "succeeded") === (outcome === "succeeded");
 }

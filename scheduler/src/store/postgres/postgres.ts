@@ -1,6 +1,7 @@
 import { type Clock, settlesWithin, systemClock } from "../../base/clock.ts";
 import { type Log, silentLog } from "../../base/log.ts";
 import { type Random, systemRandom } from "../../base/random.ts";
+import { firstOfEach } from "../../run/first-of-each.ts";
 import type { Store } from "../store.ts";
 import { accessStore } from "./access/access.ts";
 import { auditStore } from "./access/audit.ts";
@@ -143,6 +144,7 @@ function recoveryOf(database: Database, schema = "carillon"): Recovery {
     memory,
     signal,
     transaction: (work) => database.recovering(work),
-    settle: async (settlements, nowMs) => (await settleStanding(database, settlements, nowMs)).length,
+    settle: async (settlements, nowMs) =>
+      (await settleStanding(database, firstOfEach(settlements).first, nowMs)).length,
   });
 }

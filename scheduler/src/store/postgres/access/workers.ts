@@ -27,7 +27,6 @@ interface LookRow {
   ended_session: number | null;
   ended_task: number | null;
   ended_attempt: number | null;
-  outcome: number | null;
   ended_code: string | null;
   tried_session: number | null;
   tried_attempt: number | null;
@@ -35,8 +34,6 @@ interface LookRow {
   /** What is over was this worker's, under this session or one before. */
   was_mine: boolean;
 }
-
-const outcomes = ["succeeded", "failed", "cancelled"] as const;
 
 const keyFields = () =>
   `id as "keyId", name, groups, created_ms as "createdMs", created_by as "createdBy", revoked_ms as "revokedMs"`;
@@ -252,7 +249,7 @@ async function look(
     `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt, r.losses,
             r.gate > 0 or r.after_end or r.parent_id is not null
               or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")} as linked,
-            h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.outcome, h.error->>'code' as ended_code,
+            h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.error->>'code' as ended_code,
             a.session_id as tried_session, a.attempt as tried_attempt, a.outcome as tried_outcome,
             exists (select from ${s}.session o, ${s}.session me where me.id = $3
                     and o.id = coalesce(a.session_id, h.session_id, case when r.state <> ${runState.claimed} then r.session_id end)
@@ -281,19 +278,17 @@ async function tasksBut(database: Database, groupIds: number[], names: string[])
 function standingOf(row: LookRow, sessionId: number): ClaimStanding {
   const taskId = row.live_task ?? row.ended_task ?? 0;
   const attempt = row.attempt ?? row.ended_attempt ?? row.tried_attempt ?? 1;
-  const as = (standing: ClaimStanding["standing"], outcome: ClaimStanding["outcome"] = null): ClaimStanding => ({
+  const as = (standing: ClaimStanding["standing"]): ClaimStanding => ({
     standing,
     taskId,
     attempt,
     losses: row.losses ?? 0,
     linked: row.linked ?? false,
-    outcome,
   });
   const owner = row.tried_session ?? row.ended_session ?? row.live_session;
   if (owner === null) return as("unknown");
   if (owner !== sessionId && !row.was_mine) return as("foreign");
   if (row.tried_outcome !== null) return as(row.tried_outcome === "lost" ? "lost" : "retried");
-  if (row.ended_session !== null)
-    return row.ended_code === "WORKER_LOST" ? as("lost") : as("ended", outcomes[row.outcome ?? -1] ?? null);
+  if (row.ended_session !== null) return as(row.ended_code === "WORKER_LOST" ? "lost" : "ended");
   return as(row.live_state === runState.claimed ? "held" : "released");
 }

@@ -1,12 +1,13 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement } from "../../../run/claim-store.ts";
+import { firstOfEach } from "../../../run/first-of-each.ts";
 import type { Database } from "../database.ts";
 import { claim, claimingOf } from "./claim.ts";
 import { finishAll, finishIn } from "./finish.ts";
 import { adopt, heldBy, recalls, report } from "./held-claims.ts";
 import { comingOf } from "./next-due.ts";
 import { reclaim } from "./reclaim.ts";
-import { refused } from "./refused.ts";
+import { refused, tellLate } from "./refused.ts";
 import { release } from "./release.ts";
 import { allEnded, asEnded, retry } from "./retries.ts";
 import { byNumber } from "./settle.ts";
@@ -78,10 +79,11 @@ function unsettled({ memory }: Database, runs: ClaimedRun[]): ClaimedRun[] {
 }
 
 async function settle(database: Database, sessionId: number, given: Settlement[], nowMs: number): Promise<Set<number>> {
-  const settlements = byNumber(given);
+  const { first: settlements, later } = firstOfEach(byNumber(given));
   const applied = await settleStanding(database, settlements, nowMs);
   const { memory, clock } = database;
   const inTransaction = memory.takeSettledIn(settlements);
+  if (later.length > 0) await tellLate(database, sessionId, later, nowMs);
   if (applied.length === settlements.length) {
     memory.settled(settlements, nowMs, clock.monotonic());
     return new Set<number>();

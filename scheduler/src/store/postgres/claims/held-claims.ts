@@ -1,4 +1,5 @@
 import type { ClaimedRun, ClaimStore } from "../../../run/claim-store.ts";
+import { firstOfEach } from "../../../run/first-of-each.ts";
 import type { Database } from "../database.ts";
 import { runRecall, runState } from "../states.ts";
 import { claimedFields } from "./claimed-columns.ts";
@@ -43,16 +44,17 @@ export async function recalls(database: Database, sessionId: number): Promise<Re
 
 type Report = Parameters<ClaimStore["report"]>[1][number];
 
-export async function report(database: Database, sessionId: number, given: Report[]): Promise<void> {
+export async function report(database: Database, sessionId: number, given: Report[]): Promise<Set<number>> {
   const s = database.schema;
-  const reports = byNumber(given);
-  await database.query(
+  const { first: reports } = firstOfEach(byNumber(given));
+  const standing = await database.query<{ fence: number }>(
     "claim-report",
     `update ${s}.run r set started_ms = i.started_ms, progress = coalesce(i.progress, r.progress),
                 recall = case when r.recall = ${runRecall.withdraw} then ${runRecall.none} else r.recall end
          from unnest((select $2::bigint[]), (select $3::bigint[]), (select $4::bigint[]), (select $5::jsonb[]))
               as i (id, fence, started_ms, progress)
-         where r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed} and r.session_id = $1`,
+         where r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed} and r.session_id = $1
+         returning r.fence`,
     [
       sessionId,
       reports.map(({ runId }) => runId),
@@ -61,4 +63,5 @@ export async function report(database: Database, sessionId: number, given: Repor
       reports.map(({ progress }) => progress),
     ],
   );
+  return new Set(standing.map(({ fence }) => fence));
 }

@@ -1,5 +1,6 @@
 import type { Settlement } from "../../../run/claim-store.ts";
 import type { Database } from "../database.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
 import { looseEndsOf, tieUp } from "../flow/following.ts";
 import { runOutcome, runState } from "../states.ts";
 import { isLinked } from "./finish.ts";
@@ -23,41 +24,82 @@ export async function refused(
   );
   if (linked.length > 0) await tieUp(database, await looseEndsOf(database, linked), nowMs);
   const late = missing.filter(({ fence }) => !settled.has(fence));
-  // One that gives back what is not its own any more says nothing of what was done.
-  const told = late.filter(({ verdict }) => verdict.kind !== "released");
-  if (told.length > 0) {
-    const values = [
-      told.map(({ runId }) => runId),
-      told.map(({ fence }) => fence),
-      told.map(({ verdict }) =>
-        verdict.kind === "ended" && verdict.outcome === "succeeded" ? runOutcome.succeeded : runOutcome.failed,
-      ),
-      told.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
-      told.map((item) => item.sessionId ?? sessionId),
-      Math.round(nowMs),
-    ];
-    await database.persist(() => database.query("settle-late", lateSql(s), values));
-  }
+  await tellLate(database, sessionId, late, nowMs);
   return new Set(late.map(({ fence }) => fence));
 }
 
+/** Records verdicts that came too late to count. */
+export async function tellLate(
+  database: Database,
+  sessionId: number,
+  late: Settlement[],
+  nowMs: number,
+): Promise<void> {
+  // One that gives back what is not its own any more says nothing of what was done.
+  const told = late.filter(({ verdict }) => verdict.kind !== "released");
+  if (told.length === 0) return;
+  const values = [
+    told.map(({ runId }) => runId),
+    told.map(({ fence }) => fence),
+    told.map(({ verdict }) =>
+      verdict.kind === "ended" && verdict.outcome === "succeeded" ? runOutcome.succeeded : runOutcome.failed,
+    ),
+    told.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
+    told.map((item) => item.sessionId ?? sessionId),
+    Math.round(nowMs),
+  ];
+  await database.persist(() => database.query("settle-late", lateSql(database.schema), values));
+}
+
+const [chain, child, join] = (["chain", "child", "join"] as const).map(sourceNumber);
+
+/**
+ * Whether the end `h` of the claim began what the verdict `i` asks for, and nothing where it asks for nothing. A run keeps
+ * no record of that, but what it began does: the join that waits or was made, or the next run of the chain. Where the
+ * task to run was removed there is no such row, and the verdict is believed.
+ */
+const sameOnwardSql = (s: string) => `(
+  select case when i.onward is null then count(*) = 0
+              else count(*) filter (where b.source = i.onward and b.task_id = coalesce(i.onward_task, h.task_id)
+                                      and b.payload is not distinct from i.onward_payload) > 0
+                or count(*) = 0 and exists (select from ${s}.task t where t.id = coalesce(i.onward_task, h.task_id) and t.deleted_ms is not null) end
+  from (
+    select ${join} as source, task_id, payload from ${s}.gathering where parent_id = h.id
+    ${["run", "run_history"]
+      .map(
+        (table) => `
+    union all select case when source = ${join} then ${join} else ${chain} end, task_id, payload from ${s}.${table}
+    where parent_id = h.id and source = ${join}
+       or parent_id = any(array[h.id, h.parent_id]) and inputs = array[h.id] and source in (${chain}, ${child})`,
+      )
+      .join("")}
+  ) b)`;
+
 /**
  * Of these, the ones that the store has already applied. The fence alone does not tell: a reaper that took the claim
- * back ended or retried the run under the same fence. But it never says succeeded, it ends runs at its own time, and
- * what it retries it calls lost.
+ * back ended or retried the run under the same fence. But it never says succeeded, it ends runs at its own time and
+ * with its own error, and what it retries it calls lost. Nor does the outcome tell: the claim may have ended by another
+ * verdict with the same one. `whole`: its result or error, and what the run goes on as, must be the same too. Otherwise the
+ * result may differ: a handler that completed its run in its own transaction may return something else afterwards.
  */
 const settledSql = (s: string) => `
-  select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[]) as i (id, fence, kind, outcome, ended_ms)
+  select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::boolean[],
+                             $9::smallint[], $10::int[], $11::jsonb[])
+    as i (id, fence, kind, outcome, ended_ms, error, result, whole, onward, onward_task, onward_payload)
   where exists (select from ${s}.run_history h where h.id = i.id and h.fence = i.fence and (h.outcome = i.outcome or i.kind = 'retry' and h.outcome = ${runOutcome.failed})
-                and (i.outcome = ${runOutcome.succeeded} or h.ended_ms = i.ended_ms))
+                and case when i.outcome <> ${runOutcome.succeeded} then h.ended_ms = i.ended_ms or h.error is not distinct from i.error
+                         when i.whole then h.result is not distinct from i.result and ${sameOnwardSql(s)}
+                         else true end)
      or i.kind = 'ended' and i.outcome = ${runOutcome.succeeded} and exists (
           select from ${s}.run_trace t where t.ended_ms >= i.ended_ms and i.fence = any(t.fences))
-     or i.kind = 'retry' and exists (
-          select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed')
+     or (i.kind = 'retry' or i.whole and i.outcome = ${runOutcome.failed}) and exists (
+          select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed'
+                                       and (not i.whole or a.error is not distinct from i.error))
      or i.kind = 'released' and exists (select from ${s}.run r where r.id = i.id and r.fence = i.fence and r.state <> ${runState.claimed})
         and not exists (select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence)`;
 
 function settledValues(items: Settlement[]): unknown[] {
+  const onwards = items.map(({ verdict }) => (verdict.kind === "ended" ? verdict.onward : undefined));
   return [
     items.map(({ runId }) => runId),
     items.map(({ fence }) => fence),
@@ -65,12 +107,19 @@ function settledValues(items: Settlement[]): unknown[] {
     // A retry or a release of a run whose cancellation was asked for ends it as cancelled; a retry of one that lost too many workers fails.
     items.map(({ verdict }) => runOutcome[verdict.kind === "ended" ? verdict.outcome : "cancelled"]),
     items.map(({ endedMs }) => Math.round(endedMs)),
+    items.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
+    items.map(({ verdict }) => (verdict.kind === "ended" ? verdict.result : null)),
+    items.map(({ sessionId }) => sessionId !== undefined),
+    onwards.map((onward) => (onward ? (onward.kind === "join" ? join : chain) : null)),
+    onwards.map((onward) => (onward?.kind === "join" ? onward.taskId : null)),
+    onwards.map((onward) => onward?.payload ?? null),
   ];
 }
 
-/** Repeatable: a verdict is recorded once. */
+/** Repeatable: a verdict is recorded once, and so are several on one claim that say the same. */
 const lateSql = (s: string) => `
   insert into ${s}.late_result (run_id, fence, outcome, error, session_id, at_ms)
-  select i.run_id, i.fence, i.outcome, i.error, i.session_id, $6
+  select distinct i.run_id, i.fence, i.outcome, i.error, i.session_id, $6::bigint
   from unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::jsonb[], $5::bigint[]) as i (run_id, fence, outcome, error, session_id)
-  where not exists (select from ${s}.late_result l where l.run_id = i.run_id and l.fence = i.fence and l.outcome = i.outcome)`;
+  where not exists (select from ${s}.late_result l where l.run_id = i.run_id and l.fence = i.fence and l.outcome = i.outcome
+                                                         and l.error is not distinct from i.error)`;

@@ -22,12 +22,13 @@ export function originStore(database: Database): Pick<RunStore, "origins" | "lea
     async leaveSpans(spans, nowMs, sessionId) {
       // Of an attempt that is repeated the last one counts. In the order of their numbers: two that write the same do not wait in a ring.
       const ordered = [...new Map(spans.map((span) => [span.runId, span])).values()].sort((a, b) => a.runId - b.runId);
-      await database.query(
+      const taken = await database.query<{ runId: number }>(
         "run-span",
         `insert into ${s}.run_span (run_id, context, created_ms) select i.id, i.context, $4 from unnest($1::bigint[], $2::bigint[], $3::text[]) with ordinality i (id, fence, context, place)
          join ${s}.run r on r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed} and ($5::bigint is null or r.session_id = $5)
          order by i.place
-         on conflict (run_id) do update set context = excluded.context, created_ms = excluded.created_ms`,
+         on conflict (run_id) do update set context = excluded.context, created_ms = excluded.created_ms
+         returning run_id as "runId"`,
         [
           ordered.map(({ runId }) => runId),
           ordered.map(({ fence }) => fence),
@@ -36,6 +37,7 @@ export function originStore(database: Database): Pick<RunStore, "origins" | "lea
           sessionId ?? null,
         ],
       );
+      return new Set(taken.map(({ runId }) => runId));
     },
   };
 }

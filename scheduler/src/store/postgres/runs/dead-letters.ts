@@ -35,7 +35,7 @@ export function finishing(
   const letters = `, dead as (
     insert into ${s}.dead_letter (run_id, ended_ms, task_id, fingerprint)
     select g.id, g.ended_ms, g.task_id, f.fingerprint
-    from gone g join unnest($1::bigint[], $${at}::text[]) as f (id, fingerprint) on f.id = g.id where g.outcome = ${runOutcome.failed}
+    from gone g join unnest($1::bigint[], $2::bigint[], $${at}::text[]) as f (id, fence, fingerprint) on f.id = g.id and f.fence = g.fence where g.outcome = ${runOutcome.failed}
   )`;
   return { name: "settle-finish-failed", text: finishSql(s, letters, answer), values: [...values, ended.map(of)] };
 }

@@ -1,0 +1,233 @@
+import type { ClaimStanding, WorkerKey } from "../../access/worker-store.ts";
+import type { GivenLog, GivenVerdict, PollAnswer, PollRequest, Refusal } from "../../api/worker-protocol.ts";
+import { isStoreAway } from "../../base/errors.ts";
+import type { Random } from "../../base/random.ts";
+import type { Settlement } from "../../run/claim-store.ts";
+import { firstOfEach } from "../../run/first-of-each.ts";
+import type { LogLine } from "../../run/run-record.ts";
+import type { Definitions } from "../../store/definitions.ts";
+import type { Store } from "../../store/store.ts";
+import type { StoreClock } from "../../store/store-clock.ts";
+import { claimText, isForeign, isHeld, kept, refusal, type Spoken, Standings, stale } from "../refusals.ts";
+import type { FlowCalls, Refuse } from "./flow-calls.ts";
+import type { Attached, Holding } from "./sessions.ts";
+import type { Settling } from "./settling.ts";
+import { settlementOf, verdictOf } from "./verdicts.ts";
+
+export interface ListeningOptions {
+  store: Store;
+  definitions: Definitions;
+  storeClock: StoreClock;
+  random: Random;
+  flow: FlowCalls;
+  settling: Settling;
+}
+
+const endedBefore = "this poll says before how the claim ended; the first verdict counts, this one is recorded as late";
+const namedBefore = "this poll says this of the claim before; the first counts, this one is left out";
+
+/** Takes what polls tell of claims: verdicts, reports, log lines, and what handlers ask for. */
+export class Listening {
+  readonly #options: ListeningOptions;
+
+  constructor(options: ListeningOptions) {
+    this.#options = options;
+  }
+
+  /** @param refused is given what is refused @throws what a part could not be written for, once all others are */
+  async listen(
+    key: WorkerKey,
+    session: Attached,
+    request: PollRequest,
+    refused: Refusal[],
+  ): Promise<Pick<PollAnswer, "spawned" | "inputs" | "secret">> {
+    const {
+      verdicts = [],
+      reports = [],
+      logs = [],
+      states = [],
+      spawns = [],
+      inputsOf,
+      secretOf,
+      spans = [],
+    } = request;
+    const [asked, wished] = [inputsOf ? [inputsOf] : [], secretOf ? [secretOf] : []];
+    const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
+    const told = [...reports, ...logs, ...flows];
+    if (verdicts.length + told.length === 0) return {};
+    // A verdict on what is not held may be an old one said again. So may be one on what another server may have heard of
+    // before: of a success the store's own answer tells. A log line may come a little after its run's end.
+    const standings = await this.look(session, [
+      ...verdicts.filter(
+        ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,
+      ),
+      ...told.filter((claim) => !session.known(claim)),
+    ]);
+    for (const claim of told) {
+      const standing = standings.of(claim);
+      if (standing?.standing === "held" && !session.known(claim))
+        session.heard(claim.fence, { ...standing, runId: claim.runId, claimedMs: 0 });
+    }
+    const held = <Asking extends Spoken>(some: Asking[], part: Refusal["part"]) =>
+      some.filter((one) => isHeld(session, one, standings) || !refused.push(stale(one, part, standings)));
+    const heldOnce = <Asking extends Spoken>(some: Asking[], part: Refusal["part"]) => {
+      const { first, later } = firstOfEach(held(some, part));
+      for (const claim of later) refused.push(refusal(claim, part, "REQUEST_INVALID", namedBefore));
+      return { first, later };
+    };
+    const failed = new Set<string>();
+    let fault: { error: unknown } | undefined;
+    /** A part that fails by a fault of this server's stops no other. @param wishes claims of which something is then not done */
+    const apart = async <Done>(work: () => Promise<Done>, wishes: Spoken[] = []): Promise<Done | undefined> => {
+      try {
+        return await work();
+      } catch (error) {
+        if (isStoreAway(error)) throw error;
+        fault ??= { error };
+        for (const claim of wishes) failed.add(claimText(claim));
+        return undefined;
+      }
+    };
+    await apart(() => this.#report(session, heldOnce(reports, "report").first, refused));
+    await apart(() => this.#writeLogs(session, logs, standings, refused));
+    const refuse: Refuse = (claim, part, error) => {
+      failed.add(claimText(claim));
+      refused.push(refusal(claim, part, error.code, error.message));
+    };
+    if (spans.length > 0) {
+      const { first } = heldOnce(spans, "span");
+      await apart(async () => {
+        const taken = await this.#options.store.runs.leaveSpans(first, this.#options.storeClock.now(), session.id);
+        for (const span of first) if (!taken.has(span.runId)) refused.push(refusal(span, "span", "FENCE_STALE"));
+      });
+    }
+    const saved = heldOnce(states, "state");
+    for (const claim of saved.later) failed.add(claimText(claim));
+    for (const state of saved.first) await apart(() => this.#options.flow.save(state, refuse), [state]);
+    const spawned =
+      spawns.length > 0
+        ? await apart(() => this.#options.flow.spawn(key, held(spawns, "spawn"), refuse), spawns)
+        : undefined;
+    const [ask] = held(asked, "inputs");
+    const inputs = ask && (await apart(() => this.#options.flow.inputs(ask, refuse)));
+    const [wish] = held(wished, "secret");
+    const secret = wish && (await apart(() => this.#options.flow.secret(wish, refuse)));
+    // A success that came with what was not done, such as children for its join, would not be what its worker means.
+    const unmeant = new Set(
+      firstOfEach(verdicts).first.flatMap((one) =>
+        one.outcome === "succeeded" && failed.has(claimText(one)) ? [claimText(one)] : [],
+      ),
+    );
+    const meant = verdicts.filter(
+      (one) =>
+        !unmeant.has(claimText(one)) ||
+        !refused.push(refusal(one, "verdict", "REQUEST_INVALID", "what was asked for with it was refused")),
+    );
+    await apart(() => this.#settle(key, session, meant, standings, refused));
+    if (fault) throw fault.error;
+    return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
+  }
+
+  /** What the book says of claims that this server does not know. */
+  async look(session: Attached, strange: Spoken[]): Promise<Standings> {
+    if (strange.length === 0) return new Standings([], []);
+    return new Standings(strange, await this.#options.store.workers.look(session.id, strange));
+  }
+
+  async #report(session: Attached, reports: NonNullable<PollRequest["reports"]>, refused: Refusal[]): Promise<void> {
+    const nowMs = this.#options.storeClock.now();
+    if (reports.length === 0) return;
+    const standing = await this.#options.store.claims.report(
+      session.id,
+      reports.map((report) => {
+        const { runId, fence, startedAgoMs } = report;
+        const claimedMs = session.known(report)?.claimedMs ?? 0;
+        const startedMs = Math.max(claimedMs, nowMs - startedAgoMs);
+        const progress = kept(report, "report", report.progress, refused);
+        return { runId, fence, startedMs, progress };
+      }),
+    );
+    for (const report of reports)
+      if (!standing.has(report.fence)) refused.push(refusal(report, "report", "FENCE_STALE"));
+  }
+
+  async #writeLogs(session: Attached, logs: GivenLog[], standings: Standings, refused: Refusal[]): Promise<void> {
+    const nowMs = this.#options.storeClock.now();
+    const lines: LogLine[] = [];
+    for (const line of logs) {
+      const attempt = session.known(line)?.attempt ?? standings.of(line)?.attempt ?? 1;
+      if (isForeign(standings.of(line))) refused.push(stale(line, "log", standings));
+      else {
+        const fields = kept(line, "log", line.fields, refused);
+        const { runId, fence, level = "info", message, agoMs = 0 } = line;
+        lines.push({
+          runId,
+          fence,
+          attempt,
+          atMs: nowMs - agoMs,
+          level,
+          message,
+          fields: fields === null ? null : JSON.parse(fields),
+        });
+      }
+    }
+    if (lines.length > 0) await this.#options.store.runs.writeLogs(lines, nowMs, session.id);
+  }
+
+  async #settle(
+    key: WorkerKey,
+    session: Attached,
+    verdicts: GivenVerdict[],
+    standings: Standings,
+    refused: Refusal[],
+  ): Promise<void> {
+    const { storeClock, definitions, random, store } = this.#options;
+    const nowMs = storeClock.now();
+    const settlements: Settlement[] = [];
+    const later = new Set(firstOfEach(verdicts).later);
+    const tooLate = new Set<Settlement>();
+    const notes: LogLine[] = [];
+    const holdings = verdicts.map((given) => session.known(given) ?? standings.of(given));
+    await definitions.ensure(
+      holdings.flatMap((one) => (one && one.taskId > 0 ? [{ taskId: one.taskId, version: 1 }] : [])),
+    );
+    const onwards = await this.#options.flow.onwards(key, verdicts);
+    for (const given of verdicts) {
+      const standing = standings.of(given);
+      if (isForeign(standing)) {
+        refused.push(stale(given, "verdict", standings));
+        continue;
+      }
+      const known: Holding = session.known(given) ?? {
+        ...(standing as ClaimStanding),
+        runId: given.runId,
+        claimedMs: 0,
+      };
+      const definition = definitions.get(known.taskId)?.definition;
+      const note = (message: string) =>
+        void notes.push({
+          runId: given.runId,
+          fence: given.fence,
+          attempt: known.attempt,
+          atMs: nowMs,
+          level: "warn",
+          message,
+          fields: null,
+        });
+      const attempt = known.attempt - (known.losses ?? 0);
+      const verdict = verdictOf(given, { definition, attempt, nowMs, random, note, onward: onwards.get(given) });
+      const settlement = settlementOf(session.id, given, known, verdict, nowMs);
+      settlements.push(settlement);
+      if (later.has(given)) tooLate.add(settlement);
+    }
+    if (settlements.length > 0) {
+      for (const { fence } of settlements) session.drop(fence);
+      const late = await this.#options.settling.add(settlements);
+      for (const settlement of settlements) {
+        if (tooLate.has(settlement)) refused.push(refusal(settlement, "verdict", "FENCE_STALE", endedBefore));
+        else if (late.has(settlement.fence)) refused.push(refusal(settlement, "verdict", "FENCE_STALE"));
+      }
+    }
+    if (notes.length > 0) await store.runs.writeLogs(notes, nowMs, session.id);
+  }
+}

@@ -1,0 +1,439 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { GivenRun, PollAnswer } from "../../src/api/worker-protocol.ts";
+import { limits } from "../../src/base/limits.ts";
+import { RemoteStage, said } from "../support/remote-stage.ts";
+
+/** A claim ends once: the first verdict on it counts, whatever else is said of it, in one poll, in two, at two servers. */
+
+const stage = new RemoteStage();
+let key = "";
+let session = 0;
+
+beforeAll(async () => {
+  await stage.serve();
+  await stage.serve();
+  key = await stage.key("mine");
+  for (const name of ["plain", "link", "publish", "before"]) await stage.task(name);
+  await stage.task("again", { retry: { attempts: 9, delay: 0 } });
+  await stage.task("follower", { after: "before" });
+  session = await stage.join(key, { tasks: ["plain", "link", "before", "again"] });
+});
+afterAll(() => stage.close());
+
+const claimOf = ({ runId, fence }: GivenRun) => ({ runId, fence });
+const codes = ({ refused }: PollAnswer) => refused.map(({ part, code }) => `${part} ${code}`);
+const recordOf = (runId: number) => stage.store.runs.find(runId);
+const late = (runId: number) =>
+  stage.rows<{ outcome: number; error: unknown }>(
+    "select outcome, error from $s.late_result where run_id = $1 order by outcome, error::text",
+    [runId],
+  );
+/** Runs that this one's end began, and joins that wait. */
+const begunBy = async (runId: number) => [
+  ...(await stage.rows(
+    `select t.name as task, r.payload from $s.run r join $s.task t on t.id = r.task_id where r.parent_id = $1 and r.inputs is not null
+       or r.parent_id = $1 and t.name in ('publish', 'follower')`,
+    [runId],
+  )),
+  ...(await stage.rows(
+    "select t.name as task, g.payload from $s.gathering g join $s.task t on t.id = g.task_id where g.parent_id = $1",
+    [runId],
+  )),
+];
+const on = (payload: unknown) => ({ outcome: "succeeded", onward: { continueAs: { payload } } });
+const joined = { outcome: "succeeded", onward: { join: "publish", payload: { to: "all" } } };
+const succeeded = { outcome: "succeeded" };
+const failed = (message: string) => ({ outcome: "failed", error: { message } });
+
+/** Takes back what a case left to run, so that the next one claims its own. */
+async function clear(): Promise<void> {
+  await stage.rows("delete from $s.run");
+  await stage.rows("delete from $s.gathering");
+}
+
+interface Case {
+  name: string;
+  task: string;
+  first: object;
+  other: object;
+  state: string;
+  begun: object[];
+  lateOutcomes: number[];
+}
+
+const cases: Case[] = [
+  {
+    name: "the same chain",
+    task: "link",
+    first: on(1),
+    other: on(1),
+    state: "succeeded",
+    begun: [{ task: "link", payload: 1 }],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a chain, then a join",
+    task: "link",
+    first: on(1),
+    other: joined,
+    state: "succeeded",
+    begun: [{ task: "link", payload: 1 }],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a join, then a chain",
+    task: "link",
+    first: joined,
+    other: on(1),
+    state: "succeeded",
+    begun: [{ task: "publish", payload: { to: "all" } }],
+    lateOutcomes: [0],
+  },
+  {
+    name: "the same join",
+    task: "link",
+    first: joined,
+    other: joined,
+    state: "succeeded",
+    begun: [{ task: "publish", payload: { to: "all" } }],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a plain success, then a chain",
+    task: "link",
+    first: succeeded,
+    other: on(1),
+    state: "succeeded",
+    begun: [],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a chain, then a plain success",
+    task: "link",
+    first: on(1),
+    other: succeeded,
+    state: "succeeded",
+    begun: [{ task: "link", payload: 1 }],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a success before another task",
+    task: "before",
+    first: succeeded,
+    other: succeeded,
+    state: "succeeded",
+    begun: [{ task: "follower", payload: null }],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a success, then a failure with retries left",
+    task: "again",
+    first: succeeded,
+    other: failed("no"),
+    state: "succeeded",
+    begun: [],
+    lateOutcomes: [1],
+  },
+  {
+    name: "a failure with retries left, then a success",
+    task: "again",
+    first: failed("no"),
+    other: succeeded,
+    state: "ready",
+    begun: [],
+    lateOutcomes: [0],
+  },
+  {
+    name: "two failures with retries left",
+    task: "again",
+    first: failed("no"),
+    other: failed("nor"),
+    state: "ready",
+    begun: [],
+    lateOutcomes: [1],
+  },
+  {
+    name: "two failures of the last attempt",
+    task: "plain",
+    first: failed("no"),
+    other: failed("nor"),
+    state: "failed",
+    begun: [],
+    lateOutcomes: [1],
+  },
+  {
+    name: "a failure, then a success",
+    task: "plain",
+    first: failed("no"),
+    other: succeeded,
+    state: "failed",
+    begun: [],
+    lateOutcomes: [0],
+  },
+  {
+    name: "two results",
+    task: "plain",
+    first: { ...succeeded, result: 1 },
+    other: { ...succeeded, result: 2 },
+    state: "succeeded",
+    begun: [],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a release, then a success",
+    task: "plain",
+    first: { outcome: "released" },
+    other: succeeded,
+    state: "ready",
+    begun: [],
+    lateOutcomes: [0],
+  },
+  {
+    name: "a success, then a release",
+    task: "plain",
+    first: succeeded,
+    other: { outcome: "released" },
+    state: "succeeded",
+    begun: [],
+    lateOutcomes: [],
+  },
+];
+
+describe("two verdicts on one claim", () => {
+  test.each(cases)("in one poll: $name", async ({ task, first, other, state, begun, lateOutcomes }) => {
+    const innocent = await stage.claimed(key, session, "plain");
+    const run = await stage.claimed(key, session, task);
+    const verdicts = [said(run, first), said(innocent), said(run, other)];
+    for (const server of [stage.server, stage.second]) {
+      const answer = await stage.poll(key, { session, verdicts }, server);
+      expect(answer.refused).toMatchObject([{ ...claimOf(run), part: "verdict", status: 409, code: "FENCE_STALE" }]);
+      expect(answer.refused[0]?.message).toMatch(/the first verdict counts/);
+      expect((await recordOf(innocent.runId)).state).toBe("succeeded");
+      expect((await recordOf(run.runId)).state).toBe(state);
+      expect(await begunBy(run.runId)).toEqual(begun);
+      expect((await late(run.runId)).map(({ outcome }) => outcome)).toEqual(lateOutcomes);
+    }
+    await clear();
+  });
+
+  test.each(cases)("in two polls, one after the other: $name", async ({ task, first, other, state, begun }) => {
+    const run = await stage.claimed(key, session, task);
+    const polls = [
+      [stage.server, first],
+      [stage.second, first],
+      [stage.second, other],
+      [stage.server, other],
+    ] as const;
+    const isSame = JSON.stringify(first) === JSON.stringify(other);
+    for (const [at, [server, verdict]] of polls.entries()) {
+      const answer = await stage.poll(key, { session, verdicts: [said(run, verdict)] }, server);
+      expect(codes(answer), `poll ${at}`).toEqual(at < 2 || isSame ? [] : ["verdict FENCE_STALE"]);
+    }
+    expect((await recordOf(run.runId)).state).toBe(state);
+    expect(await begunBy(run.runId)).toEqual(begun);
+    await clear();
+  });
+
+  test("of a run with a key", async () => {
+    await stage.server.enqueue("link", null, { key: "reader" });
+    const { runs } = await stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
+    const [run] = runs as [GivenRun];
+    const answer = await stage.poll(key, { session, verdicts: [said(run, on(1)), said(run, on(2)), said(run, on(1))] });
+    expect(codes(answer)).toEqual(["verdict FENCE_STALE", "verdict FENCE_STALE"]);
+    expect(await begunBy(run.runId)).toEqual([{ task: "link", payload: 1 }]);
+    expect(await late(run.runId), "the same is recorded once").toHaveLength(1);
+    await clear();
+  });
+
+  const pairs: [string, string, object, object][] = [
+    ["a success and a failure", "again", succeeded, failed("no")],
+    ["a chain and a join", "link", on(1), joined],
+    ["a chain and a plain success", "link", on(1), succeeded],
+    ["two chains", "link", on(1), on(2)],
+    ["two results", "plain", { ...succeeded, result: 1 }, { ...succeeded, result: 2 }],
+    ["a failure and a release", "again", failed("no"), { outcome: "released" }],
+  ];
+  const places = [
+    ["one server", () => [stage.server, stage.server]],
+    ["two servers", () => [stage.server, stage.second]],
+  ] as const;
+
+  describe.each(places)("in two polls at once, at %s", (_place, serversOf) => {
+    test.each(pairs)("%s: one counts, the other is refused", async (_name, task, one, other) => {
+      for (let i = 0; i < 4; i++) {
+        const run = await stage.claimed(key, session, task);
+        const innocents = [await stage.claimed(key, session, "plain"), await stage.claimed(key, session, "plain")];
+        const words = i % 2 === 0 ? [one, other] : [other, one];
+        const answers = await Promise.all(
+          serversOf().map((server, at) =>
+            stage.poll(
+              key,
+              { session, verdicts: [said(innocents[at] as GivenRun), said(run, words[at] as object)] },
+              server,
+            ),
+          ),
+        );
+        expect(answers.flatMap(codes)).toEqual(["verdict FENCE_STALE"]);
+        const won = words[answers.findIndex(({ refused }) => refused.length === 0)] as typeof succeeded & {
+          result?: number;
+          onward?: { continueAs?: { payload: number } };
+        };
+        const { state, result } = await recordOf(run.runId);
+        expect([state, result]).toEqual([won.outcome === "succeeded" ? "succeeded" : "ready", won.result ?? null]);
+        const next = won.onward?.continueAs;
+        expect(await begunBy(run.runId)).toEqual(
+          next ? [{ task: "link", ...next }] : won.onward ? [{ task: "publish", payload: { to: "all" } }] : [],
+        );
+        expect((await late(run.runId)).length).toBe(words.some((word) => word !== won && !isRelease(word)) ? 1 : 0);
+        for (const { runId } of innocents) expect((await recordOf(runId)).state).toBe("succeeded");
+        await clear();
+      }
+    });
+
+    test.each([
+      ["link", on(1)],
+      ["link", joined],
+      ["before", succeeded],
+      ["plain", { ...succeeded, result: { n: [1, "two", null] } }],
+      ["plain", failed("no")],
+      ["again", failed("no")],
+      ["again", { outcome: "released" }],
+    ])("the same of %s, a repetition, is refused by nobody and counts once: %j", async (task, word) => {
+      const run = await stage.claimed(key, session, task);
+      const poll = { session, verdicts: [said(run, word)] };
+      const answers = await Promise.all(serversOf().map((server) => stage.poll(key, poll, server)));
+      expect(answers.flatMap(codes)).toEqual([]);
+      expect(await late(run.runId)).toEqual([]);
+      expect((await begunBy(run.runId)).length).toBe(task === "link" || task === "before" ? 1 : 0);
+      await clear();
+    });
+  });
+});
+
+const isRelease = (word: object) => "outcome" in word && word.outcome === "released";
+
+describe("what is said twice of one claim in one poll", () => {
+  test("states, reports and spans: the first counts, the others are refused", async () => {
+    const run = await stage.claimed(key, session, "again");
+    const claim = claimOf(run);
+    const span = (digit: string) => ({ ...claim, context: `00-${digit.repeat(32)}-${digit.repeat(16)}-01` });
+    const answer = await stage.poll(key, {
+      session,
+      states: [
+        { ...claim, state: "first" },
+        { ...claim, state: "second" },
+      ],
+      reports: [
+        { ...claim, startedAgoMs: 0, progress: "first" },
+        { ...claim, startedAgoMs: 0, progress: "second" },
+      ],
+      spans: [span("1"), span("2")],
+      logs: [
+        { ...claim, message: "first", agoMs: 2 },
+        { ...claim, message: "second", agoMs: 1 },
+      ],
+      holds: [run.fence, run.fence, 999_999, 999_999],
+    });
+    expect(codes(answer).sort()).toEqual(["report REQUEST_INVALID", "span REQUEST_INVALID", "state REQUEST_INVALID"]);
+    expect(answer.lost).toEqual([999_999]);
+    expect(await stage.rows("select checkpoint, progress from $s.run where id = $1", [run.runId])).toEqual([
+      { checkpoint: "first", progress: "first" },
+    ]);
+    expect(await stage.rows("select context from $s.run_span where run_id = $1", [run.runId])).toEqual([
+      { context: span("1").context },
+    ]);
+    const lines = await stage.store.runs.logs(run.runId, 9);
+    expect(lines.map(({ message }) => message)).toEqual(["first", "second"]);
+    // A success said beside a state that was refused does not count, nor does what is said of the claim after it.
+    const beside = await stage.poll(key, {
+      session,
+      states: [
+        { ...claim, state: "third" },
+        { ...claim, state: "fourth" },
+      ],
+      verdicts: [said(run), said(run, failed("no"))],
+    });
+    expect(codes(beside)).toEqual(["state REQUEST_INVALID", "verdict REQUEST_INVALID", "verdict REQUEST_INVALID"]);
+    expect((await recordOf(run.runId)).state).toBe("claimed");
+    await clear();
+  });
+
+  test("what is said of a claim that has ended is refused, and a log line kept", async () => {
+    const run = await stage.claimed(key, session, "plain");
+    const claim = claimOf(run);
+    // The second server has a copy of the claim, and does not see how it ends.
+    await stage.poll(key, { session, holds: [run.fence] }, stage.second);
+    await stage.poll(key, { session, verdicts: [said(run)] });
+    for (const server of [stage.server, stage.second]) {
+      const answer = await stage.poll(
+        key,
+        {
+          session,
+          states: [{ ...claim, state: 1 }],
+          reports: [{ ...claim, startedAgoMs: 0 }],
+          spans: [{ ...claim, context: `00-${"1".repeat(32)}-${"1".repeat(16)}-01` }],
+          logs: [{ ...claim, message: "after" }],
+        },
+        server,
+      );
+      expect(codes(answer).sort()).toEqual(["report FENCE_STALE", "span FENCE_STALE", "state FENCE_STALE"]);
+    }
+    expect(await stage.store.runs.logs(run.runId, 9)).toMatchObject([{ message: "after" }, { message: "after" }]);
+  });
+});
+
+/** Makes the store refuse writes of one run, as a fault of its own would. */
+async function broken(table: "run" | "run_history", when: "insert" | "update of checkpoint", runId: number) {
+  await stage.rows(
+    `create function $s.broken() returns trigger language plpgsql as 'begin
+       if new.id = ${runId} then raise exception ''out of order''; end if; return new; end'`,
+  );
+  await stage.rows(`create trigger broken before ${when} on $s.${table} for each row execute function $s.broken()`);
+  return () => stage.rows(`drop function $s.broken() cascade`);
+}
+
+describe("a part of a poll that the store cannot write", () => {
+  test("a verdict: those beside it are written, and it is once it can be", async () => {
+    const runs: GivenRun[] = [];
+    for (const task of ["plain", "link", "plain", "again"]) runs.push(await stage.claimed(key, session, task));
+    const [plain, link, faulty, again] = runs as [GivenRun, GivenRun, GivenRun, GivenRun];
+    const mend = await broken("run_history", "insert", faulty.runId);
+    const verdicts = [said(plain), said(link, on(1)), said(faulty), said(again, failed("no"))];
+    const states = async () => Promise.all(runs.map(async ({ runId }) => (await recordOf(runId)).state));
+    for (const server of [stage.server, stage.second]) {
+      const { status } = await stage.post(key, { session, verdicts }, { server });
+      expect(status).toBe(500);
+      expect(await states()).toEqual(["succeeded", "succeeded", "claimed", "ready"]);
+    }
+    await mend();
+    const answer = await stage.poll(key, { session, verdicts });
+    expect(codes(answer)).toEqual([]);
+    expect(await states()).toEqual(["succeeded", "succeeded", "succeeded", "ready"]);
+    expect(await begunBy(link.runId)).toHaveLength(1);
+    await clear();
+  });
+
+  test("a state: verdicts on other claims are written, the success said with it is not", async () => {
+    const faulty = await stage.claimed(key, session, "plain");
+    const other = await stage.claimed(key, session, "again");
+    const mend = await broken("run", "update of checkpoint", faulty.runId);
+    const poll = {
+      session,
+      states: [
+        { ...claimOf(faulty), state: 1 },
+        { ...claimOf(other), state: 2 },
+      ],
+      logs: [{ ...claimOf(faulty), message: "kept" }],
+      verdicts: [said(faulty), said(other, failed("no"))],
+    };
+    expect((await stage.post(key, poll)).status).toBe(500);
+    expect((await recordOf(faulty.runId)).state).toBe("claimed");
+    expect((await recordOf(other.runId)).state).toBe("ready");
+    expect(await stage.rows("select checkpoint from $s.run where id = $1", [other.runId])).toEqual([{ checkpoint: 2 }]);
+    expect(await stage.store.runs.logs(faulty.runId, 9)).toMatchObject([{ message: "kept" }]);
+    await mend();
+    expect(codes(await stage.poll(key, { session, verdicts: [said(faulty)] }))).toEqual([]);
+    expect((await recordOf(faulty.runId)).state).toBe("succeeded");
+    await clear();
+  });
+});
