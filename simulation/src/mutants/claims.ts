@@ -17,6 +17,20 @@ export const claimMutants: readonly Mutant[] = [
     breaks: "8",
   },
   {
+    name: "each verdict on a claim counts",
+    file: "store/postgres/claims/claims.ts",
+    find: "const { first: settlements, later } = firstOfEach(byNumber(given));",
+    put: "const [settlements, later] = [byNumber(given), []];",
+    // The simulation's workers say one verdict on a claim; here they say each twice. While the first counts, the second is
+    // recorded as late, which breaks invariant 12 and begins nothing.
+    also: {
+      file: "worker/outbox.ts",
+      find: "this.#waiting.push(settlement);",
+      put: "this.#waiting.push(settlement, settlement);",
+    },
+    breaks: "1",
+  },
+  {
     name: "a retry without its fence",
     file: "store/postgres/claims/retries.ts",
     find: "from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p",

@@ -11,7 +11,7 @@ export interface Planting {
 /** A bug to plant. */
 export interface Mutant extends Planting {
   readonly name: string;
-  /** Taken out with it: what would notice the bug by itself, and stop all work. */
+  /** Changed with it: what would notice the bug by itself and stop all work, or what must happen for the bug to show. */
   readonly also?: Planting;
   /** The number of the invariant that it breaks. */
   readonly breaks: string;
