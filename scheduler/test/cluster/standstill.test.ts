@@ -1,8 +1,13 @@
+/**
+ * Processes whose event loop stands still: for 13 s with a session of 6 s, and for 10 s with a bound of 1 s. The tests of the first
+ * kind run side by side, as their processes wait most of the time; those of the second kind run alone, because a process that starts
+ * on a busy machine may stand still for a second by itself.
+ */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ownPath, sharedServer } from "../../../zookeeper/test/support/servers.ts";
 import { carillon } from "../../src/library/carillon.ts";
 import { every } from "../../src/schedule/schedule.ts";
@@ -20,27 +25,16 @@ const sessionTimeout = "6s";
 /** Longer than twice that. */
 const computesMs = 13_000;
 
-describe("a process whose event loop stands still", () => {
-  let schema: string;
-  let folder: string;
-  let log: string;
-  let programs: Programs;
-  let database: pg.Client;
-  let made = 0;
-  beforeEach(async () => {
-    schema = `standstill_${process.pid}_${made++}`;
-    folder = mkdtempSync(join(tmpdir(), "carillon-standstill-"));
-    log = join(folder, "seen.log");
-    programs = new Programs();
-    database = new pg.Client({ connectionString: postgres().url, types: numbers });
-    await database.connect();
-  });
-  afterEach(async () => {
-    await programs.endAll();
-    await database.query(`drop schema if exists ${schema} cascade`);
-    await database.end();
-    rmSync(folder, { recursive: true });
-  });
+let made = 0;
+
+/** Processes of one test on a schema of their own, and what they wrote of their runs. */
+async function openCluster() {
+  const schema = `standstill_${process.pid}_${made++}`;
+  const folder = mkdtempSync(join(tmpdir(), "carillon-standstill-"));
+  const log = join(folder, "seen.log");
+  const programs = new Programs();
+  const database = new pg.Client({ connectionString: postgres().url, types: numbers });
+  await database.connect();
 
   const rows = async (text: string) => (await database.query(text.replaceAll("$s", schema))).rows;
   const start = (name: string, more: Partial<Parameters<Programs["start"]>[0]> = {}) =>
@@ -59,7 +53,7 @@ describe("a process whose event loop stands still", () => {
   const bothRun = () => new Set(readSeen(log).map(({ node }) => node)).size === 2;
 
   /** The process "still" computes for twice its session, the process "other" does the rest. @param shown others can see it */
-  async function standsStill({ shown = true } = {}): Promise<void> {
+  const standsStill = async ({ shown = true } = {}): Promise<void> => {
     await compute(computesMs);
     const beganMs = Date.now();
     if (shown)
@@ -95,18 +89,43 @@ describe("a process whose event loop stands still", () => {
     expect(seen("start", "computing")).toHaveLength(1);
     await until("its run to be in the history", async () => (await rows(computed)).length > 0);
     expect(await rows(computed)).toEqual([{ outcome: 0, attempt: 1 }]);
-  }
+  };
 
-  it.each(ways)("keeps its session and its runs, while others do the rest: by $by", async ({ coordination }) => {
-    const options = { coordination: coordination(), sessionTimeout };
-    await start("still", { tasks: 20, computing: {}, options });
-    await start("other", { tasks: 20, options });
-    await until("both to run tasks", bothRun);
-    await standsStill();
-  });
+  return {
+    schema,
+    programs,
+    rows,
+    start,
+    seen,
+    compute,
+    bothRun,
+    standsStill,
+    records: () => readSeen(log),
+    async [Symbol.asyncDispose]() {
+      await programs.endAll();
+      await database.query(`drop schema if exists ${schema} cascade`);
+      await database.end();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
 
-  it("keeps its session and its runs where servers keep the session of a worker by HTTP", async () => {
-    const stage = new RemoteStage(schema);
+describe("a process whose event loop stands still", () => {
+  it.concurrent.each(ways)(
+    "keeps its session and its runs, while others do the rest: by $by",
+    async ({ coordination }) => {
+      await using cluster = await openCluster();
+      const options = { coordination: coordination(), sessionTimeout };
+      await cluster.start("still", { tasks: 20, computing: {}, options });
+      await cluster.start("other", { tasks: 20, options });
+      await until("both to run tasks", cluster.bothRun);
+      await cluster.standsStill();
+    },
+  );
+
+  it.concurrent("keeps its session and its runs where servers keep the session of a worker by HTTP", async () => {
+    await using cluster = await openCluster();
+    const stage = new RemoteStage(cluster.schema);
     try {
       await stage.serve();
       for (let i = 0; i < 20; i++)
@@ -114,42 +133,45 @@ describe("a process whose event loop stands still", () => {
       await stage.task("computing", { group: "computing" });
       const key = await stage.key("both", ["default", "computing"]);
       const remote = { server: stage.urlOf(), key, sessionTimeout };
-      await start("still", { tasks: 20, computing: {}, remote });
-      await start("other", { tasks: 20, remote: { ...remote, groups: ["default"] } });
-      await until("both to run tasks", bothRun);
-      await standsStill({ shown: false });
+      await cluster.start("still", { tasks: 20, computing: {}, remote });
+      await cluster.start("other", { tasks: 20, remote: { ...remote, groups: ["default"] } });
+      await until("both to run tasks", cluster.bothRun);
+      await cluster.standsStill({ shown: false });
     } finally {
-      await programs.endAll();
+      await cluster.programs.endAll();
       await stage.close();
     }
   });
 
   it("is taken for dead after the bound, with what was under way named, and the run is given up after its losses", async () => {
+    await using cluster = await openCluster();
     const computing = { retry: { attempts: 1 }, workerLosses: 2 };
-    await start("still", { computing, options: { standstill: "1s" } });
-    await start("other", { tasks: 2 });
-    await compute(10_000);
+    await cluster.start("still", { computing, options: { standstill: "1s" } });
+    await cluster.start("other", { tasks: 2 });
+    await cluster.compute(10_000);
     await until(
       "it to be given up",
-      async () => (await rows("select from $s.run_history where error->>'code' = 'WORKER_LOST'")).length > 0,
+      async () => (await cluster.rows("select from $s.run_history where error->>'code' = 'WORKER_LOST'")).length > 0,
     );
-    expect(seen("start", "computing").map(({ attempt }) => attempt)).toEqual([1, 2]);
-    const ended = await rows("select ended_why from $s.session where node = 'still' and ended_ms is not null");
+    expect(cluster.seen("start", "computing").map(({ attempt }) => attempt)).toEqual([1, 2]);
+    const ended = await cluster.rows("select ended_why from $s.session where node = 'still' and ended_ms is not null");
     expect(ended.length).toBeGreaterThanOrEqual(2);
     for (const { ended_why: why } of ended)
       expect(why).toMatch(/^its event loop stood still for more than 1 s; under way: computing \(run \d+\)$/);
-    expect(await rows("select from $s.session where node = 'other' and ended_ms is not null")).toEqual([]);
+    expect(await cluster.rows("select from $s.session where node = 'other' and ended_ms is not null")).toEqual([]);
   });
 
   it("starts nothing that was given back: three processes that compute now and then fire each slot once", async () => {
+    await using cluster = await openCluster();
     const names = ["one", "two", "three"];
-    await Promise.all(names.map((name) => start(name, { tasks: 30, computesMs: [120, 620] })));
-    const keysOf = () => readSeen(log).flatMap(({ kind, task, slot }) => (kind === "start" ? [`${task} ${slot}`] : []));
+    await Promise.all(names.map((name) => cluster.start(name, { tasks: 30, computesMs: [120, 620] })));
+    const keysOf = () =>
+      cluster.records().flatMap(({ kind, task, slot }) => (kind === "start" ? [`${task} ${slot}`] : []));
     await until("some 300 to start", () => keysOf().length > 300);
-    await Promise.all(names.map((name) => programs.end(name, "SIGTERM")));
+    await Promise.all(names.map((name) => cluster.programs.end(name, "SIGTERM")));
     const keys = keysOf();
     expect(new Set(keys).size).toBe(keys.length);
-    expect(await rows("select * from $s.attempt where outcome = 'lost'")).toEqual([]);
-    expect(await rows("select from $s.run_history where outcome > 0")).toEqual([]);
+    expect(await cluster.rows("select * from $s.attempt where outcome = 'lost'")).toEqual([]);
+    expect(await cluster.rows("select from $s.run_history where outcome > 0")).toEqual([]);
   });
 });
