@@ -1,9 +1,21 @@
+/**
+ * Coordination by the command line. Takes over a minute: its subject is real servers and workers side by side, each of which takes
+ * seconds to start, and the sessions of killed processes, which have to run out.
+ */
 import { connect, digestId, openAcl, readAcl } from "@carillon/zookeeper";
 import { Ensemble } from "@carillon/zookeeper/testing";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
-import { ask, file, here, json, objects, schema, start, until, url } from "./process.ts";
+import { inProcess } from "../support/in-process.ts";
+import { until } from "../support/store-stage.ts";
+import { ask as askProcess, file, here, objects, schema, start, url } from "./process.ts";
+
+/** A command that only looks at the processes of a test, or that is refused, runs in this one. */
+const ask = (...args: string[]) => inProcess([...args, ...here()]);
+const json = async (...args: string[]) => JSON.parse((await ask(...args, "--json")).stdout);
+/** Until `node` is the leader, as `carillon nodes` shows it. */
+const leads = (node: string) => until(`${node} to lead`, async () => (await json("nodes")).leader?.node === node);
 
 let ensemble: Ensemble;
 let paths = 0;
@@ -39,12 +51,12 @@ describe("coordination by the command line", () => {
     );
     expect(objects(planner.stdout)).toContainEqual(expect.objectContaining({ node: "planner", coordination: shown }));
     expect(planner.stdout + planner.stderr).not.toContain("secret");
-    await until(async () => (await json("nodes")).leader?.node === "planner");
+    await leads("planner");
     const env = { CARILLON_COORDINATION: zookeeper(path, "me:secret@") };
     const dev = start(["dev", "tasks.ts", ...here(), "--name", "ringer", "--concurrency", "7"], { env });
     await dev.says(/node ringer follows/);
     expect(dev.stdout).toContain(`, ${shown}   node ringer`);
-    await until(async () =>
+    await until("both to rely on the service", async () =>
       (await json("nodes")).members.every(({ reliesOn }: { reliesOn: string }) => reliesOn === "service"),
     );
 
@@ -80,7 +92,7 @@ describe("coordination by the command line", () => {
     });
 
     await planner.end("SIGTERM");
-    await until(async () => (await json("nodes")).leader?.node === "ringer");
+    await leads("ringer");
     const [second, first] = (await json("nodes")).terms;
     expect(second).toMatchObject({ term: 2, node: "ringer", ended: null });
     expect(first).toMatchObject({ term: 1, node: "planner", endedWhy: "stopped" });
@@ -91,7 +103,7 @@ describe("coordination by the command line", () => {
     const proxy = await ZooKeeperProxy.before(ensemble.server.address);
     proxy.refuse();
     const through = `zookeeper://${proxy.address}/cli-${paths++}/carillon`;
-    const failing = await ask("server", "--coordination", through, "--fail-fast", "--json");
+    const failing = await askProcess("server", "--coordination", through, "--fail-fast", "--json");
     expect(failing.code).toBe(4);
     expect(objects(failing.stderr)).toMatchObject([
       {
@@ -143,7 +155,7 @@ describe("coordination by the command line", () => {
     ] as const) {
       expect((await checks("--coordination", zookeeper(path))).of("coordination")?.found).toContain(code);
     }
-    const alone = await ask("server", "--json");
+    const alone = await askProcess("server", "--json");
     expect(alone.code).toBe(4);
     expect(objects(alone.stderr)).toMatchObject([
       {
@@ -167,7 +179,7 @@ export const tower = carillon({ retention: "${retention}" });
     const by = ["--coordination", zookeeper()];
     const first = start(["dev", "short.ts", ...here(), "--name", "short", ...by]);
     await first.says(/node short (?:leads|follows)/); // with a service it is in line first, and leads a moment later
-    await until(async () => (await json("nodes")).leader?.node === "short");
+    await leads("short");
     const second = start(["dev", "long.ts", ...here(), "--name", "long", "--json", ...by]);
     await second.says(/retention is 7d on short and 60d on long/);
     await second.says(/"event":"ready"/);
@@ -181,7 +193,7 @@ export const tower = carillon({ retention: "${retention}" });
       found: "SETTINGS_DIFFER: retention is 7d on short and 60d on long",
     });
     await first.end("SIGTERM");
-    const refused = await ask("dev", "short.ts", "--name", "short", ...by);
+    const refused = await askProcess("dev", "short.ts", "--name", "short", ...by);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(
       /^carillon: SETTINGS_DIFFER: retention is 60d on long and 7d on short \(live since \d{4}-.*Z: pid \d+ on .+\)\n {2}hint: /,
@@ -225,7 +237,7 @@ describe("where a process is reached", () => {
     await first.says(/node a leads/);
     expect((await ask("nodes")).stdout).toMatch(/^a +leads +scheduler, worker +default +100 +10\.0\.0\.7:7373 /m);
     expect((await checks()).of("addresses")).toMatchObject({ verdict: "good", found: "each is one process's" });
-    const refused = await ask("dev", "quick.ts", "--name", "b", "--address", address);
+    const refused = await askProcess("dev", "quick.ts", "--name", "b", "--address", address);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(
       /NODE_ADDRESS_TAKEN: a on .+ is reached at 10\.0\.0\.7:7373, and so would b on .+ be \(live since \d{4}-.*Z: pid \d+ on .+\)\n {2}hint: /,
@@ -276,14 +288,14 @@ describe("an observer", () => {
       found: "nobody leads: all that schedule are observers",
     });
     const planner = await serverReady("--name", "planner");
-    await until(async () => (await json("nodes")).leader?.node === "planner");
+    await leads("planner");
     expect((await json("nodes")).members).toMatchObject([
       { node: "eye", leads: false, settings: { observer: true } },
       { node: "planner", leads: true, settings: { observer: false } },
     ]);
     await planner.end("SIGKILL");
     // Nobody takes the next term; the last one is over all the same.
-    await until(async () => (await json("nodes")).members.length === 1);
+    await until("the planner to be gone", async () => (await json("nodes")).members.length === 1);
     expect(await json("nodes")).toMatchObject({
       leader: null,
       terms: [
@@ -318,12 +330,18 @@ tower.task("once", { onWorkerLost: "fail" }, never);
     await first.says(/"worker is ready"/);
     const [again, once] = [(await json("tasks", "run", "again")).run, (await json("tasks", "run", "once")).run];
     const shown = (run: number) => json("runs", "show", String(run));
-    await until(async () => (await shown(again)).started !== null && (await shown(once)).started !== null);
+    await until(
+      "both runs to start",
+      async () => (await shown(again)).started !== null && (await shown(once)).started !== null,
+    );
     const session = await sessionOf();
     await first.end("SIGKILL");
     await worker().says(/"worker is ready"/);
     expect(await sessionOf()).toBeGreaterThan(session);
-    await until(async () => (await shown(again)).state === "succeeded" && (await shown(once)).state === "failed");
+    await until(
+      "both runs to end",
+      async () => (await shown(again)).state === "succeeded" && (await shown(once)).state === "failed",
+    );
     expect(await shown(again)).toMatchObject({ attempt: 2, node: "runner" });
     expect((await shown(once)).error).toMatchObject({ code: "WORKER_LOST" });
   });
