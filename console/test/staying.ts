@@ -1,16 +1,9 @@
 import type { Page, Request } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { type House, heading, openContext, violations } from "./support/house.ts";
+import { type House, heading, hide, openContext, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
-/** Whether the page says so or not, the browser's tab comes to lie behind another one. */
-const hide = (page: Page, isHidden: boolean) =>
-  page.evaluate((hidden) => {
-    Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
-    document.dispatchEvent(new Event("visibilitychange"));
-  }, isHidden);
-
-/** The server's answer as it would be, but for a part of it. */
+/** The server's answer as it would be, but for a part of it. What is shown is asked for again at once, if it is older than a second. */
 async function changed(page: Page, path: string, change: (answer: Record<string, unknown>) => object): Promise<void> {
   await page.route(
     (url) => url.pathname === path,
@@ -19,6 +12,7 @@ async function changed(page: Page, path: string, change: (answer: Record<string,
       await route.fulfill({ json: change(answer) });
     },
   );
+  await hide(page, false);
 }
 
 /** Of console.test.ts: what stays under one's hands while the server, the sign-in and the data come and go. */
@@ -88,8 +82,9 @@ export function whatStays(house: House): void {
       };
       const end = async () => {
         await context.clearCookies();
-        await hide(page, false);
-        await page.getByRole("heading", { name: "Sign in to Carillon" }).waitFor();
+        // Answers of the last second are not asked for again.
+        const asksToSignIn = page.getByRole("heading", { name: "Sign in to Carillon" });
+        await expect.poll(() => hide(page, false).then(() => asksToSignIn.count())).toBe(1);
       };
       await page.goto(`${house.stage.url}/tasks/warm-cache`);
       await signIn("editor");
@@ -148,6 +143,7 @@ export function whatStays(house: House): void {
       await page.getByRole("button", { name: /^Run (?:it|all \d+) again$/ }).click();
       await dialog.waitFor();
       gone = true;
+      await hide(page, false);
       await page.locator("ul [data-row]").first().and(open).waitFor({ state: "attached" });
       expect(await dialog.count()).toBe(1);
       await page.unrouteAll();

@@ -41,7 +41,10 @@ export interface House {
   readonly operation: number;
   /** Who signs people in, beside passwords. */
   readonly provider: SignInProvider;
-  /** The page of somebody who is signed in and looks so: the same one each time, where the last test left it. */
+  /**
+   * The page of somebody who is signed in and looks so: the same one each time, where the last test left it. Until then it lay hidden
+   * behind the page that was visited last, so that it asked its server nothing: of ten pages at once one is at work.
+   */
   visit: (look?: Look) => Promise<Visit>;
 }
 
@@ -55,6 +58,7 @@ export function openHouse(): House {
   let operation = 0;
   const provider = new SignInProvider();
   const visits = new Map<string, Promise<Visit>>();
+  let seen: Page | undefined;
   const there = <T>(thing: T | undefined): T => {
     if (thing === undefined) throw new Error("the house stands from the first test on");
     return thing;
@@ -99,10 +103,16 @@ export function openHouse(): House {
     get runs() {
       return runs;
     },
-    visit({ at = there(stage), ...look } = {}) {
+    async visit({ at = there(stage), ...look } = {}) {
       const key = JSON.stringify([at.url, look]);
-      const visit = visits.get(key) ?? enter(there(browser), at, look);
-      visits.set(key, visit);
+      const entered = visits.get(key) ?? enter(there(browser), at, look);
+      visits.set(key, entered);
+      const visit = await entered;
+      if (visit.page !== seen) {
+        if (seen && !seen.isClosed()) await hide(seen, true);
+        await hide(visit.page, false);
+        seen = visit.page;
+      }
       return visit;
     },
   };
@@ -146,6 +156,15 @@ async function enter(
   };
   return { context, page, complaints, go };
 }
+
+/** As when another tab of the browser comes to lie before the page, or goes: it cannot tell the difference. */
+export const hide = (page: Page, isHidden: boolean): Promise<void> =>
+  page.evaluate((hidden) => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
+    const state = hidden ? "hidden" : "visible";
+    Object.defineProperty(document, "visibilityState", { configurable: true, get: () => state });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, isHidden);
 
 /** In the page: the router tells when what it went to is shown. */
 function walk(path: string): Promise<void> {
