@@ -3,6 +3,7 @@ import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
+import { meant } from "../base/nearest.ts";
 import { endOfTime } from "../schedule/zone.ts";
 
 export interface EnqueueOptions {
@@ -30,7 +31,10 @@ const names = ["in", "at", "key", "limitKey", "priority", "tx", "timeout", "sign
 export function checkEnqueueOptions(options: EnqueueOptions): void {
   for (const name of Object.keys(options)) {
     if (!names.includes(name))
-      throw optionInvalid(`enqueue has no option ${JSON.stringify(name)}`, `It has ${names.join(", ")}.`);
+      throw optionInvalid(
+        `enqueue has no option ${JSON.stringify(name)}${meant(name, names)}`,
+        `It has ${names.join(", ")}.`,
+      );
   }
   const { in: delay, at, key, limitKey, priority, tx, timeout, signal } = options;
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");

@@ -1,11 +1,24 @@
 import { CarillonError } from "../base/errors.ts";
+import { meant } from "../base/nearest.ts";
 
 /** What a program may give for an option; what a text or a number must be besides is checked where it is read. */
-export type OptionKind = "text" | "text or texts" | "texts" | "flag" | "number" | "duration" | "object";
+export type OptionKind =
+  | "text"
+  | "text or texts"
+  | "text or texts by name"
+  | "texts"
+  | "flag"
+  | "number"
+  | "duration"
+  | "object";
 
 const kinds: Record<OptionKind, { is: (value: unknown) => boolean; means: string }> = {
   text: { is: (value) => typeof value === "string", means: "a text" },
   "text or texts": { is: (value) => typeof value === "string" || areTexts(value), means: "a text, or a list of texts" },
+  "text or texts by name": {
+    is: (value) => typeof value === "string" || (isObject(value) && areTexts(Object.values(value))),
+    means: "a text, or an object of texts",
+  },
   texts: { is: areTexts, means: "a list of texts" },
   flag: { is: (value) => typeof value === "boolean", means: "true or false" },
   number: { is: (value) => typeof value === "number", means: "a number" },
@@ -14,10 +27,14 @@ const kinds: Record<OptionKind, { is: (value: unknown) => boolean; means: string
     means: 'a duration, such as "15m", or milliseconds',
   },
   object: {
-    is: (value) => typeof value === "object" && value !== null && !Array.isArray(value),
+    is: isObject,
     means: "an object",
   },
 };
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 function areTexts(value: unknown): boolean {
   return Array.isArray(value) && Array.from(value).every((one) => typeof one === "string");
@@ -28,12 +45,16 @@ export function checkKinds(options: object, known: Readonly<Record<string, Optio
   for (const [name, value] of Object.entries(options)) {
     const kind = Object.hasOwn(known, name) ? known[name] : undefined;
     if (kind === undefined) {
-      throw new CarillonError("OPTION_INVALID", `there is no option ${JSON.stringify(name)}`, {
-        hint: `The options are ${Object.keys(known).join(", ")}.`,
+      const names = Object.keys(known);
+      throw new CarillonError("OPTION_INVALID", `there is no option ${JSON.stringify(name)}${meant(name, names)}`, {
+        hint: `The options are ${names.join(", ")}.`,
+        path: name,
       });
     }
     if (value === undefined || kinds[kind].is(value)) continue;
-    throw new CarillonError("OPTION_INVALID", `${name} must be ${kinds[kind].means}, and is ${typeOf(value)}`);
+    throw new CarillonError("OPTION_INVALID", `${name} must be ${kinds[kind].means}, and is ${typeOf(value)}`, {
+      path: name,
+    });
   }
 }
 

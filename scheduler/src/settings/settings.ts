@@ -1,5 +1,5 @@
 import { type Duration, parseDuration } from "../base/duration.ts";
-import { CarillonError } from "../base/errors.ts";
+import { CarillonError, within } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import type { Log } from "../base/log.ts";
 import { parseStoreUrl } from "../store/store-url.ts";
@@ -185,6 +185,8 @@ export const beatMsOf = (sessionTimeoutMs: number): number =>
 /** @throws OPTION_INVALID, DURATION_INVALID */
 export function settingsOf(options: CarillonOptions): Settings {
   checkKinds(options, optionKinds);
+  within("commands", () => checkKinds(options.commands ?? {}, commandKinds));
+  within("httpTasks", () => checkKinds(options.httpTasks ?? {}, httpTaskKinds));
   checkStoreGiven(options);
   checkStoreUrl("store", options.store, 'or give "embedded"');
   checkStoreUrl("listenUrl", options.listenUrl, "leave it out to listen where the store is");
@@ -310,6 +312,15 @@ function checkedLabels(labels: Record<string, string>): Record<string, string> {
   }
   return { ...labels };
 }
+
+const commandKinds: Record<keyof CommandOptions, OptionKind> = {
+  allow: "texts",
+  allowEnv: "texts",
+  shell: "flag",
+  rehearse: "flag",
+};
+
+const httpTaskKinds: Record<keyof HttpTaskOptions, OptionKind> = { allow: "texts", secret: "text or texts by name" };
 
 const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   store: "text",
