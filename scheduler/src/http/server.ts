@@ -203,7 +203,7 @@ export class HttpServer {
     } catch (error) {
       throw new CarillonError("LISTEN_FAILED", `cannot listen at ${this.#options.listen}: ${messageOf(error)}`, {
         cause: error,
-        hint: "Another process may be listening there, or the address may not be this machine's.",
+        hint: listenHint((error as { code?: unknown }).code),
       });
     }
     const address = app.server.address();
@@ -270,4 +270,11 @@ function checked(body: unknown): PollRequest {
   throw new CarillonError("REQUEST_INVALID", `the request is not what the contract says: ${told.join("; ")}`, {
     hint: `See docs/worker-protocol.md, or GET ${pollPath}/contract.`,
   });
+}
+
+function listenHint(code: unknown): string {
+  if (code === "EADDRINUSE")
+    return "Another process listens there, perhaps another Carillon. End it, or give another port; port 0 takes a free one.";
+  if (code === "EACCES") return "This user may not use that port. Give one from 1024 on.";
+  return "The address may not be this machine's. 127.0.0.1 always is.";
 }

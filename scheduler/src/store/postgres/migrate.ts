@@ -45,7 +45,7 @@ export async function migrate(
       "STORE_UNSUPPORTED",
       `the server is PostgreSQL ${Math.floor((server?.version ?? 0) / 10_000)}`,
       {
-        hint: "Carillon needs PostgreSQL 15 or later.",
+        hint: 'Carillon needs PostgreSQL 15 or later. Upgrade the server, give the URL of a newer one, or give "embedded" as the store: a private PostgreSQL.',
       },
     );
   }

@@ -29,13 +29,33 @@ const meanings: readonly Meaning[] = [
     texts: /no pg_hba\.conf entry .*no encryption|SSL connection is required|connection is insecure/i,
   },
   {
+    // pg refuses by itself, without a state.
+    code: "STORE_REFUSED",
+    says: "the store wants a password, and none was given",
+    hint: "Give it in the URL, postgres://user:password@host:5432/database, or in the variable PGPASSWORD.",
+    texts: /^SASL: .*password must be a (non-empty )?string$/,
+  },
+  // A pooler passes on what its server said with the state of a connection that broke.
+  {
+    code: "STORE_REFUSED",
+    says: "the store refused the user or the password",
+    hint: "Check both in the URL. In a password write @ as %40, : as %3A, / as %2F, # as %23, ? as %3F and % as %25.",
+    states: /^28P01$/,
+    texts: /^password authentication failed for /,
+  },
+  {
+    code: "STORE_REFUSED",
+    says: "the store has no such database",
+    hint: "Correct the name at the end of the URL, or create the database: CREATE DATABASE name, or the program createdb.",
+    states: /^3D000$/,
+    texts: /^database ".*" does not exist$/,
+  },
+  {
     code: "STORE_REFUSED",
     says: "the store refused",
-    hint: "Check the URL's user, password and database, and the user's rights on the schema.",
-    states: /^(28\w{3}|3D000|42501)$/,
-    // pg refuses by itself, without a state, where the server wants a password and the URL has none. A pooler passes on what its server
-    // said with the state of a connection that broke.
-    texts: /^SASL: |^(database|role) ".*" does not exist$|^password authentication failed for /,
+    hint: "Check the URL's user and database, the user's rights on the schema, and pg_hba.conf.",
+    states: /^(28\w{3}|42501)$/,
+    texts: /^SASL: |^role ".*" does not exist$/,
   },
   {
     // PgBouncer, with the state of a connection that broke: to try again helps nothing.
