@@ -42,7 +42,7 @@ import type { Store } from "../store/store.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { checkGroupLimit } from "../task/group-store.ts";
 import type { HttpOptions } from "../task/http.ts";
-import { defineTask, type TaskDefinition, type TaskOptions } from "../task/task.ts";
+import type { TaskDefinition, TaskOptions } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import { Measuring } from "../telemetry/measuring.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
@@ -50,7 +50,6 @@ import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { EnqueueCall } from "./enqueue-call.ts";
 import { Handlers } from "./handlers.ts";
 import { type Opened, openStore } from "./opened.ts";
-import { saidSchema } from "./payload.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
 import { closeStore, endNode, type Started, standInOf } from "./started.ts";
 import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
@@ -151,14 +150,18 @@ export class Carillon {
   task<Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
   task(
     name: string,
-    { payload: schema, isolate, ...rest }: IsolatedOptions & { payload?: StandardSchemaV1 },
+    options: IsolatedOptions & { payload?: StandardSchemaV1 },
     handler?: Handler<never> | URL | string,
   ): Task<unknown> {
-    const definition = defineTask(name, { payloadSchema: saidSchema(schema) ?? null, ...rest });
-    this.#defined.add({ definition, schema, handler: this.#handlers.isolates.handler(name, handler, isolate) });
+    const defined = this.#handlers.defined(name, options, handler);
+    this.#defined.add(defined);
     if (this.#opening)
       this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
-    return handleOf(this, name, (count) => this.#defined.next(definition, this.#storeClock.now(), count));
+    return handleOf(this, name, (count) => this.#defined.next(defined.definition, this.#storeClock.now(), count));
+  }
+
+  get taskCount(): number {
+    return this.#defined.size;
   }
 
   get node(): string {

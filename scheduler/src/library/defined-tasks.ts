@@ -12,7 +12,7 @@ import type { TaskDefinition } from "../task/task.ts";
 import type { BroughtBy, TaskStore } from "../task/task-store.ts";
 import { validateKept } from "./payload.ts";
 
-interface Defined {
+export interface Defined {
   readonly definition: TaskDefinition;
   readonly schema: StandardSchemaV1 | undefined;
   readonly handler: Handler<never> | undefined;

@@ -1,3 +1,4 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { commandHandler } from "../executors/command/handler.ts";
@@ -5,9 +6,11 @@ import { httpCaller } from "../executors/http/handler.ts";
 import { Isolates } from "../executors/isolate/isolates.ts";
 import type { Handler } from "../run/handler.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { TaskDefinition } from "../task/task.ts";
+import { defineTask, requireOptions, type TaskDefinition } from "../task/task.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
-import type { DefinedTasks } from "./defined-tasks.ts";
+import type { Defined, DefinedTasks } from "./defined-tasks.ts";
+import { saidSchema } from "./payload.ts";
+import type { IsolatedOptions } from "./task-handle.ts";
 
 /** What this process runs a task with. */
 export class Handlers {
@@ -24,6 +27,18 @@ export class Handlers {
     this.#clock = clock;
     this.#defined = defined;
     this.#callHttp = httpCaller({ ...settings.httpTasks, clock });
+  }
+
+  /** What the arguments of `task` define. @throws TASK_INVALID and what the schedule's own check throws */
+  defined(
+    name: string,
+    options: IsolatedOptions & { payload?: StandardSchemaV1 },
+    handler: Handler<never> | URL | string | undefined,
+  ): Defined {
+    requireOptions(name, options);
+    const { payload: schema, isolate, ...rest } = options;
+    const definition = defineTask(name, { payloadSchema: saidSchema(schema) ?? null, ...rest });
+    return { definition, schema, handler: this.isolates.handler(name, handler, isolate) };
   }
 
   /** undefined: this process cannot run it. */

@@ -38,8 +38,7 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
   const task = named ? name : undefined;
   const invalid = (path: string, what: string, hint: string) =>
     new CarillonError("TASK_INVALID", `${about}${what}`, { hint, path });
-  if (!isObject(options))
-    throw invalid("", `its options cannot be ${shownValue(options)}`, "Give an object, or leave them out.");
+  if (!isObject(options)) throw noOptions(about, options);
   for (const key of Object.keys(options)) {
     if (optionRow(key) !== undefined) continue;
     throw invalid(
@@ -58,6 +57,16 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
   checkRules(task, definition, definition.schedule);
   checkTogether(task, definition, definition.overlap, definition.schedule);
   return definition;
+}
+
+const noOptions = (about: string, given: unknown) =>
+  new CarillonError("TASK_INVALID", `${about}its options cannot be ${shownValue(given)}`, {
+    hint: "Give an object, also an empty one. In code it stands before the handler: task(name, {}, handler).",
+  });
+
+/** For code that takes them apart before `defineTask` reads them. @throws TASK_INVALID */
+export function requireOptions(name: string, options: unknown): void {
+  if (!isObject(options)) throw noOptions(`task ${name}: `, options);
 }
 
 /** @returns undefined: the definition is without the part */

@@ -1,5 +1,6 @@
 import { systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { shownValue } from "../../base/json.ts";
 import type { Log } from "../../base/log.ts";
 import type { Handler } from "../../run/handler.ts";
 import { Pool } from "./pool.ts";
@@ -33,6 +34,7 @@ export class Isolates {
     isolate: unknown,
   ): Handler<never> | undefined {
     if (typeof given !== "string" && !(given instanceof URL)) {
+      if (given !== undefined && typeof given !== "function") throw noHandler(task, given);
       if (isolate === undefined) return given;
       throw new CarillonError(
         "TASK_INVALID",
@@ -87,3 +89,9 @@ export class Isolates {
     for (const pool of this.#pools.values()) pool.close();
   }
 }
+
+const noHandler = (task: string, given: unknown) =>
+  new CarillonError("TASK_INVALID", `task ${task}: its handler cannot be ${shownValue(given)}`, {
+    hint: "Give a function, or its module's path, as the third argument: task(name, options, handler).",
+    path: "handler",
+  });
