@@ -1,9 +1,10 @@
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import * as nodeModule from "node:module";
-import { resolve } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { basename, dirname, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { createJiti } from "jiti";
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import { meant } from "../../base/nearest.ts";
 import * as embeddedModule from "../../embedded/index.ts";
 import * as carillonModule from "../../index.ts";
 import { Carillon } from "../../library/carillon.ts";
@@ -11,6 +12,7 @@ import * as workerModule from "../../library/remote-worker.ts";
 import { RemoteWorker } from "../../library/remote-worker.ts";
 import { type RemoteWorkerOptions, workerPreset } from "../../settings/remote-worker.ts";
 import { type CarillonOptions, carillonPreset } from "../../settings/settings.ts";
+import { loadHint } from "./load-hint.ts";
 import { shownPath } from "./shown-path.ts";
 
 const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
@@ -33,7 +35,8 @@ export async function loadFile(path: string, decide: (given: CarillonOptions) =>
     }
   }
   if (towers.size > 0) return [...towers];
-  throw invalid(`${shown} exports no Carillon${exportsText(loaded)}`, wanted);
+  const hint = "tasks" in loaded ? `${wanted} Or store its tasks with: carillon apply ${shown}.` : wanted;
+  throw invalid(`${shown} exports no Carillon${exportsText(loaded)}`, hint);
 }
 
 /** What a file for `worker --server` exports. @throws FILE_INVALID, and what its own calls throw */
@@ -78,7 +81,7 @@ export async function loadDefault(path: string): Promise<unknown> {
 }
 
 const exportsText = (loaded: object) => {
-  const names = Object.keys(loaded);
+  const names = Object.keys(loaded).filter((name) => name !== "module.exports");
   return names.length > 0 ? ` (it exports ${names.slice(0, 8).join(", ")})` : "";
 };
 
@@ -88,18 +91,24 @@ async function loadModule(
 ): Promise<{ shown: string; loaded: Record<string, unknown> }> {
   const file = resolve(path);
   const shown = shownPath(file);
-  if (!existsSync(file)) throw invalid(`${shown} does not exist`, "Give the path of a module that exports a Carillon.");
+  if (!existsSync(file)) {
+    const folder = dirname(file);
+    const near = existsSync(folder) ? meant(basename(file), readdirSync(folder)) : "";
+    throw invalid(`${shown} does not exist${near}`, "Give the path of a module that exports a Carillon.");
+  }
   if (!statSync(file).isFile())
     throw invalid(`${shown} is not a file`, "Give the path of a module that exports a Carillon.");
   try {
     return { shown, loaded: await under(() => importModule(file)) };
   } catch (error) {
     if (isCarillonError(error)) {
-      const { code, message, hint } = error;
-      throw new CarillonError(code, `${shown}: ${message}`, { hint, cause: error });
+      const { code, message, hint, path: part } = error;
+      throw new CarillonError(code, `${shown}: ${message}`, { hint, cause: error, path: part });
     }
-    const why = firstLines(messageOf(error)).replaceAll(file, shown);
-    throw invalid(`${shown} could not be loaded: ${why}`, placeOf(error, file, shown), error);
+    const message = messageOf(error);
+    const why = firstLines(message).replaceAll(file, shown);
+    const hint = loadHint({ error, message, file, shown, exported: Object.keys(carillonModule) });
+    throw invalid(`${shown} could not be loaded: ${why}`, hint, error);
   }
 }
 
@@ -121,13 +130,17 @@ async function importModule(file: string): Promise<Record<string, unknown>> {
   return jiti.import(file);
 }
 
-type Resolve = (specifier: string, context: object, next: (specifier: string, context: object) => unknown) => unknown;
+type Context = { conditions?: readonly string[] };
+type Resolve = (specifier: string, context: Context, next: (specifier: string, context: object) => unknown) => unknown;
 
 /** As if this file had imported it: the package refers to itself by its own name. */
-const resolveHere: Resolve = (specifier, context, next) =>
-  /^carillon(\/|$)/.test(specifier)
-    ? next(specifier, { ...context, parentURL: import.meta.url })
-    : next(specifier, context);
+const resolveHere: Resolve = (specifier, context, next) => {
+  if (!/^carillon(\/|$)/.test(specifier)) return next(specifier, context);
+  // A CommonJS module's requests are resolved from that module whatever the context says.
+  if (context.conditions?.includes("require"))
+    return { url: import.meta.resolve(specifier), format: "module", shortCircuit: true };
+  return next(specifier, { ...context, parentURL: import.meta.url });
+};
 
 /** Node remarks that it reads TypeScript, and that a file lies in no package: both are what we ask it to do. */
 async function importQuietly(url: string): Promise<Record<string, unknown>> {
@@ -150,16 +163,6 @@ const isForeign = (value: unknown) =>
   (value as { constructor?: { name?: string } }).constructor?.name === "Carillon";
 
 const firstLines = (text: string) => text.trim().split("\n").slice(0, 3).join(" ").replace(/\s+/g, " ").slice(0, 400);
-
-/** The first place in the file itself that the error's stack names. */
-function placeOf(error: unknown, file: string, shown: string): string {
-  const stack = error instanceof Error ? (error.stack ?? "") : "";
-  for (const [, url, line] of stack.matchAll(/((?:file:\/\/)?\/[^\s()]*?):(\d+)(?::\d+)?/g)) {
-    const path = url?.startsWith("file:") ? fileURLToPath(url) : url;
-    if (path === file) return `Look at ${shown}:${line}.`;
-  }
-  return wanted;
-}
 
 const invalid = (message: string, hint: string, cause?: unknown) =>
   new CarillonError("FILE_INVALID", message, { hint, cause });
