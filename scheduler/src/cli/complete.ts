@@ -47,7 +47,12 @@ async function named({ named: thing, beginning, options }: Completion): Promise<
   }
 }
 
-async function namesOf(thing: Named, beginning: string, options: Parameters<typeof chosenReach>[0]): Promise<string[]> {
+/** Names that begin so; of a cluster with many, the first of them. */
+export async function namesOf(
+  thing: Named,
+  beginning: string,
+  options: Parameters<typeof chosenReach>[0],
+): Promise<string[]> {
   if (thing === "profiles") return Object.keys(readProfiles(process.env).profiles);
   const reach = chosenReach(options);
   if (reach.kind === "store") {

@@ -10,7 +10,7 @@ import { Upcoming } from "./tasks/upcoming.ts";
 /** Scheduler and worker in one process, and a view of what they do. */
 export async function dev(file: string | undefined, options: NodeOptions, terminal: Terminal): Promise<ExitCode> {
   const view = viewFor(options, terminal);
-  const towers = await makeTowers(file, deciding(options, view.log, { scheduler: true, worker: true }));
+  const towers = await makeTowers(file, deciding(options, view.log, { scheduler: true, worker: true }), view.log);
   const over = new AbortController();
   const upcoming = towers.map((tower) => new Upcoming(tower, over.signal));
   const following: Promise<void>[] = [];

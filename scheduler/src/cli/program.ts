@@ -133,7 +133,12 @@ export function commands(terminal: Terminal, ended: Handle): Command {
       if (command.options.some(({ long }) => long === "--log-level"))
         options.logLevel ??= await chosenLogLevel(options.file);
       readBy(command.name(), options);
-      ended(await work(command.processedArgs as string[], options));
+      try {
+        ended(await work(command.processedArgs as string[], options));
+      } catch (error) {
+        const { withNearName } = await import("./near-names.ts");
+        throw await withNearName(error, command.args, options);
+      }
     };
   const family = (name: string, summary: string): Command =>
     program.command(name).description(summary).helpCommand(false);

@@ -106,10 +106,15 @@ const beneathOf = ({ file }: CommonOptions): CarillonOptions =>
 export async function makeTowers(
   file: string | undefined,
   decide: (given: CarillonOptions) => CarillonOptions,
+  log: Log,
 ): Promise<Carillon[]> {
-  return file === undefined
-    ? [new Carillon(decide({}))]
-    : (await import("./files/task-file.ts")).loadFile(file, decide);
+  if (file === undefined) return [new Carillon(decide({}))];
+  const towers = await (await import("./files/task-file.ts")).loadFile(file, decide);
+  if (towers.every(({ settings, taskCount }) => settings.worker && taskCount === 0)) {
+    const hint = 'Define one in it: tower.task("hello", { schedule: every("5s") }, () => console.log("hello")).';
+    log.warn({ file, hint }, "the file defines no task, so this process has no handler to run");
+  }
+  return towers;
 }
 
 /**

@@ -22,6 +22,7 @@ export async function serve(
   const towers = await makeTowers(
     file,
     deciding(options, log, { scheduler: role === "server", worker: role === "worker" }),
+    log,
   );
   for (const tower of towers) tower.onRun((notice) => tell(log, notice));
   const exit = await runUntilStopped(towers, {

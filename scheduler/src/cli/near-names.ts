@@ -1,0 +1,30 @@
+import { CarillonError, type ErrorCode, isCarillonError } from "../base/errors.ts";
+import { meant } from "../base/nearest.ts";
+import { namesOf } from "./complete.ts";
+import type { Named } from "./completion.ts";
+import type { CommonOptions } from "./store-choice.ts";
+
+const unknown: Partial<Record<ErrorCode, Named>> = {
+  TASK_UNKNOWN: "tasks",
+  CALENDAR_UNKNOWN: "calendars",
+  GROUP_UNKNOWN: "groups",
+  KEY_NAME_UNKNOWN: "keys",
+  PROFILE_UNKNOWN: "profiles",
+};
+
+/** The error, with the nearest name that there is where a word of the command line is a name that is unknown. */
+export async function withNearName(error: unknown, words: readonly string[], options: CommonOptions): Promise<unknown> {
+  const thing = isCarillonError(error) ? unknown[error.code] : undefined;
+  if (!isCarillonError(error) || thing === undefined) return error;
+  const word = words.find((one) => error.message.includes(one));
+  if (word === undefined) return error;
+  // Names of the same namespace that begin with the same letter.
+  const beginning = word.slice(0, word.lastIndexOf("/") + 2);
+  try {
+    const near = meant(word, await namesOf(thing, beginning, options));
+    const { code, hint, cause, path } = error;
+    return new CarillonError(code, `${error.message}${near}`, { hint, cause, path });
+  } catch {
+    return error; // the names cannot be read; the error at hand is what the command has to report
+  }
+}
