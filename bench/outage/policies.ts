@@ -88,7 +88,7 @@ export async function sumPolicy(
           {
             acceptedMs: row.accepted,
             run: row.outcome === 1,
-            givenUp: row.outcome === 2 && row.reason === `misfire: ${policy}`,
+            givenUp: row.outcome === 3 && row.reason === `misfire: ${policy}`,
             lost: row.lost,
             ends: row.ends,
           },

@@ -112,7 +112,7 @@ export const dumped = {
     "select task_id, version, from_ms, to_ms, slots, outcome, reason, recorded_ms from S.slot_range order by id",
   run: "select id, task_id, slot_ms, due_ms, state, fence, session_id, attempt, source, key, recall, gate, created_ms, claimed_ms, parent_id from S.run order by id",
   run_history:
-    "select id, task_id, slot_ms, due_ms, fence, session_id, attempt, outcome, source, key, started_ms, ended_ms, parent_id, case outcome when 2 then error->>'message' end as why from S.run_history order by id, fence",
+    "select id, task_id, slot_ms, due_ms, fence, session_id, attempt, outcome, source, key, started_ms, ended_ms, parent_id, case when outcome in (2, 3) then error->>'message' end as why from S.run_history order by id, fence",
   attempt:
     "select run_id, attempt, fence, session_id, outcome, started_ms, ended_ms, error->>'code' as error from S.attempt order by run_id, fence",
   late_result: "select run_id, fence, outcome, at_ms from S.late_result order by run_id, fence",

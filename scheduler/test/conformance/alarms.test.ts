@@ -7,7 +7,7 @@ import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { at, every } from "../../src/schedule/schedule.ts";
 import type { AlarmOptions } from "../../src/settings/alarms.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { openStage, recordingLog, type Stage, settlement, until } from "../support/store-stage.ts";
+import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 import { type Posted, WebhookReceiver } from "../support/webhook-receiver.ts";
 
 describe.each(everyPostgres())("alarms, on $title", (server) => {
@@ -189,6 +189,35 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await look(t + 200_000, ["unfired"]);
     expect((await open()).filter(([rule]) => rule === "unfired")).toEqual([]);
   });
+
+  it.each([
+    ["claimed-too-late", {}, 10],
+    // The first has the place, and is only late.
+    ["waiting-for-a-place", { overlap: "queue" }, 9],
+  ] as const)(
+    "slots that were given up after they were planned are found as well: %s",
+    async (name, options, count) => {
+      const misfire = { policy: "skip", after: "1s" } as const;
+      const task = await stage.task(name, { group: name, schedule: every("1s"), misfire, ...options });
+      expect(await stage.plan([task], sessionId, stage.nowMs + 10_000)).toBe(10);
+      await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [task.taskId]);
+      const t = stage.nowMs + 3_000_000;
+      await look(t, ["unfired"]);
+      const started = await stage.claim(sessionId, [task], t);
+      expect(started).toHaveLength(10 - count);
+      const ends = started.map((run) => settlement(run, succeededVerdict, t));
+      await stage.store.claims.settle(sessionId, ends, t);
+      await stage.store.plans.admitHeld(t, t);
+      expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({
+        missed: count,
+        skipped: 0,
+      });
+      await look(t, ["unfired"]);
+      expect(await open()).toContainEqual(["unfired", name, count]);
+      await look(t + 100_000, ["unfired"]);
+      await look(t + 200_000, ["unfired"]);
+    },
+  );
 
   it("a second task whose slots are not planned is told while the first one's incident goes on", async () => {
     await stage.rows("delete from $s.alarm_outbox");

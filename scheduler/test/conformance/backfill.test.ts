@@ -113,6 +113,18 @@ describe("backfill", () => {
     );
   });
 
+  it("leaves a slot that was given up after it was planned, unless missed ones are asked for", async () => {
+    const { taskId } = await stage.task("given-up", { schedule: cron("0 * * * *") });
+    const one = { fromMs: startMs, toMs: startMs };
+    await carryOut(await begin("given-up", one));
+    await stage.rows("delete from $s.run where task_id = $1", [taskId]);
+    await stage.rows("update $s.slot set outcome = 3, reason = 'misfire: skip' where task_id = $1", [taskId]);
+    expect(await carryOut(await begin("given-up", one))).toMatchObject({ total: 1, done: 0, passed: 1 });
+    expect(await carryOut(await begin("given-up", { ...one, missed: true }))).toMatchObject({ total: 1, done: 1 });
+    const { slots } = await stage.store.history.slots(taskId, startMs, startMs, 9);
+    expect(slots).toMatchObject([{ outcome: "run", reason: expect.stringMatching(/: was missed, misfire: skip$/) }]);
+  });
+
   it("leaves what was missed or skipped as it was told, unless it is asked for", async () => {
     const task = await stage.task("told", { schedule: cron("0 * * * *") });
     const skippedMs = startMs + 3 * hourMs;

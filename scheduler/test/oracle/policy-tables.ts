@@ -47,7 +47,7 @@ export const overlapTable: Record<(typeof overlapEvents)[number], Record<(typeof
 
 export const misfirePolicies = ["fire_once", "skip", "all"] as const;
 /** In the order of the slots. */
-type Fates = readonly ("run" | "missed" | "skipped")[];
+type Fates = readonly ("run" | "missed")[];
 export const misfireEvents = [
   "one slot, unplanned, late by less",
   "one slot, unplanned, later",
@@ -67,20 +67,20 @@ export const misfireTable: Record<(typeof misfireEvents)[number], Record<(typeof
     all: ["run", "run", "run"],
   },
   "a planned slot, unclaimed, late by less": { fire_once: ["run"], skip: ["run"], all: ["run"] },
-  "a planned slot, unclaimed, later": { fire_once: ["run"], skip: ["skipped"], all: ["run"] },
+  "a planned slot, unclaimed, later": { fire_once: ["run"], skip: ["missed"], all: ["run"] },
   "two planned slots, unclaimed, later": {
-    fire_once: ["skipped", "run"],
-    skip: ["skipped", "skipped"],
+    fire_once: ["missed", "run"],
+    skip: ["missed", "missed"],
     all: ["run", "run"],
   },
   "two slots that wait for a place, later": {
     fire_once: ["run", "run"],
-    skip: ["skipped", "skipped"],
+    skip: ["missed", "missed"],
     all: ["run", "run"],
   },
   "two slots that wait for a place, later, `waiting: true`": {
-    fire_once: ["skipped", "run"],
-    skip: ["skipped", "skipped"],
+    fire_once: ["missed", "run"],
+    skip: ["missed", "missed"],
     all: ["run", "run"],
   },
 };

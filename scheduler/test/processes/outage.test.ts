@@ -99,7 +99,7 @@ describe("an outage of some seconds", () => {
       const run = slots.filter(({ task, ends }) => task === policy && ends === 1);
       const missed = ranges.filter(({ task }) => task === policy).flatMap(({ from, to }) => each(from, to));
       // Planned before, and too late when somebody could claim again.
-      const given = slots.filter(({ task, outcome }) => task === policy && outcome === 2);
+      const given = slots.filter(({ task, outcome }) => task === policy && outcome === 3);
       expect(new Set(given.map(({ reason }) => reason))).toEqual(
         new Set(policy === "all" ? [] : [`misfire: ${policy}`]),
       );
@@ -118,7 +118,7 @@ describe("an outage of some seconds", () => {
       const expected = {
         // One of those that are caught up with begins, unless the machine was so busy that all were claimed later than the
         // misfire time: then a slot that came due meanwhile is the one.
-        fire_once: caughtUp.every(({ outcome, slot, ended }) => outcome === 2 && Number(ended) - slot > afterMs)
+        fire_once: caughtUp.every(({ outcome, slot, ended }) => outcome === 3 && Number(ended) - slot > afterMs)
           ? 0
           : 1,
         all: Math.min(cap, late.length + missed.length),

@@ -16,12 +16,14 @@ export const counters: Checker = {
       const inRanges = (outcome: number) =>
         ranges.filter((row) => row.outcome === outcome).reduce((sum, row) => sum + (row.slots as number), 0);
       const unrun = dump.slot.filter((row) => row.task_id === id && row.outcome === 2 && row.run_id === null).length;
+      // Their runs ended as skipped; their slots are missed.
+      const givenUp = own.filter(({ why }) => String(why).startsWith("misfire: ")).length;
       const counted: Record<string, number> = {
         ...Object.fromEntries(outcomes.map((what, i) => [what, own.filter(({ outcome }) => outcome === i).length])),
-        missed: inRanges(3),
+        missed: inRanges(3) + givenUp,
         retried: dump.attempt.filter(({ run_id }) => runs.has(run_id as number)).length,
       };
-      counted.skipped = (counted.skipped ?? 0) + inRanges(2) + unrun;
+      counted.skipped = (counted.skipped ?? 0) - givenUp + inRanges(2) + unrun;
       const told = dump.tally.find(({ task_id }) => task_id === id) ?? {};
       for (const [what, count] of Object.entries(counted))
         if ((told[what] ?? 0) !== count)

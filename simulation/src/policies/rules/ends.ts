@@ -177,12 +177,14 @@ export const tallies: Rule = {
         ranges.filter((r) => r.outcome === outcome).reduce((sum, r) => sum + (r.slots ?? 0), 0);
       const rowless = (outcome: string) =>
         slots.filter((slot) => slot.outcome === outcome && slot.runId === null).length;
+      // Their runs ended as skipped; their slots are missed.
+      const givenUp = runs.filter(({ error }) => /"misfire: /.test(JSON.stringify(error))).length;
       const wanted = {
         succeeded: count("succeeded") + gone.size,
         failed: count("failed"),
         cancelled: count("cancelled"),
-        skipped: count("skipped") + inRanges("skipped") + rowless("skipped"),
-        missed: inRanges("missed") + rowless("missed"),
+        skipped: count("skipped") - givenUp + inRanges("skipped") + rowless("skipped"),
+        missed: givenUp + inRanges("missed") + rowless("missed"),
       };
       for (const [name, value] of Object.entries(wanted))
         if (counters[name as keyof typeof wanted] !== value)

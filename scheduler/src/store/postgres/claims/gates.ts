@@ -81,7 +81,10 @@ export async function lockPlans(client: SqlClient, s: string, taskIds: number[],
 }
 
 interface Ending {
+  /** What the runs end as. */
   how: "skipped" | "cancelled";
+  /** What their slots and the counters tell, where that is something else. */
+  as?: "missed";
   /** A condition on runs `r`, with `values` as its parameters. */
   where: string;
   values: unknown[];
@@ -93,7 +96,7 @@ interface Ending {
  * Ends runs that no worker has: into history and the counters, into the ledger when the slot was never tried; tasks
  * planned from an end go on.
  */
-async function end(client: SqlClient, s: string, { how, where, values, now, reason }: Ending): Promise<void> {
+async function end(client: SqlClient, s: string, { how, as, where, values, now, reason }: Ending): Promise<void> {
   const [at, why] = [`$${values.length + 1}::bigint`, `$${values.length + 2}::text`];
   await client.query(
     `with gone as (
@@ -105,13 +108,13 @@ async function end(client: SqlClient, s: string, { how, where, values, now, reas
             select id, due_ms, slot_ms, created_ms, ${at}, task_id, version, attempt, ${runOutcome[how]}, priority, source,
                    key, payload, ${inheritedColumns}, jsonb_build_object('code', '${how.toUpperCase()}', 'message', ${why}) from gone),
           marked as (
-            update ${s}.slot l set outcome = ${slotOutcome.skipped}, reason = ${why} from gone
+            update ${s}.slot l set outcome = ${slotOutcome[as ?? "skipped"]}, reason = ${why} from gone
             where ${how === "skipped"} and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),
           onward as (
             update ${s}.plan p set next_slot_ms = ${at} + p.after_end_ms from gone
             where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning p.task_id),
           counted as (
-            insert into ${s}.tally_delta (task_id, ${how}) select task_id, count(*) from gone group by task_id)
+            insert into ${s}.tally_delta (task_id, ${as ?? how}) select task_id, count(*) from gone group by task_id)
      select ${notifySql(s, "'plans'")} from onward limit 1`,
     [...values, now, reason],
   );
@@ -135,7 +138,8 @@ async function skipLate(client: SqlClient, s: string, taskIds: number[], now: nu
     const where = `r.state = ${runState.held} and r.task_id = any($1) and r.gate > 0 and r.attempt = 0 and r.due_ms <= $2 and exists (
        select from ${s}.task t join ${s}.plan p on p.task_id = t.id cross join lateral ${misfireSql}
        where t.id = r.task_id and m.waiting and m.policy = '${policy}' and ${givesUpSql(s, "$2")})`;
-    await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason: `misfire: ${policy}` });
+    const reason = `misfire: ${policy}`;
+    await end(client, s, { how: "skipped", as: "missed", where, values: [taskIds, now], now, reason });
   }
 }
 

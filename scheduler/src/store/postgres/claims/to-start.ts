@@ -26,7 +26,7 @@ export async function toStart(database: Database, rows: PickedRun[], nowMs: numb
  * they came due. One that counts a place is judged while it waits for that (gates.ts), and one that was tried before is only late. They are
  * claimed first so that nobody else can start them; a crash in between leaves a claim like any other.
  *
- * @returns the fences of those that ended: skipped, with the policy as the reason
+ * @returns the fences of those that ended: the run as skipped, the slot as missed, with the policy as the reason
  */
 async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
   const late = runs.filter(
@@ -53,10 +53,10 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
        select id, due_ms, slot_ms, created_ms, $3, task_id, version, 0, ${runOutcome.skipped}, priority, source, key, payload, ${inheritedColumns},
               jsonb_build_object('code', 'SKIPPED', 'message', why) from gone),
      marked as (
-       update ${s}.slot l set outcome = ${slotOutcome.skipped}, reason = gone.why from gone
+       update ${s}.slot l set outcome = ${slotOutcome.missed}, reason = gone.why from gone
        where l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),
      counted as (
-       insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from gone group by task_id)
+       insert into ${s}.tally_delta (task_id, missed) select task_id, count(*) from gone group by task_id)
      select fence from gone`,
     [late.map(({ runId }) => runId), late.map(({ fence }) => fence), Math.round(nowMs)],
   );

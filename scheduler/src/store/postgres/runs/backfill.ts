@@ -138,11 +138,12 @@ async function enterLedger(
     `with given as (
        select * from unnest($2::bigint[]) as i (slot_ms)
      ), before as materialized (
-       select l.slot_ms, l.run_id from ${s}.slot l join given using (slot_ms)
-       where l.task_id = $1 and l.outcome = ${slotOutcome.skipped} and $5 order by l.slot_ms for update of l
+       select l.slot_ms, l.run_id, case l.outcome when ${slotOutcome.missed} then ': was missed, ' else ': was skipped, ' end as was
+       from ${s}.slot l join given using (slot_ms)
+       where l.task_id = $1 and l.outcome <> ${slotOutcome.run} and $5 order by l.slot_ms for update of l
      ), turned as (
-       update ${s}.slot l set outcome = ${slotOutcome.run}, run_id = null, reason = $3 || coalesce(': was skipped, ' || l.reason, ''), accepted_ms = $4
-       from before where l.task_id = $1 and l.slot_ms = before.slot_ms and l.outcome = ${slotOutcome.skipped} returning l.slot_ms
+       update ${s}.slot l set outcome = ${slotOutcome.run}, run_id = null, reason = $3 || coalesce(before.was || l.reason, ''), accepted_ms = $4
+       from before where l.task_id = $1 and l.slot_ms = before.slot_ms and l.outcome <> ${slotOutcome.run} returning l.slot_ms
      ), counted as (
        insert into ${s}.tally_delta (task_id, skipped)
        select $1, -count(*) from before where run_id is null having count(*) > 0
