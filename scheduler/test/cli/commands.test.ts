@@ -1,3 +1,7 @@
+/**
+ * Some two minutes: every command line is a process of its own, as a shell starts it, and the first one of each test makes a schema. What
+ * is only waited for is read from the store instead.
+ */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
@@ -6,7 +10,21 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { ask, file, folder, here, json, killAll, objects, schema, start, until, url } from "./process.ts";
+import {
+  ask,
+  file,
+  folder,
+  hasEnded,
+  here,
+  isClaimed,
+  json,
+  killAll,
+  objects,
+  schema,
+  start,
+  until,
+  url,
+} from "./process.ts";
 
 /**
  * The header of the live view, which every frame shows. The end of its last line is left out where it does not fit: with 72
@@ -64,7 +82,7 @@ describe("carillon dev", () => {
     const dev = start(["dev", "tasks.ts", ...here()]);
     await dev.says(/node/);
     const { run } = await json("tasks", "run", "deaf");
-    await until(async () => (await json("runs", "show", String(run))).state === "claimed");
+    await until(() => isClaimed(run));
     dev.signal("SIGINT");
     await dev.says(/stopping: waiting for what runs/);
     expect((await dev.end("SIGINT")).code).toBe(130);
@@ -135,7 +153,7 @@ describe("carillon dev", () => {
     const dev = start(["dev", "tasks.ts", ...here()], { columns: 72 });
     await dev.says(drawn);
     const { run } = await json("tasks", "run", "endless");
-    await until(async () => (await json("runs", "show", String(run))).state === "claimed");
+    await until(() => isClaimed(run));
     await ask("runs", "cancel", String(run));
     dev.signal("SIGKILL");
     await until(async () => (await json("nodes")).terms[0].endedWhy === "stopped");
@@ -294,9 +312,10 @@ describe("tasks and runs", () => {
   it("cancels what waits and what runs", async () => {
     const one = await dev();
     const { run } = await json("tasks", "run", "endless");
-    await until(async () => (await json("runs", "show", String(run))).state === "claimed");
+    await until(() => isClaimed(run));
     expect((await ask("runs", "cancel", String(run))).code).toBe(0);
-    await until(async () => (await json("runs", "show", String(run))).state === "cancelled");
+    await until(() => hasEnded(run));
+    expect((await json("runs", "show", String(run))).state).toBe("cancelled");
     await one.end("SIGTERM");
     const waiting = (await json("tasks", "run", "echo")).run;
     expect((await ask("runs", "cancel", String(waiting))).stdout).toBe(`run ${waiting} is cancelled\n`);

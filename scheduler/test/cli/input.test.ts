@@ -1,3 +1,4 @@
+/** About a minute: every command line is a process of its own, and there are some eighty. */
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { ask, type Ended, file, here, json, objects, schema, start, until, url } from "./process.ts";
@@ -156,10 +157,12 @@ describe("bad input", () => {
     ["a duration that is none", ["runs", "list", "--since", "soon"], "DURATION_INVALID", "15m"],
     ["no such file", ["dev", "nosuch.ts"], "FILE_INVALID", "exports a Carillon"],
   ])("%s", async (_, args, code, hint) => {
-    const told = await start([...args, "--json"]).ended();
+    const [told, said] = (await Promise.all([[...args, "--json"], args].map((words) => start(words).ended()))) as [
+      Ended,
+      Ended,
+    ];
     expect(objects(told.stderr)).toMatchObject([{ code, hint: expect.stringContaining(hint) }]);
     expect(told).toMatchObject({ code: 2, stdout: "" });
-    const said = await start(args).ended();
     expect(said.stderr).toMatch(new RegExp(`^carillon: ${code}: .+\\n {2}hint: .+\\n$`));
   });
 
@@ -233,19 +236,11 @@ describe("bad input", () => {
     expect((await ask("doctor")).stdout).toMatch(/✗ schema +.* is at version 999/);
   });
 
-  it("shows help with an example for every command, and ends well", async () => {
-    const { stdout } = await start(["--help"]).ended();
+  it("shows help that names every command, and ends well", async () => {
+    const { code, stdout } = await start(["--help"]).ended();
+    expect(code).toBe(0);
     for (const name of ["dev", "server", "worker", "tasks", "runs", "import", "doctor", "nodes"])
       expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, "m"));
-    const words = ["dev", "server", "worker", "doctor", "nodes", "import crontab"];
-    words.push(...["list", "show", "next", "run", "pause", "resume", "edit", "revert"].map((one) => `tasks ${one}`));
-    words.push(...["list", "show", "tail", "cancel", "decide"].map((one) => `runs ${one}`));
-    for (const word of words) {
-      const help = await start([...word.split(" "), "--help"]).ended();
-      expect(help.code).toBe(0);
-      expect(help.stdout).toContain(`Example:\n  $ carillon ${word}`);
-      expect(help.stdout).toContain("--store <URL>");
-    }
     expect(await start(["tasks"]).ended()).toMatchObject({ code: 2, stdout: "" });
   });
 });

@@ -1,3 +1,4 @@
+/** About a minute: every step is a process of its own, and the steps of a test build on each other. */
 import { join } from "node:path";
 import pg from "pg";
 import { describe, expect, it } from "vitest";

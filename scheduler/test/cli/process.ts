@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, beforeEach } from "vitest";
+import { runState } from "../../src/store/postgres/states.ts";
 import { postgres } from "../support/servers.ts";
 
 export const main = fileURLToPath(new URL("../../lib/cli.js", import.meta.url));
@@ -164,7 +165,26 @@ export const objects = (text: string) =>
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-/** Asks again until the answer is what is waited for. Not at once: each question starts a process, and takes half a core. */
+/** What the test's schema holds, in place of `$s`: for what is waited for, since each look by the command line starts a process. */
+export async function rows(text: string, ...values: unknown[]): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query(text.replaceAll("$s", schema), values)).rows;
+  } finally {
+    await client.end();
+  }
+}
+export const leads = async (node: string) =>
+  (await rows("select from $s.leadership l join $s.session s on s.id = l.session_id where s.node = $1", node)).length >
+  0;
+/** Whether no live process relies on the store for who is there. */
+export const reliesOnService = async () =>
+  (await rows("select from $s.session where ended_ms is null and not witnessed")).length === 0;
+export const isClaimed = async (run: number) =>
+  (await rows("select from $s.run where id = $1 and state = $2", run, runState.claimed)).length > 0;
+export const hasEnded = async (run: number) => (await rows("select from $s.run_history where id = $1", run)).length > 0;
+/** Asks again until the answer is what is waited for. Not at once: a question may start a process, which takes half a core. */
 export const until = async (ask: () => Promise<boolean>, withinMs = 120_000) => {
   const deadline = performance.now() + withinMs;
   while (!(await ask())) {
@@ -195,8 +215,5 @@ export async function killAll(): Promise<void> {
 
 afterEach(async () => {
   await killAll();
-  const client = new pg.Client(url);
-  await client.connect();
-  await client.query(`drop schema if exists ${schema} cascade`);
-  await client.end();
+  await rows("drop schema if exists $s cascade");
 });

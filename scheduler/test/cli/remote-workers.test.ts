@@ -1,3 +1,7 @@
+/**
+ * Over a minute: servers and workers are processes, and tests wait for the end of a killed worker's session, and for three beats of
+ * each example's worker after its server was killed.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";

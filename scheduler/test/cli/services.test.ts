@@ -1,7 +1,7 @@
 import { Ensemble } from "@carillon/zookeeper/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
-import { ask, here, json, objects, start, until } from "./process.ts";
+import { ask, here, json, objects, reliesOnService, start, until } from "./process.ts";
 
 /** Each with its code, what to do, and no password. */
 const refuses = async (coordination: string, code: string, message = /./) => {
@@ -52,7 +52,7 @@ describe("coordination on Redis by the command line", () => {
         refuses(`redis://${there}?prefix=foreign`, "COORDINATION_FOREIGN"),
       ]);
       const server = await serverReady(`redis://${there}`);
-      await until(async () => (await json("nodes")).members[0]?.reliesOn === "service");
+      await until(reliesOnService);
       expect(await json("nodes")).toMatchObject({ coordinationPlace: `Redis at ${there}` });
       expect(await coordinationCheck(`redis://${there}`)).toMatchObject({ verdict: "good" });
       await evicting.ask("CONFIG", "SET", "maxmemory-policy", "volatile-ttl");
@@ -98,7 +98,7 @@ describe("a ZooKeeper that asks for a login", () => {
     for (const wrong of [at("", "?auth=sasl"), at("ann:secret@", "?auth=kerberos")])
       expect((await ask("server", "--coordination", wrong)).code).toBe(2);
     const server = await serverReady(at("ann:right@", "?auth=sasl"));
-    await until(async () => (await json("nodes")).members[0]?.reliesOn === "service");
+    await until(reliesOnService);
     expect((await server.end("SIGTERM")).code).toBe(0);
   });
 });

@@ -1,0 +1,19 @@
+import { afterEach, expect, it, vi } from "vitest";
+import { main } from "./program.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+const words = ["dev", "server", "worker", "doctor", "nodes", "import crontab"];
+words.push(...["list", "show", "next", "run", "pause", "resume", "edit", "revert"].map((one) => `tasks ${one}`));
+words.push(...["list", "show", "tail", "cancel", "decide"].map((one) => `runs ${one}`));
+
+it.each(words)("carillon %s --help has an example, and ends well", async (word) => {
+  let shown = "";
+  vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    shown += text;
+    return true;
+  });
+  expect(await main([...word.split(" "), "--help"])).toBe(0);
+  expect(shown).toContain(`Example:\n  $ carillon ${word}`);
+  expect(shown).toContain("--store <URL>");
+});
