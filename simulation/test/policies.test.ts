@@ -1,3 +1,4 @@
+/** Over a minute of computing: sixty random scenarios run on a test tower's time, and each is held to the documented rules. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

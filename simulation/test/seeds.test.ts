@@ -1,3 +1,4 @@
+/** Some 100 s of computing: each seed that ever found a fault is simulated again, and some are simulated twice to compare their stories. */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

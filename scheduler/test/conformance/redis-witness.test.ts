@@ -1,3 +1,7 @@
+/**
+ * Over a minute: four tests outlast a session of several seconds, after Redis has lost its memory, idle, and under clocks that step; eighteen
+ * shorter ones follow each other on servers of their own.
+ */
 import { rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,3 +1,7 @@
+/**
+ * Some 100 s: on each service sessions of 1.5 s end because a line was cut, hung or paused, others have to outlast 6 s, and one test breaks
+ * lines at random for six sessions. Members of one service would disturb each other, so that the tests run one after the other.
+ */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { seeded } from "../../src/base/random.ts";
 import { until } from "../support/store-stage.ts";

@@ -1,3 +1,4 @@
+/** Over a minute: on each service sessions end because a line was cut or the service went away, and others are elected after that. */
 import { connect, readAcl } from "@carillon/zookeeper";
 import { Ensemble } from "@carillon/zookeeper/testing";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";

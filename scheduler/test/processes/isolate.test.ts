@@ -1,3 +1,4 @@
+/** Over a minute: most tests run twice, in a thread and in a process, each of which loads the tasks, and some of which crash and are replaced. */
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { context, trace } from "@opentelemetry/api";
