@@ -8,6 +8,10 @@ test("the nearest name is within two letters, or a third of a long name", () => 
       nearest(word, names),
     ),
   ).toEqual(["retry", "retry", "retry", "route", "onWorkerLost", "", "", ""]);
+  expect(["carilon", "Carilon"].map((word) => nearest(word, ["Carillon", "carillon"]))).toEqual([
+    "carillon",
+    "Carillon",
+  ]);
   expect(meant("colour", names)).toBe("");
   expect(meant("retires", names)).toBe('; did you mean "retry"?');
 });

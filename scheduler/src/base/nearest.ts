@@ -21,7 +21,7 @@ const longestWord = 100;
 /** Letters that two words begin with alike where one is taken for the other's plural or past: "retries", "retry". */
 const stem = 3;
 
-/** The nearest of `among`, whatever the case of its letters; "": none is near. */
+/** The nearest of `among`, whatever the case of its letters, which decides between two that are as near; "": none is near. */
 export function nearest(word: string, among: readonly string[]): string {
   if (word.length > longestWord) return "";
   const given = word.toLowerCase();
@@ -33,7 +33,7 @@ export function nearest(word: string, among: readonly string[]): string {
       return { one, most, steps: editDistance(given, name, most + 1) };
     })
     .filter(({ most, steps }) => steps <= most)
-    .sort((a, b) => a.steps - b.steps);
+    .sort((a, b) => a.steps - b.steps || editDistance(word, a.one) - editDistance(word, b.one));
   return near[0]?.one ?? "";
 }
 
