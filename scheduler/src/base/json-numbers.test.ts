@@ -35,6 +35,13 @@ describe("numbers of a JSON text", () => {
     );
   });
 
+  it("every power of two is held", () => {
+    for (let power = -1_074; power < 1_024; power++) {
+      expect(isExact(String(2 ** power))).toBe(true);
+      expect(isExact((2 ** power).toPrecision(17))).toBe(true);
+    }
+  });
+
   it("of the integers beyond 2^53 those alone that are numbers", () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 2n ** 53n, max: 2n ** 80n }), (integer) => {

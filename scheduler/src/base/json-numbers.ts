@@ -1,6 +1,7 @@
 /**
  * Numbers of a JSON text that a JavaScript number cannot hold: 12345678901234567890 would become another, and 1e400 would become null. A
- * fraction is held when the number, written with as many digits as the text has, is the text again: 0.1 is, and 0.10000000000000001.
+ * fraction is held when the number, written as JavaScript does or with as many digits as the text has, is the text again: 0.1 is, and
+ * 0.10000000000000001. (At a power of two these may differ, as the gap to the next number below is half of that above.)
  */
 
 export interface InexactNumber {
@@ -47,8 +48,9 @@ export function isExact(number: string): boolean {
   if (!Number.isFinite(value)) return false;
   const written = decimalOf(number);
   const digits = written.split("e")[0] as string;
+  if (digits === "" || decimalOf(String(value)) === written) return true;
   // More than `toPrecision` can write is more than anybody means.
-  return digits === "" || (digits.length <= 100 && decimalOf(value.toPrecision(digits.length)) === written);
+  return digits.length <= 100 && decimalOf(value.toPrecision(digits.length)) === written;
 }
 
 /** Digits without zeros at either end, and the power of ten that they are multiplied by: the same for each way to write a number. */
