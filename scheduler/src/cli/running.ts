@@ -57,11 +57,13 @@ export function deciding(options: NodeOptions, log: Log, role: { scheduler: bool
     const coordination = chosenCoordination(options, given.coordination);
     const address = chosenAddress(options, given.address);
     const { store: _, ...rest } = given;
+    // A file's `store: undefined` stays, to be refused, unless the operator names a folder.
+    const unset = Object.hasOwn(given, "store") && directory === undefined && all.directory === undefined;
     return {
       ...all,
       ...schedules,
       ...rest,
-      ...(chosen === undefined ? {} : { store: chosen }),
+      ...(chosen === undefined && !unset ? {} : { store: chosen }),
       ...(coordination === undefined ? {} : { coordination }),
       ...(directory === undefined ? {} : { directory }),
       ...(schema === undefined ? {} : { schema }),

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { silentLog } from "../base/log.ts";
+import { settingsOf } from "../settings/settings.ts";
 import { chosenReach } from "./reach.ts";
 import { deciding, type NodeOptions } from "./running.ts";
 import {
@@ -60,6 +61,18 @@ describe("the store", () => {
       deciding({ color: true, logLevel: "info" }, silentLog, { scheduler: true, worker })({});
     expect(decide(true)).toMatchObject({ store: "embedded" });
     expect(decide(false)).not.toHaveProperty("store");
+  });
+
+  it("is not made up where a file's store is undefined, save where the operator names one or a folder, or by dev", () => {
+    inEnvironment({});
+    const decide = (over: Partial<NodeOptions>, worker: boolean) =>
+      deciding({ color: true, logLevel: "info", ...over }, silentLog, { scheduler: true, worker })({
+        store: undefined,
+      });
+    expect(() => settingsOf(decide({}, false))).toThrow("store is undefined");
+    expect(decide({ directory: "here" }, false)).not.toHaveProperty("store");
+    expect(decide({ store: url("option") }, false)).toMatchObject({ store: url("option") });
+    expect(decide({}, true)).toMatchObject({ store: "embedded" });
   });
 
   it("is the folder on the command line, whatever else names a URL", () => {

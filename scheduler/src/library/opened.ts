@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import type { Redactor } from "../access/secrets/redactor.ts";
 import type { Log } from "../base/log.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
@@ -50,7 +51,7 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
   if (place === undefined && directory === undefined)
     log.warn(
       {},
-      'no store was given, so this is a private PostgreSQL in .carillon; say store: "embedded" if it should be',
+      `no store was given, so this is a private PostgreSQL in ${resolve(".carillon")}; say store: "embedded" if it should be`,
     );
   const embedded =
     theirs === undefined ? await openEmbedded({ directory, signal, log: (line) => log.info({}, line) }) : undefined;

@@ -40,6 +40,38 @@ describe("options", () => {
     expect(settingsOf({}).schema, "elsewhere it is told in a line of the log").toBe("carillon");
   });
 
+  it("refuse a store that is undefined, in production or not, and name a variable that holds a postgres:// URL", () => {
+    const refusal = (options: CarillonOptions) => {
+      try {
+        settingsOf(options);
+      } catch (error) {
+        return error;
+      }
+      return undefined;
+    };
+    const refused = (hint: unknown) =>
+      expect.objectContaining({ code: "OPTION_INVALID", message: "store is undefined", path: "store", hint });
+    const before = process.env;
+    process.env = {};
+    try {
+      const unset = refused(expect.stringContaining("an environment variable that is not set"));
+      expect(refusal({ store: undefined })).toEqual(unset);
+      expect(refusal({ store: undefined, directory: "here" })).toEqual(unset);
+      process.env.CARILLON_LISTEN_URL = "postgres://direct/app";
+      expect(refusal({ store: undefined }), "that is not where the store is").toEqual(unset);
+      process.env.A_REPLICA = "postgresql://me:geheim@replica/app";
+      expect(refusal({ store: undefined })).toEqual(refused(expect.stringContaining("process.env.A_REPLICA")));
+      process.env.POSTGRES_URL = "postgres://me:geheim@db/app";
+      expect(refusal({ store: undefined })).toEqual(refused(expect.stringContaining("process.env.POSTGRES_URL")));
+      process.env.DATABASE_URL = "postgres://me:geheim@db/app";
+      expect(refusal({ store: undefined })).toEqual(refused(expect.stringContaining("process.env.DATABASE_URL")));
+      expect(refusal({ store: undefined }), "no URL is shown").toEqual(refused(expect.not.stringContaining("geheim")));
+      expect(refusal({})).toBeUndefined();
+    } finally {
+      process.env = before;
+    }
+  });
+
   it("a longer session timeout stretches what depends on it", () => {
     const settings = settingsOf({ sessionTimeout: "20s" });
     expect(settings).toMatchObject({ sessionTimeoutMs: 20_000, horizonMs: 50_000 });

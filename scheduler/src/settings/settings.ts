@@ -12,6 +12,7 @@ import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { Preset } from "./preset.ts";
 import { programVersion } from "./program-version.ts";
 import { type ProviderOptions, type ProviderSettings, providerSettings } from "./provider.ts";
+import { checkStoreGiven } from "./store-given.ts";
 
 export interface CommandOptions {
   /** Programs that tasks may run: absolute paths, or names looked up in the system's own folders. */
@@ -36,8 +37,8 @@ export interface HttpTaskOptions {
 
 export interface CarillonOptions {
   /**
-   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Default: the embedded one; where NODE_ENV is "production"
-   * this or `directory` must be given.
+   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Left out: the embedded one; where NODE_ENV is "production"
+   * this or `directory` must be given. `undefined` is refused: it is most likely a variable that is not set.
    */
   store?: string;
   /**
@@ -269,15 +270,6 @@ function wholeNumber(option: "concurrency" | "connections", given: number, least
   throw new CarillonError("OPTION_INVALID", `${option} cannot be ${given}`, {
     hint: `Give ${least} to ${most}.`,
     path: option,
-  });
-}
-
-/** A variable that is not set would be a private database otherwise, one on each machine. @throws OPTION_INVALID */
-function checkStoreGiven({ store, directory }: CarillonOptions): void {
-  if (store !== undefined || directory !== undefined || process.env.NODE_ENV !== "production") return;
-  throw new CarillonError("OPTION_INVALID", "no store was given, and in production (NODE_ENV) none is made unasked", {
-    hint: 'Give a postgres:// URL, and look whether the variable it comes from is set. store: "embedded" asks for a private PostgreSQL in this folder.',
-    path: "store",
   });
 }
 
