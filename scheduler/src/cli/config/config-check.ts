@@ -3,7 +3,7 @@ import { nearest } from "../../base/nearest.ts";
 import { servicePlace } from "../../cluster/witness.ts";
 import { checkCoordination } from "../../coordination/open.ts";
 import { checkWebhooks } from "../../executors/http/notice.ts";
-import { type CarillonOptions, settingsOf } from "../../settings/settings.ts";
+import { type CarillonOptions, embeddedStore, settingsOf } from "../../settings/settings.ts";
 import { readOptionFile } from "../access/alarms.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { chosenReach } from "../reach.ts";
@@ -101,6 +101,9 @@ const optionOf = (name: string, given: unknown): CarillonOptions => ({
   [name]: typeof given === "string" ? readOptionFile(given, pages[name] ?? "docs") : given,
 });
 
+/** Checks settings without the rest: in production a process needs a store too, which is no fault of these settings. */
+const settingsAlone = (options: CarillonOptions) => settingsOf({ store: embeddedStore, ...options });
+
 /** What cannot be, said by the very checks that a process makes when it starts. */
 function wrongValues(told: readonly { setting: string; raw: unknown; from: string | null }[]): CarillonError[] {
   const rawOf = (name: string) => told.find(({ setting }) => setting === name)?.raw;
@@ -108,9 +111,9 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
     coordination: (url: string) => checkCoordination(url),
     server: (url: string) => serverUrl(url, "server", process.env),
     profile: (name: string) => profileCalled(readProfiles(process.env), name),
-    alarms: (given: unknown) => checkWebhooks(settingsOf(optionOf("alarms", given)).alarms?.channels ?? {}),
-    provider: (given: unknown) => settingsOf(optionOf("provider", given)),
-    listen: (listen: string) => settingsOf({ listen, behindProxy: rawOf("behindProxy") === true }),
+    alarms: (given: unknown) => checkWebhooks(settingsAlone(optionOf("alarms", given)).alarms?.channels ?? {}),
+    provider: (given: unknown) => settingsAlone(optionOf("provider", given)),
+    listen: (listen: string) => settingsAlone({ listen, behindProxy: rawOf("behindProxy") === true }),
     logLevel: (level: string) => {
       if ((logLevels as readonly string[]).includes(level)) return;
       throw new CarillonError("OPTION_INVALID", `logLevel cannot be ${JSON.stringify(level)}`, {
@@ -121,7 +124,7 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
   return told.flatMap(({ setting, raw, from }) => {
     if (raw === undefined || setting.includes(".") || setting === "directory" || !isOfKind(setting, raw)) return [];
     try {
-      const check = checks[setting] ?? ((value: never) => settingsOf({ [setting]: value }));
+      const check = checks[setting] ?? ((value: never) => settingsAlone({ [setting]: value }));
       check(raw as never);
       return [];
     } catch (error) {

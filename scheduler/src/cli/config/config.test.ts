@@ -140,6 +140,11 @@ describe("settings", () => {
     expect(JSON.stringify(await check(environment))).not.toContain("hush");
   });
 
+  it("are each checked for themselves: in production too, a setting that is right is no problem for want of a store", async () => {
+    file("concurrency: 3\nlisten: 127.0.0.1:7070\n");
+    expect(codes(await check({ NODE_ENV: "production" }))).toEqual([]);
+  });
+
   it("that are wrong are told all at once, with what was meant", async () => {
     file("schema: 'a b'\nconcurency: 3\ncommands: { alow: [x] }\nobserver: maybe\nhorizon: 1s\n");
     const told = await check({ CARILLON_LISTN: "1", CARILLON_CONCURRENCY: "many", CARILLON_SERVER: "nowhere" });
