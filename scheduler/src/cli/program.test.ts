@@ -1,4 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
+import { inProcess } from "../../test/support/in-process.ts";
 import { main } from "./program.ts";
 
 afterEach(() => vi.restoreAllMocks());
@@ -16,4 +17,13 @@ it.each(words)("carillon %s --help has an example, and ends well", async (word) 
   expect(await main([...word.split(" "), "--help"])).toBe(0);
   expect(shown).toContain(`Example:\n  $ carillon ${word}`);
   expect(shown).toContain("--store <URL>");
+});
+
+it("without a command, shows the first steps and no list of all commands, and is wrong usage", async () => {
+  const { code, stdout, stderr } = await inProcess([]);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  for (const step of ["carillon dev", "carillon server", "carillon --help", "README.md"])
+    expect(stderr).toContain(step);
+  expect(stderr).not.toContain("Commands:");
+  expect((await inProcess(["--help"])).stdout).toContain("Commands:");
 });

@@ -19,12 +19,25 @@ import { readBy, watchReaders } from "./readers.ts";
 import { Terminal } from "./screen/terminal.ts";
 import type { CommonOptions } from "./store-choice.ts";
 
+/** Shown by `carillon` alone, in place of the list of all commands. */
+const firstSteps = [
+  "carillon needs a command. To begin with:",
+  "carillon dev FILE      run the tasks of a file on this machine, with a private PostgreSQL",
+  "carillon server        plan tasks for a cluster, and serve its API and console",
+  "carillon --help        all commands; carillon COMMAND --help shows an example of each",
+  "The package's README.md has a first task.",
+];
+
 /** Carries out a command line. What went wrong has been said when this resolves. @returns the exit code */
 export async function main(args: string[]): Promise<ExitCode> {
   // Known before anything is parsed, so that a wrong command line is told in the right form too.
   const asked = { json: args.includes("--json"), colour: !args.includes("--no-color") };
   const terminal = new Terminal(asked);
   watchReaders(terminal);
+  if (args.length === 0) {
+    for (const line of firstSteps) terminal.aside(line);
+    return exitCodes.usage;
+  }
   let exit: ExitCode = exitCodes.ok;
   const program = commands(terminal, (code) => {
     exit = code;
