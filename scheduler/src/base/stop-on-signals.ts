@@ -21,11 +21,12 @@ export function atSecondSignal(end: () => void): () => void {
 }
 
 /**
- * Stops on SIGTERM and SIGINT. The signal has its usual effect once all in this process that stop by it have; where the program
+ * Stops on SIGTERM and SIGINT, and where the process has nothing left to do. The signal has its usual effect once all in this process that stop by it have; where the program
  * listens to it as well, when and how the process ends is the program's.
  */
 export function stopOnSignals(stop: () => Promise<void>, stopping: AbortSignal, log: Log): void {
   const one = { stop, log };
+  stopWhenIdle(one, stopping);
   if (standing.size === 0 && !underWay) listen();
   standing.add(one);
   // Not within the abort: `stop` is what aborts. Whoever called it is told of a failure.
@@ -75,4 +76,28 @@ function end(name: NodeJS.Signals, alone: boolean): void {
   if (!alone) return;
   for (const end of ends) end();
   process.kill(process.pid, name);
+}
+
+/** Of this process: what is closed when nothing is left to do. */
+const open = new Set<Stopping>();
+
+/**
+ * Makes true: a script that has done its work ends by itself, and closes in order what it left open; an embedded server whose last user it
+ * was stops. An idle connection does not keep a process alive, so Node says "beforeExit" once no request, timer or lock is left; what `stop`
+ * does then keeps the process alive until it is done. `process.exit()` ends it without this.
+ */
+function stopWhenIdle(one: Stopping, stopping: AbortSignal): void {
+  if (stopping.aborted) return;
+  if (open.size === 0) process.on("beforeExit", stopIdle);
+  open.add(one);
+  const closed = () => {
+    open.delete(one);
+    if (open.size === 0) process.removeListener("beforeExit", stopIdle);
+  };
+  stopping.addEventListener("abort", closed, { once: true });
+}
+
+function stopIdle(): void {
+  for (const { stop, log } of [...open])
+    stop().catch((error) => log.error({ error: messageOf(error) }, "could not stop cleanly"));
 }

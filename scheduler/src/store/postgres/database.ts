@@ -93,6 +93,7 @@ export class Database {
       types,
       connectionTimeoutMillis: this.#answerMs,
       idleTimeoutMillis: 30_000,
+      allowExitOnIdle: true,
       application_name: "carillon",
       keepAlive: true,
       keepAliveInitialDelayMillis: keepAliveAfterMs,

@@ -1,0 +1,92 @@
+/** When a script ends by itself, and when it does not. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { carillon } from "../../src/library/carillon.ts";
+import { postgres } from "../support/servers.ts";
+import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
+
+/** Here "carillon" is this package. */
+const cwd = fileURLToPath(new URL("../..", import.meta.url));
+let stage: Stage;
+const children: ChildProcess[] = [];
+beforeEach(async () => {
+  stage = await openStage(postgres());
+});
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill("SIGKILL");
+  await stage.close();
+});
+
+/** A script with `tower`, which is open to this test's schema unless it is given other options. */
+function script(text: string, options: object = { store: postgres().url, schema: stage.schema }) {
+  const whole = `import { carillon, every } from "carillon"; const tower = carillon(${JSON.stringify(options)});\n${text}`;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", whole], {
+    cwd,
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  children.push(child);
+  const lines: string[] = [];
+  createInterface({ input: child.stdout }).on("line", (line) => lines.push(line));
+  const ended = once(child, "exit").then(([code, signal]) => ({ code, signal, lines }));
+  return { child, lines, ended };
+}
+
+it("a script that enqueues ends when it has, without stop(), and all of it is there", async () => {
+  const { ended } = script(`tower.task("mail", {}, () => undefined);
+for (let n = 0; n < 20; n++) await tower.enqueue("mail", n, { in: "1h" });
+await new Promise((resolve) => setImmediate(resolve));
+console.log("kept alive by:", ...process.getActiveResourcesInfo().filter((what) => /TCP|Timeout/.test(what)));`);
+  expect(await ended).toEqual({ code: 0, signal: null, lines: ["kept alive by:"] });
+  expect(await stage.one("select count(*)::int as runs from $s.run")).toEqual({ runs: 20 });
+});
+
+it("one whose store is the embedded one stops its server as it ends", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "carillon-ends-"));
+  chmodSync(folder, 0o755);
+  try {
+    const directory = join(folder, "store");
+    const { ended } = script(
+      `tower.task("mail", {}, () => undefined);
+await tower.enqueue("mail", 1, { in: "1h" });`,
+      { store: "embedded", directory },
+    );
+    expect(await ended).toMatchObject({ code: 0, signal: null });
+    expect(existsSync(join(directory, "data/PG_VERSION"))).toBe(true);
+    expect(existsSync(join(directory, "data/postmaster.pid"))).toBe(false);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+it("a node does not end: it runs what comes due long after its script's last line", async () => {
+  const { child, lines, ended } = script(`tower.task("tick", { schedule: every("1s") }, () => console.log("tick"));
+await tower.start();`);
+  await until("three slots to have run", () => lines.length >= 3);
+  child.kill("SIGTERM");
+  expect(await ended).toMatchObject({ code: null, signal: "SIGTERM" });
+});
+
+it("who waits for a lock ends once it has had it, not before", async () => {
+  const owner = carillon({
+    store: postgres().url,
+    schema: stage.schema,
+    handleSignals: false,
+    log: recordingLog().log,
+  });
+  const held = await owner.lock("books").acquire();
+  const { lines, ended } = script(`console.log("asks");
+const held = await tower.lock("books").acquire();
+console.log("has it");
+await held.release();
+await tower.stop();`);
+  await until("it to ask", () => lines.includes("asks"));
+  await held.release();
+  expect(await ended).toEqual({ code: 0, signal: null, lines: ["asks", "has it"] });
+  await owner.stop();
+});
