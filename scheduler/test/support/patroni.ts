@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { chmodSync, chownSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 import pg from "pg";
@@ -55,9 +55,13 @@ export class PatroniMember {
     }
   }
 
+  get #pidFile(): string {
+    return join(this.#folder, "data/postmaster.pid");
+  }
+
   /** As when its machine dies, or stands still for a while: its Patroni, its server and all that serve connections. */
   signal(signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
-    const [server] = readFileSync(join(this.#folder, "data/postmaster.pid"), "utf8").split("\n");
+    const [server] = readFileSync(this.#pidFile, "utf8").split("\n");
     const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(server)], { encoding: "utf8" });
     const all = [Number(server), ...stdout.split("\n").filter(Boolean).map(Number)];
     // What dies begins with the server, whose end the others would report; what goes on, with those that it looks after.
@@ -75,6 +79,8 @@ export class PatroniMember {
     await this.line.close();
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = new Promise((resolve) => this.#child.once("exit", resolve));
+    // A test that failed may have left all of it stopped: Patroni waits for its server to end.
+    if (existsSync(this.#pidFile)) this.signal("SIGCONT");
     this.#child.kill("SIGCONT");
     this.#child.kill("SIGTERM");
     await gone;

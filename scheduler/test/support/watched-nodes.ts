@@ -22,11 +22,12 @@ export class WatchedNodes {
   readonly nodes: readonly [Carillon, Carillon];
   readonly lines: ReturnType<typeof recordingLog>["lines"];
 
-  constructor(store: string) {
+  /** @param sessionTimeout what a store is away for less long does not end a session, so that nothing runs again */
+  constructor(store: string, sessionTimeout = "10s") {
     const { log, lines } = recordingLog();
     this.lines = lines;
     this.nodes = ["first", "second"].map((name) => {
-      const tower = carillon({ store, name, handleSignals: false, sessionTimeout: "10s", log });
+      const tower = carillon({ store, name, handleSignals: false, sessionTimeout, log });
       const note = (run: Run) =>
         this.began.push({
           task: run.task as Began["task"],
