@@ -61,7 +61,7 @@ for (const [name, path] of Object.entries(input))
 await build({
   input,
   platform: "node",
-  // What is bundled is compiled already.
+  // The compiler has read it already.
   tsconfig: false,
   external: isOutside,
   plugins: [shortenedAndChecked, thirdParty()],

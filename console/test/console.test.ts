@@ -1,5 +1,5 @@
 /**
- * Some four minutes: one server, one store and one browser for all screens and ways, a third of it in axe, which looks at every screen in
+ * Some two and a half minutes: one server, one store and one browser for all screens and ways, a third of it in axe, which looks at every screen in
  * two looks. In two files each would have to furnish a house of its own, and every visitor's page would be loaded twice.
  */
 import { describe, expect, test } from "vitest";

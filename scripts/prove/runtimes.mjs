@@ -3,13 +3,13 @@
  * by each on a PostgreSQL that it starts; exit code 1 where one said something else than it should. It measures `import "carillon"`, too.
  */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ready } from "../build.mjs";
 import { buildConsole } from "../console.mjs";
 import { nodeOfLine } from "../node-line.mjs";
-import { fail, root, say, Trouble } from "../ready.mjs";
+import { fail, npm, root, say, Trouble } from "../ready.mjs";
 import { startServers } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 
@@ -91,23 +91,13 @@ test("runs", async () => expect(await go(process.env.SCHEMA as string)).toMatch(
 
 /** @param {string} folder */
 function install(folder) {
-  const packed = ["zookeeper", "console", "scheduler"].map((workspace) => {
-    const args = ["pack", "--silent", "--ignore-scripts", "--pack-destination", folder];
-    const { status, stdout } = spawnSync("npm", args, { cwd: join(root, workspace), encoding: "utf8" });
-    if (status !== 0) throw new Trouble(`npm pack of ${workspace} failed`);
-    return stdout.trim();
-  });
+  for (const workspace of ["zookeeper", "console", "scheduler"])
+    if (!npm(["pack", "--ignore-scripts", "--pack-destination", folder], join(root, workspace)))
+      throw new Trouble(`npm pack of ${workspace} failed, see above`);
+  const packed = readdirSync(folder).map((name) => `./${name}`);
   for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
-  const args = [
-    "install",
-    "--ignore-scripts",
-    "--no-audit",
-    "--no-fund",
-    "--loglevel=error",
-    ...packed.map((name) => `./${name}`),
-  ];
-  const { status } = spawnSync("npm", [...args, ...tools], { cwd: folder, stdio: ["ignore", 2, 2] });
-  if (status !== 0) throw new Trouble("npm could not install the tools, see above");
+  if (!npm(["install", "--ignore-scripts", "--no-audit", "--no-fund", ...packed, ...tools], folder))
+    throw new Trouble("npm could not install the tools, see above");
 }
 
 /** In ms, the median of nine processes. @param {string} folder @param {string} name */

@@ -30,11 +30,12 @@ const topNames = ["bundle", "tasks"];
 
 export function readYaml(file: string, text: string): ReadFile {
   const lines = new LineCounter();
+  const lineAt = (offset: number | null | undefined) => (offset == null ? null : lines.linePos(offset).line);
   // Of several documents the first would be read and the rest not: told, not left out.
   const [read, second] = yamlDocuments(text, lines);
   const broken = read && "problem" in read ? read : second && { problem: "it is more than one document", offset: null };
   if (broken) {
-    const line = broken.offset === null ? null : lines.linePos(broken.offset).line;
+    const line = lineAt(broken.offset);
     const hint =
       line === null
         ? "Write out what aliases stand for; no task needs so many levels, and a file is one document."
@@ -44,16 +45,12 @@ export function readYaml(file: string, text: string): ReadFile {
   if (!read || "problem" in read) return readTasks(file, null);
   const inexact = inexactIn(read.document);
   if (inexact) {
-    const { number, offset } = inexact;
-    const line = offset === null ? null : lines.linePos(offset).line;
-    const message = `${number} is a number that JSON cannot hold exactly`;
-    return failed({ file, line, path: "", code: "FILE_INVALID", message, hint: "Give it as a text, in quotes." });
+    const message = `${inexact.number} is a number that JSON cannot hold exactly`;
+    const hint = "Give it as a text, in quotes.";
+    return failed({ file, line: lineAt(inexact.offset), path: "", code: "FILE_INVALID", message, hint });
   }
   const places = new Places(read.document);
-  return readTasks(file, read.content, (path) => {
-    const offset = places.offsetOf(path);
-    return offset === undefined ? null : lines.linePos(offset).line;
-  });
+  return readTasks(file, read.content, (path) => lineAt(places.offsetOf(path)));
 }
 
 /** @param content what the file says: { bundle, tasks: { name: options } } */

@@ -18,7 +18,7 @@ const numberAt = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 /** @param text JSON that has been parsed without an error. @returns the first that cannot be held */
 export function inexactNumber(text: string): InexactNumber | undefined {
   if (!suspect.test(text)) return undefined;
-  /** Of each list and object that is open, the name or place of what is read in it. */
+  /** The name or place that is being read in each open object or list. */
   const path: (string | number)[] = [];
   for (let at = 0; at < text.length; at++) {
     const character = text[at] as string;
@@ -63,7 +63,7 @@ function decimalOf(number: string): string {
   return `${digits}e${Number(exponent) - fraction.length + all.length - digits.length}${sign}`;
 }
 
-/** Whether what ends there is the name of a member: a colon follows. */
+/** A colon follows the name of a member, and no other string. @param end of the string */
 function isName(text: string, end: number): boolean {
   let at = end + 1;
   while (text[at] === " " || text[at] === "\n" || text[at] === "\r" || text[at] === "\t") at++;

@@ -102,7 +102,7 @@ function isDeep(text: string): boolean {
 const [quote, openList, closeList, openObject, closeObject] = [0x22, 0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * What a JSON text says, which somebody typed or sent.
+ * Parses JSON that somebody typed or sent.
  * @param what for messages: "--payload", "the body"
  * @throws PAYLOAD_NOT_JSON for a number that would become another one; SyntaxError as JSON.parse
  */

@@ -21,12 +21,15 @@ export function atSecondSignal(end: () => void): () => void {
 }
 
 /**
- * Stops on SIGTERM and SIGINT, and where the process has nothing left to do. The signal has its usual effect once all in this process that stop by it have; where the program
- * listens to it as well, when and how the process ends is the program's.
+ * Stops on SIGTERM and SIGINT, and where the process has nothing left to do. The signal has its usual effect once all in this process
+ * that stop by it have; where the program listens to it as well, when and how the process ends is the program's.
+ *
+ * A script that has done its work therefore ends by itself, and closes in order what it left open; an embedded server whose last user it
+ * was stops. Idle connections do not keep a process alive, so Node says "beforeExit" once no request, timer or lock is left; what `stop`
+ * does then keeps the process alive until it is done. `process.exit()` ends it without this.
  */
 export function stopOnSignals(stop: () => Promise<void>, stopping: AbortSignal, log: Log): void {
   const one = { stop, log };
-  stopWhenIdle(one, stopping);
   if (standing.size === 0 && !underWay) listen();
   standing.add(one);
   // Not within the abort: `stop` is what aborts. Whoever called it is told of a failure.
@@ -43,11 +46,20 @@ function leave(one: Stopping): void {
 /** First in line: a listener for once that came before this one would not be seen by it. */
 function listen(): void {
   for (const name of names) process.prependListener(name, onSignal);
+  process.on("beforeExit", onIdle);
 }
 
 function unlisten(): void {
   for (const name of names) process.removeListener(name, onSignal);
+  process.removeListener("beforeExit", onIdle);
 }
+
+function onIdle(): void {
+  for (const one of standing) void stopped(one);
+}
+
+const stopped = ({ stop, log }: Stopping): Promise<void> =>
+  stop().catch((error) => log.error({ error: messageOf(error) }, "could not stop cleanly"));
 
 function onSignal(name: NodeJS.Signals): void {
   const alone = process.listenerCount(name) === 1;
@@ -63,7 +75,7 @@ async function stopAll(name: NodeJS.Signals): Promise<void> {
     await Promise.all(
       [...standing].map(async (one) => {
         one.log.info({ signal: name }, "stopping: waiting for what runs");
-        await one.stop().catch((error) => one.log.error({ error: messageOf(error) }, "could not stop cleanly"));
+        await stopped(one);
         standing.delete(one);
       }),
     );
@@ -76,28 +88,4 @@ function end(name: NodeJS.Signals, alone: boolean): void {
   if (!alone) return;
   for (const end of ends) end();
   process.kill(process.pid, name);
-}
-
-/** Of this process: what is closed when nothing is left to do. */
-const open = new Set<Stopping>();
-
-/**
- * Makes true: a script that has done its work ends by itself, and closes in order what it left open; an embedded server whose last user it
- * was stops. An idle connection does not keep a process alive, so Node says "beforeExit" once no request, timer or lock is left; what `stop`
- * does then keeps the process alive until it is done. `process.exit()` ends it without this.
- */
-function stopWhenIdle(one: Stopping, stopping: AbortSignal): void {
-  if (stopping.aborted) return;
-  if (open.size === 0) process.on("beforeExit", stopIdle);
-  open.add(one);
-  const closed = () => {
-    open.delete(one);
-    if (open.size === 0) process.removeListener("beforeExit", stopIdle);
-  };
-  stopping.addEventListener("abort", closed, { once: true });
-}
-
-function stopIdle(): void {
-  for (const { stop, log } of [...open])
-    stop().catch((error) => log.error({ error: messageOf(error) }, "could not stop cleanly"));
 }

@@ -90,12 +90,13 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
   const servers = [options.server ?? []].flat().flatMap((text) => text.split(",").map((url) => url.trim()));
   if (servers.length === 0) throw wrong("a worker needs a server", 'Give server: "http://host:7373", or several.');
   for (const url of servers) {
+    const shown = shownValue(withoutCredentials(url));
     if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-      throw wrong(`server cannot be ${shownValue(withoutCredentials(url))}`, "Give an http:// or https:// URL.");
+      throw wrong(`server cannot be ${shown}`, "Give an http:// or https:// URL.");
     const { protocol, hostname } = new URL(url);
     if (protocol === "http:" && !isThisMachine(hostname) && options.plainHttp !== true)
       throw wrong(
-        `server ${shownValue(withoutCredentials(url))} would have the worker key sent unencrypted`,
+        `server ${shown} would have the worker key sent unencrypted`,
         "Give an https:// URL: a proxy before the server ends TLS. In a network that you trust: plainHttp: true, or CARILLON_PLAIN_HTTP=1 for the command.",
       );
   }

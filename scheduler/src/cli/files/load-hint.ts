@@ -56,7 +56,7 @@ function ofTypes({ error, message, file, shown }: NotLoaded): string | undefined
 const isSyntaxError = (error: unknown) =>
   error instanceof Error && (error.name === "SyntaxError" || error.message.startsWith("ParseError: "));
 
-/** What cannot be read jiti makes code that reports the error. */
+/** jiti turns what it cannot read into code that reports the error. */
 function isTypeScript(file: string): boolean {
   const { transform } = createJiti(import.meta.url, { fsCache: false });
   const source = readFileSync(file, "utf8");
