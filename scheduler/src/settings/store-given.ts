@@ -11,19 +11,23 @@ const askEmbedded = 'store: "embedded" asks for a private PostgreSQL in this fol
  */
 export function checkStoreGiven(options: { store?: string; directory?: string }): void {
   if (options.store !== undefined) return;
-  if (Object.hasOwn(options, "store")) {
-    const [name] = variablesWithStore(process.env);
-    throw new CarillonError("OPTION_INVALID", "store is undefined", {
-      hint:
-        name === undefined
-          ? `Most likely it is read from an environment variable that is not set. Give a postgres:// URL; ${askEmbedded}`
-          : `${name} is set and holds a postgres:// URL: perhaps process.env.${name} was meant. Otherwise, ${askEmbedded}`,
-      path: "store",
-    });
-  }
+  checkStoreDefined(options);
   if (options.directory !== undefined || process.env.NODE_ENV !== "production") return;
   throw new CarillonError("OPTION_INVALID", "no store was given, and in production (NODE_ENV) none is made unasked", {
     hint: `Give a postgres:// URL, and look whether the variable it comes from is set. ${askEmbedded}`,
+    path: "store",
+  });
+}
+
+/** `store: undefined` asks for nothing: it is refused where leaving `store` out is allowed. @throws OPTION_INVALID */
+export function checkStoreDefined(options: { store?: string }): void {
+  if (options.store !== undefined || !Object.hasOwn(options, "store")) return;
+  const [name] = variablesWithStore(process.env);
+  throw new CarillonError("OPTION_INVALID", "store is undefined", {
+    hint:
+      name === undefined
+        ? `Most likely it is read from an environment variable that is not set. Give a postgres:// URL; ${askEmbedded}`
+        : `${name} is set and holds a postgres:// URL: perhaps process.env.${name} was meant. Otherwise, ${askEmbedded}`,
     path: "store",
   });
 }

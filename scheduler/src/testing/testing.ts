@@ -15,6 +15,7 @@ import type { RunNotice } from "../run/handler.ts";
 import type { Outcome } from "../run/run.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../run/run-record.ts";
 import type { CarillonOptions } from "../settings/settings.ts";
+import { checkStoreDefined } from "../settings/store-given.ts";
 import { realSurroundings, type Surroundings } from "../settings/surroundings.ts";
 import type { Store } from "../store/store.ts";
 import { firesBetween, timeOf } from "./fires.ts";
@@ -31,7 +32,7 @@ export interface TestTowerOptions
   tasks(tower: Carillon): void | Promise<void>;
   /** When its time begins; default now. */
   now?: Date | string | number;
-  /** A postgres:// URL; default the embedded store. A schema is made there, and dropped by `close`. */
+  /** A postgres:// URL, or "embedded", which is what it is when it is left out. A schema is made there, and dropped by `close`. */
   store?: string;
   /**
    * How long, in real time, the tower's time stands still for a handler that waits for something else (a file, another
@@ -70,12 +71,13 @@ const logLinesMost = 10_000;
 /** The worker sends what was logged this often. */
 const logsAfterMs = 250;
 
-/** @throws what the tasks' definitions throw; STORE_…, EMBEDDED_… */
+/** @throws what the tasks' definitions throw; OPTION_INVALID of `store: undefined`; STORE_…, EMBEDDED_… */
 export async function testTower(options: TestTowerOptions): Promise<TestTower> {
-  const { store, directory, log = silentLog } = options;
+  checkStoreDefined(options);
+  const { store = "embedded", directory, log = silentLog } = options;
   const embedded =
-    store === undefined ? await openEmbedded({ directory, log: (line) => log.info({}, line) }) : undefined;
-  const tower = new TestTower(options, store ?? (embedded as EmbeddedStore).url, embedded);
+    store === "embedded" ? await openEmbedded({ directory, log: (line) => log.info({}, line) }) : undefined;
+  const tower = new TestTower(options, embedded?.url ?? store, embedded);
   try {
     return await tower.open();
   } catch (error) {

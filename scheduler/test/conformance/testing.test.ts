@@ -19,6 +19,11 @@ async function open(options: TestTowerOptions): Promise<TestTower> {
 const seen = (runs: { slotMs: number | null }[]) => runs.map(({ slotMs }) => new Date(slotMs ?? 0).toISOString());
 
 describe("a test tower", () => {
+  it("is not opened with a store that is undefined, as a misspelt variable is", async () => {
+    const opened = testTower({ store: undefined as never, tasks: () => undefined });
+    await expect(opened).rejects.toMatchObject({ code: "OPTION_INVALID", path: "store" });
+  });
+
   it("fires every slot of half a day of hours and of four months, each once and at its time", async () => {
     const starts: [string, number, number][] = [];
     const note = (run: Run) => void starts.push([run.task, run.slot?.getTime() ?? 0, tower.now().getTime()]);

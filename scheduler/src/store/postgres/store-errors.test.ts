@@ -15,6 +15,9 @@ describe("what a store's failure means", () => {
     ["STORE_REFUSED", failure("08P01", 'database "never_there" does not exist')],
     ["STORE_REFUSED", failure("08P01", 'password authentication failed for user "app"')],
     ["STORE_REFUSED", failure("08P01", "unsupported startup parameter: options")],
+    ["STORE_REFUSED", failure("08P01", "no such database: never_there")],
+    ["STORE_REFUSED", failure("08P01", "no such user")],
+    ["STORE_TLS", failure("08P01", "SSL required")],
     ["STORE_READ_ONLY", failure("25006")],
     ["STORE_FULL", failure("53100")],
     ["STORE_PARTITIONS", failure("23514", 'no partition of relation "run_history" found for row')],
@@ -36,6 +39,14 @@ describe("what a store's failure means", () => {
       message: expect.stringContaining("shared memory"),
       hint: expect.stringContaining("--shm-size"),
     });
+  });
+
+  it("tells a pooler without a connection from a store that is away: both may be tried again", () => {
+    for (const text of ["query_wait_timeout", "server login has been failing, try again later (server_login_retry)"]) {
+      const told = storeError(failure("08P01", text));
+      expect(told).toMatchObject({ hint: expect.stringContaining("default_pool_size") });
+      expect(isStoreAway(told)).toBe(true);
+    }
   });
 
   it("is left as it is where it is a bug", () => {

@@ -26,7 +26,7 @@ const meanings: readonly Meaning[] = [
     code: "STORE_TLS",
     says: "the store wants TLS",
     hint: "Add sslmode=verify-full to the URL, and sslrootcert=FILE where its authority is your own.",
-    texts: /no pg_hba\.conf entry .*no encryption|SSL connection is required|connection is insecure/i,
+    texts: /no pg_hba\.conf entry .*no encryption|SSL connection is required|connection is insecure|^SSL required$/i,
   },
   {
     // pg refuses by itself, without a state.
@@ -48,14 +48,15 @@ const meanings: readonly Meaning[] = [
     says: "the store has no such database",
     hint: "Correct the name at the end of the URL, or create the database: CREATE DATABASE name, or the program createdb.",
     states: /^3D000$/,
-    texts: /^database ".*" does not exist$/,
+    // The second is PgBouncer's, where it has a list of databases.
+    texts: /^database ".*" does not exist$|^no such database: /,
   },
   {
     code: "STORE_REFUSED",
     says: "the store refused",
     hint: "Check the URL's user and database, the user's rights on the schema, and pg_hba.conf.",
     states: /^(28\w{3}|42501)$/,
-    texts: /^SASL: |^role ".*" does not exist$/,
+    texts: /^SASL: |^role ".*" does not exist$|^no such user|^login rejected$/,
   },
   {
     // PgBouncer, with the state of a connection that broke: to try again helps nothing.
@@ -108,6 +109,13 @@ const meanings: readonly Meaning[] = [
     says: "the store has no place for this day's history",
     hint: "Run `carillon migrate` with the role that owns the schema, daily: it makes partitions ahead.",
     texts: /^no partition of relation /,
+  },
+  {
+    // PgBouncer: its connections are all in use, or it cannot make one.
+    code: "STORE_UNREACHABLE",
+    says: "the pooler had no connection to the store in time",
+    hint: "Check that the PostgreSQL behind the pooler runs; if it does, raise the pooler's default_pool_size, or start fewer processes.",
+    texts: /^query_wait_timeout$|\(server_login_retry\)$/,
   },
   {
     code: "STORE_UNREACHABLE",
