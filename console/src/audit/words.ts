@@ -5,7 +5,7 @@ export type AuditEntry = Answer<"listAudit">["items"][number];
 export type About = NonNullable<Given<"listAudit">["about"]>;
 
 export const abouts: About[] = [
-  ...(["task", "run", "operation", "calendar", "group", "alarm"] as const),
+  ...(["task", "run", "operation", "calendar", "group", "node", "alarm"] as const),
   ...(["user", "token", "worker-key", "secret", "cluster"] as const),
 ];
 export const acts = [
@@ -28,6 +28,7 @@ export const acts = [
   "set",
   "restore",
   "adopt",
+  "drain",
 ];
 /** As the catalogue writes it. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -1,6 +1,6 @@
 import { Button, NumberInput, Progress, Select } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { type Answer, call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
@@ -17,6 +17,7 @@ import { Away } from "../parts/value/moment.tsx";
 import css from "./workers.module.css";
 
 type Worker = Answer<"listWorkers">["items"][number];
+type Drained = Answer<"listDrained">["items"][number];
 type WorkerGroup = Answer<"listGroups">["items"][number];
 
 const everyMs = 2_000;
@@ -27,6 +28,8 @@ export function Workers() {
   const navigate = useNavigate({ from: "/workers" });
   const workers = usePages("listWorkers", { limit: 100, ...(group ? { group } : {}) }, { everyMs });
   const groups = useAnswer("listGroups", { limit: 200 }, { everyMs });
+  // Refused to who may see one namespace alone: then a worker that drains is shown as such, without who drained it.
+  const drained = useAnswer("listDrained", { limit: 200 }, { everyMs }).data?.items;
   return (
     <Page title={t("screen.workers")} below={t("workers.lead")}>
       <Card title={t("workers.groups")} tight>
@@ -47,6 +50,7 @@ export function Workers() {
           clearButtonProps={{ "aria-label": t("filter.clear") }}
         />
       </search>
+      <Absent drained={drained} />
       <Shown of={workers} rows={4}>
         {(rows) =>
           rows.length === 0 ? (
@@ -59,7 +63,7 @@ export function Workers() {
               <ul className={css.workers}>
                 {rows.map((worker) => (
                   <li key={worker.sessionId}>
-                    <One worker={worker} />
+                    <One worker={worker} drained={drained?.find(({ node }) => node === worker.node)} />
                   </li>
                 ))}
               </ul>
@@ -75,8 +79,9 @@ export function Workers() {
 /** How full it is, by colour too: the last places are worth a look. */
 const nearlyFull = 0.9;
 
-function One({ worker }: { worker: Worker }) {
+function One({ worker, drained }: { worker: Worker; drained: Drained | undefined }) {
   const { t, count } = useWords();
+  const { everywhere } = useReach("operator");
   const { capacity, held } = worker;
   const share = capacity === null || capacity === 0 ? 0 : held / capacity;
   const labels = Object.entries(worker.labels);
@@ -86,6 +91,8 @@ function One({ worker }: { worker: Worker }) {
       more={
         worker.silent ? (
           <Tag tone="bad">{t("workers.silent")}</Tag>
+        ) : drained && held === 0 ? (
+          <Tag tone="wait">{t("workers.drained")}</Tag>
         ) : worker.draining ? (
           <Tag tone="late">{t("workers.draining")}</Tag>
         ) : (
@@ -114,9 +121,80 @@ function One({ worker }: { worker: Worker }) {
           ...(labels.length > 0
             ? [[t("workers.labels"), labels.map(([name, value]) => `${name}=${value}`).join(", ")] as [string, string]]
             : []),
+          ...(drained ? [[t("workers.drainedBy"), <By key="by" drained={drained} />] as [string, ReactNode]] : []),
         ]}
       />
+      {everywhere && <DrainOrResume node={worker.node} drained={drained !== undefined} held={held} />}
     </Card>
+  );
+}
+
+function By({ drained: { by, since, why } }: { drained: Drained }) {
+  return (
+    <>
+      {by}, <Away at={since} />
+      {why === "" ? "" : `: ${why}`}
+    </>
+  );
+}
+
+/** Drained names that no process has now: whoever takes one is drained too, which nobody would look for. */
+function Absent({ drained = [] }: { drained: Drained[] | undefined }) {
+  const { t } = useWords();
+  const { everywhere } = useReach("operator");
+  const absent = drained.filter(({ held }) => held === null);
+  if (absent.length === 0) return null;
+  return (
+    <Card title={t("workers.absent")} tight>
+      <Table label={t("workers.absent")} className={css.absent} heads={[t("workers.name"), t("workers.drainedBy"), ""]}>
+        {absent.map((one) => (
+          <tr key={one.node}>
+            <th scope="row">{one.node}</th>
+            <td>
+              <By drained={one} />
+            </td>
+            <td>{everywhere && <DrainOrResume node={one.node} drained held={0} />}</td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+function DrainOrResume({ node, drained, held }: { node: string; drained: boolean; held: number }) {
+  const { t, count } = useWords();
+  const [asks, setAsks] = useState(false);
+  const act = async (id: "drainNode" | "resumeNode", reason: string | undefined, key?: string) => {
+    await call(id, { node, reason }, key === undefined ? {} : { key });
+    for (const list of ["listDrained", "listWorkers", "listNodes"] as const) outdate(list);
+  };
+  const [wanted, back] = drained ? (["resumeNode", "drainNode"] as const) : (["drainNode", "resumeNode"] as const);
+  return (
+    <div className={css.acts}>
+      <Button
+        size="compact-sm"
+        variant="default"
+        onClick={() => setAsks(true)}
+        aria-label={t(drained ? "workers.resumeOf" : "workers.drainOf", { node })}
+      >
+        {t(drained ? "workers.resume" : "workers.drain")}
+      </Button>
+      {asks && (
+        <Confirm
+          title={t(drained ? "workers.resumeOf" : "workers.drainOf", { node })}
+          consequence={drained ? t("workers.resumeTold") : t("workers.drainTold", { n: count(held) })}
+          act={t(drained ? "workers.resume" : "workers.drain")}
+          onDo={async ({ reason, key }) => {
+            await act(wanted, reason, key);
+            toast({
+              text: t(drained ? "workers.resumed" : "workers.drains", { node }),
+              undo: () => act(back, t("act.undo")),
+            });
+          }}
+          onClose={() => setAsks(false)}
+        />
+      )}
+    </div>
   );
 }
 

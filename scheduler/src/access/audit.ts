@@ -9,6 +9,7 @@ export type AuditAbout =
   | "token"
   | "worker-key"
   | "group"
+  | "node"
   | "secret"
   | "alarm"
   | "cluster";

@@ -23,8 +23,8 @@ export interface WorkerStore {
   open(identity: SessionIdentity, of: SessionOwner, nowMs: number): Promise<Opening>;
   /** Beats once, if that key opened it and it has not ended. @returns null when there is no such session of a remote worker */
   attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
-  /** Proof of life for many in one statement. @returns those that have not ended */
-  beat(sessionIds: number[], nowMs: number): Promise<number[]>;
+  /** Proof of life for many in one statement. @returns those that have not ended, each with whether it drains */
+  beat(sessionIds: number[], nowMs: number): Promise<Map<number, boolean>>;
   /** Claims of these sessions that are asked back. */
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
   /** By session the sum of its claims' fences: two that differ are of two lists. Those with no claim are left out. */
@@ -69,6 +69,8 @@ export interface RemoteSession {
   tasks: string[] | null;
   timeoutMs: number;
   ended: boolean;
+  /** It takes no more runs: see cluster/drain-store.ts. */
+  draining: boolean;
 }
 
 export interface SessionRecall {

@@ -7,6 +7,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   KEY_SESSIONS: 429,
   KEY_NAME_TAKEN: 409,
   KEY_NAME_UNKNOWN: 404,
+  NODE_UNKNOWN: 404,
   CLAIM_FOREIGN: 403,
   TASK_UNKNOWN: 404,
   TASK_STALE: 412,

@@ -72,6 +72,7 @@ export const errorCodes = {
   COORDINATION_DIFFERS: "The cluster's live nodes use another coordination service.",
   SETTINGS_DIFFER: "This process's settings must not stand beside those of a live node.",
   NODE_NAME_TAKEN: "A live node already uses this name.",
+  NODE_UNKNOWN: "No process has this name, and none had it lately.",
   NODE_ADDRESS_TAKEN: "A live process is already reached at this address.",
   SESSION_LOST: "This process's session ended: it was silent for too long, or another took its place.",
   WORKER_LOST: "The worker fell silent while it had the run, so what the run did is not known.",

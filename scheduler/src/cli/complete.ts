@@ -77,6 +77,10 @@ export async function namesOf(
       return (await api.listGroups(page)).items.map(({ name }) => name);
     case "keys":
       return (await api.listWorkerKeys(page)).items.map(({ name }) => name);
+    case "nodes": {
+      const [nodes, workers] = await Promise.all([api.listNodes(page), api.listWorkers(page)]);
+      return [...new Set([...nodes.items, ...workers.items].map(({ node }) => node))];
+    }
   }
 }
 

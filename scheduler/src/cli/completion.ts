@@ -2,7 +2,7 @@ import type { Command, Option } from "commander";
 import type { CommonOptions } from "./store-choice.ts";
 
 /** What a word may be of, beside what the tree of commands says itself. */
-export type Named = "tasks" | "calendars" | "groups" | "keys" | "profiles";
+export type Named = "tasks" | "calendars" | "groups" | "keys" | "nodes" | "profiles";
 
 export interface Candidate {
   value: string;
@@ -30,6 +30,7 @@ const families: Readonly<Record<string, Named>> = {
   calendars: "calendars",
   groups: "groups",
   keys: "keys",
+  nodes: "nodes",
   profiles: "profiles",
 };
 /** What an option's value is, by its long name. */

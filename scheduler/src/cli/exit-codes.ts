@@ -28,6 +28,7 @@ const notFound = new Set<ErrorCode>([
   "GROUP_UNKNOWN",
   "KEY_UNKNOWN",
   "KEY_NAME_UNKNOWN",
+  "NODE_UNKNOWN",
   "SECRET_UNKNOWN",
   "USER_UNKNOWN",
   "ALARM_UNKNOWN",

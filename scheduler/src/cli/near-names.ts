@@ -9,6 +9,7 @@ const unknown: Partial<Record<ErrorCode, Named>> = {
   CALENDAR_UNKNOWN: "calendars",
   GROUP_UNKNOWN: "groups",
   KEY_NAME_UNKNOWN: "keys",
+  NODE_UNKNOWN: "nodes",
   PROFILE_UNKNOWN: "profiles",
 };
 

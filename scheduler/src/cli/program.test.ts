@@ -4,8 +4,9 @@ import { main } from "./program.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
-const words = ["dev", "server", "worker", "doctor", "nodes", "import crontab"];
+const words = ["dev", "server", "worker", "doctor", "import crontab"];
 words.push(...["list", "show", "next", "run", "pause", "resume", "edit", "revert"].map((one) => `tasks ${one}`));
+words.push(...["list", "drain", "resume"].map((one) => `nodes ${one}`));
 words.push(...["list", "show", "tail", "cancel", "decide"].map((one) => `runs ${one}`));
 
 it.each(words)("carillon %s --help has an example, and ends well", async (word) => {

@@ -131,8 +131,8 @@ export function commands(terminal: Terminal, ended: Handle): Command {
     .exitOverride();
 
   /** A command whose last argument is its options, the common ones among them. */
-  const add = (parent: Command, usage: string, summary: string, example: string): Command =>
-    parent.command(usage).description(summary).addHelpText("after", `\nExample:\n  $ ${example}`);
+  const add: CommandParts["add"] = (parent, usage, summary, example, how = {}) =>
+    parent.command(usage, how).description(summary).addHelpText("after", `\nExample:\n  $ ${example}`);
   const doing =
     <Options extends CommonOptions>(
       work: (args: string[], options: Options) => Promise<ExitCode>,

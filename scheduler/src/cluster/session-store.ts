@@ -41,6 +41,8 @@ export interface Member extends SessionIdentity {
   witnessed: boolean;
   startedMs: number;
   seenMs: number;
+  /** It takes no more runs: an operator has drained its node, or it stops. */
+  draining?: boolean;
   /** Its event loop stands still, and had done so for that long when its stand-in spoke last; null: it turns. */
   stillMs: number | null;
 }
@@ -63,6 +65,8 @@ export interface Pulse {
   server?: string | null;
   /** False: this session has ended, by its own act or another's. */
   alive: boolean;
+  /** This session is to take no more runs: an operator has drained its node, or it said itself that it stops. */
+  draining?: boolean;
   leadership: Leadership;
   /** The leader's session has not ended. */
   led: boolean;

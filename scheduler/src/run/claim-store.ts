@@ -63,6 +63,8 @@ export interface ClaimAnswer {
   runs: ClaimedRun[];
   /** Asks when to claim again: the earliest due time left, null when nothing waits. What was claimed need not wait for it. */
   nextDue: () => Promise<number | null>;
+  /** The session takes no more runs, so what waits was not looked at. */
+  draining?: boolean;
 }
 
 export type Verdict =

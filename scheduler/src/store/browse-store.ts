@@ -50,7 +50,6 @@ export interface LogLook {
 
 export interface WorkerRecord extends Member {
   held: number;
-  draining: boolean;
 }
 
 /**

@@ -3,6 +3,7 @@ import type { AuditStore } from "../access/audit.ts";
 import type { SecretStore } from "../access/secrets/secret-store.ts";
 import type { WorkerStore } from "../access/worker-store.ts";
 import type { AlarmStore } from "../alarms/alarm-store.ts";
+import type { DrainStore } from "../cluster/drain-store.ts";
 import type { GraceLockStore } from "../cluster/grace-lock-store.ts";
 import type { LockStore } from "../cluster/lock-store.ts";
 import type { SessionStore } from "../cluster/session-store.ts";
@@ -40,6 +41,7 @@ export interface Store {
   readonly secrets: SecretStore;
   readonly history: HistoryStore;
   readonly signals: SignalStore;
+  readonly drains: DrainStore;
   readonly graceLocks: GraceLockStore;
   readonly locks: LockStore;
   readonly deadLetters: DeadLetterStore;

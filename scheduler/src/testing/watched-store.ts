@@ -18,6 +18,7 @@ const parts = [
     "alarms",
     "applied",
     "figures",
+    "drains",
   ] as const),
   ...(["browse", "access", "audit", "answers"] as const),
 ];

@@ -19,6 +19,7 @@ import { Offers } from "./claiming/offers.ts";
 import { OwnGroup } from "./claiming/own-group.ts";
 import { Pace } from "./claiming/pace.ts";
 import { Turns } from "./claiming/turns.ts";
+import { Drain } from "./drain.ts";
 import { Idle } from "./idle.ts";
 import { Notices } from "./notices.ts";
 import type { WorkerOptions } from "./options.ts";
@@ -69,6 +70,7 @@ export class Worker implements RunHost {
   #fetchAgain = false;
   readonly #blockage: Blockage;
   readonly #standIn: StandIn;
+  readonly #drain: Drain;
   #stopping = false;
   #stopped = false;
   readonly #dueTimer: DueTimer;
@@ -115,6 +117,11 @@ export class Worker implements RunHost {
       drop: (run, reason) => this.#do(run, run.on("session lost"), reason),
       again: () => this.#fetchTimer.within(guardMs),
       moved: () => this.#startOverdue(),
+    });
+    this.#drain = new Drain({
+      ...options,
+      giveBack: (sparedMs) => this.#giveBack(sparedMs),
+      claim: () => this.#fetch(),
     });
     const host = {
       inStep: () => this.#inStep(),
@@ -167,7 +174,8 @@ export class Worker implements RunHost {
   }
 
   /** The safety net below signals and due times, which costs nothing where nothing waits. */
-  #onPulse({ nextReadyMs, nextMineMs }: Pulse): void {
+  #onPulse({ nextReadyMs, nextMineMs, draining = false }: Pulse): void {
+    this.#drain.pulse(draining, this.#stopping);
     if (this.#book.pulse()) this.#fetch();
     if (nextMineMs != null) this.#addressed(nextMineMs);
     if (nextReadyMs === null) return;
@@ -229,7 +237,7 @@ export class Worker implements RunHost {
 
   /** One claim at a time; a wish that comes meanwhile is granted after it. */
   #fetch(): void {
-    if (this.#stopping) return;
+    if (this.#stopping || (this.#drain.on && !this.#book.inDoubt)) return;
     this.#fetchTimer.clear();
     if (this.#fetching) {
       this.#fetchAgain = true;
@@ -297,6 +305,7 @@ export class Worker implements RunHost {
       const stands = membership.sessionId === sessionId;
       for (const claim of answer.runs) if (stands && !hasEnded(claim.fence)) this.#take(claim);
       this.#givenBack(returns);
+      this.#drain.look();
       // Of a backlog the next claim goes to the store first: it would wait for thousands of handlers, and the store with it.
       this.#armDue(answer.runs.length >= backlogRuns);
       void this.#recalls.retry();
@@ -307,7 +316,9 @@ export class Worker implements RunHost {
   #inStep(): boolean {
     const { membership } = this.#options;
     const waits = this.#behind || this.#overdue.size > 0;
-    return !waits && !this.#stopping && !this.#book.inDoubt && !this.#book.moving && membership.trusted();
+    return (
+      !waits && !this.#stopping && !this.#drain.on && !this.#book.inDoubt && !this.#book.moving && membership.trusted()
+    );
   }
 
   /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */

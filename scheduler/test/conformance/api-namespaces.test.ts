@@ -86,6 +86,7 @@ type Place =
   | "calendar"
   | "group"
   | "key"
+  | "node"
   | "run"
   | "operation"
   | "user"
@@ -102,6 +103,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   calendar: ["ours/bank", "ours/absent"],
   group: ["ours/gpu", "ours/absent"],
   key: ["ours/key", "ours/absent"],
+  node: ["ours-node", "ours-none"],
   run: [0, nobody],
   operation: [0, nobody],
   user: ["ours-ann", "ours-ben"],

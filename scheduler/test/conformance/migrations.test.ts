@@ -213,7 +213,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     await sql.query(`delete from ${schema}.migration where number >= 28`);
     await expect(open()).rejects.toMatchObject({
       code: "STORE_FOREIGN",
-      message: expect.stringContaining("table recovery"),
+      message: expect.stringContaining("function log_timeline"),
     });
   });
 

@@ -324,6 +324,7 @@ export const accessRoutes = {
           "token",
           "worker-key",
           "group",
+          "node",
           "secret",
           "alarm",
           "cluster",

@@ -27,6 +27,7 @@ const member = {
     .array(z.string())
     .nullable()
     .describe("That it has handlers for, of a worker that said so; null: any of its groups."),
+  draining: z.boolean().describe("It takes no more runs: an operator has drained it, or it stops."),
   settings: z
     .looseObject({ retentionMs: spanMs, horizonMs: spanMs, claimAheadMs: spanMs })
     .nullable()
@@ -45,6 +46,13 @@ const term = z
   .meta({ id: "Term" });
 
 const noun = "cluster" as const;
+
+const holds = {
+  held: z.int().nullable().describe("Runs that its process still has; null: no process has the name now."),
+  runs: z
+    .array(z.strictObject({ run: id, task: z.string(), started: maybeTime }))
+    .describe("Of these, those that it has had for longest."),
+};
 
 export const clusterRoutes = {
   getCluster: route({
@@ -84,12 +92,57 @@ export const clusterRoutes = {
     policy: "viewer",
     summary: "Processes that run tasks, by name, with how much they have",
     query: z.strictObject({ ...paged, group: name(100).optional() }),
+    answer: page(z.strictObject({ ...member, held: z.int().describe("Claims that it has.") }).meta({ id: "Worker" })),
+    errors: [],
+  }),
+  listDrained: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/drained",
+    noun,
+    policy: "viewer",
+    summary: "Nodes that an operator has drained, by name",
+    query: z.strictObject(paged),
     answer: page(
       z
-        .strictObject({ ...member, held: z.int().describe("Claims that it has."), draining: z.boolean() })
-        .meta({ id: "Worker" }),
+        .strictObject({
+          node: z.string(),
+          since: time,
+          by: z.string(),
+          why: z.string(),
+          ...holds,
+        })
+        .meta({ id: "DrainedNode" }),
     ),
     errors: [],
+  }),
+  drainNode: route({
+    touches: "cluster",
+    method: "POST",
+    path: "/v1/nodes/{node}/drain",
+    noun,
+    policy: "operator",
+    summary: "Give this node or worker no more runs, also after a restart; what it has begun it ends",
+    params: z.strictObject({ node: name(100) }),
+    body: z.strictObject({ reason }),
+    answer: z.strictObject({
+      node: z.string(),
+      changed: z.boolean().describe("False: it was drained already."),
+      ...holds,
+    }),
+    errors: ["NODE_UNKNOWN"],
+  }),
+  resumeNode: route({
+    touches: "cluster",
+    method: "POST",
+    path: "/v1/nodes/{node}/resume",
+    noun,
+    policy: "operator",
+    summary: "Give this node or worker runs again",
+    params: z.strictObject({ node: name(100) }),
+    body: z.strictObject({ reason }),
+    answer: z.strictObject({ node: z.string(), changed: z.boolean().describe("False: it was not drained.") }),
+    errors: ["NODE_UNKNOWN"],
   }),
   listGroups: route({
     touches: "listed",

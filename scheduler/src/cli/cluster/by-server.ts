@@ -96,6 +96,18 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       },
       limit: (group, limit, reason) => once((key) => api.limitGroup({ group, limit, ...why(reason) }, key)),
     },
+    drains: {
+      async list() {
+        // Who may see one namespace alone sees no nodes.
+        const drained = await unlessDenied(
+          pages((page) => api.listDrained(page)),
+          [],
+        );
+        return drained.map(({ since, ...rest }) => ({ ...holdsOf(rest), sinceMs: Date.parse(since) }));
+      },
+      drain: async (node, reason) => holdsOf(await once((key) => api.drainNode({ node, ...why(reason) }, key))),
+      resume: (node, reason) => once((key) => api.resumeNode({ node, ...why(reason) }, key)),
+    },
     access: serverAccess(api),
     secrets: serverSecrets(api),
     alarms: serverAlarms(api),
@@ -126,6 +138,11 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
   };
   return cluster;
 }
+
+const holdsOf = <Given extends Pick<Answer<"drainNode">, "runs">>({ runs, ...rest }: Given) => ({
+  ...rest,
+  runs: runs.map(({ run, task, started }) => ({ run, task, startedMs: started === null ? null : Date.parse(started) })),
+});
 
 /** Shows too that there is a server, and that it takes the token. */
 async function clockOffset(api: Client): Promise<number> {

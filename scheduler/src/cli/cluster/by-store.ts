@@ -63,6 +63,11 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       list: () => store.groups.list(nowMs()),
       limit: (name, most, reason) => store.groups.limit(name, most, change(reason)),
     },
+    drains: {
+      list: () => store.drains.list(),
+      drain: (node, reason) => store.drains.drain(node, change(reason)),
+      resume: (node, reason) => store.drains.resume(node, change(reason)),
+    },
     access: storeAccess(store, change, author, nowMs),
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),

@@ -177,6 +177,7 @@ export const memberRecord = (member: ApiMember): Member => {
     startedMs: Date.parse(member.started),
     seenMs: Date.parse(member.seen),
     stillMs: member.stillMs ?? null,
+    draining: member.draining,
   };
 };
 

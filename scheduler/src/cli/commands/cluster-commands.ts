@@ -3,8 +3,10 @@ import { type CommandParts, coordinationOption, wholeNumber } from "./parts.ts";
 
 const doctor = late(() => import("../nodes/doctor.ts"), "doctor");
 const listNodes = late(() => import("../nodes/nodes.ts"), "listNodes");
+const drainNode = late(() => import("../nodes/drain.ts"), "drainNode");
+const resumeNode = late(() => import("../nodes/drain.ts"), "resumeNode");
 
-export function addCluster({ program, add, doing, terminal }: CommandParts): void {
+export function addCluster({ program, add, family, doing, terminal }: CommandParts): void {
   coordinationOption(
     add(
       program,
@@ -13,7 +15,23 @@ export function addCluster({ program, add, doing, terminal }: CommandParts): voi
       "carillon doctor --store postgres://db.example/app",
     ),
   ).action(doing((_, options: Parameters<typeof doctor>[0]) => doctor(options, terminal)));
-  add(program, "nodes", "See who takes part, who leads, and why leadership changed.", "carillon nodes")
+  const nodes = family("nodes", "See who takes part and who leads, and drain a node or worker before it is stopped.");
+  add(nodes, "list", "List who takes part, who leads, and why leadership changed.", "carillon nodes list", {
+    isDefault: true,
+  })
     .option("--terms <N>", "the last terms of leadership", wholeNumber(0, 1_000), 10)
     .action(doing((_, options: Parameters<typeof listNodes>[0]) => listNodes(options, terminal)));
+  add(
+    nodes,
+    "drain <name>",
+    "Give a node or worker no more runs, also after a restart; what it has begun it ends.",
+    "carillon nodes drain worker-3 --wait --timeout 10m",
+  )
+    .option("--wait", "wait until it has no runs")
+    .option("--timeout <DURATION>", "with --wait: wait at most this long, such as 10m")
+    .option("--reason <TEXT>", "kept with the change")
+    .action(doing(([name = ""], options: Parameters<typeof drainNode>[1]) => drainNode(name, options, terminal)));
+  add(nodes, "resume <name>", "Give a drained node or worker runs again.", "carillon nodes resume worker-3")
+    .option("--reason <TEXT>", "kept with the change")
+    .action(doing(([name = ""], options: Parameters<typeof resumeNode>[1]) => resumeNode(name, options, terminal)));
 }

@@ -6,7 +6,8 @@ import type { CommonOptions } from "../store-choice.ts";
 /** What the program gives to a part of it that adds commands. */
 export interface CommandParts {
   program: Command;
-  add: (parent: Command, usage: string, summary: string, example: string) => Command;
+  /** @param how isDefault: the command of its family that runs when none is named */
+  add: (parent: Command, usage: string, summary: string, example: string, how?: { isDefault?: boolean }) => Command;
   family: (name: string, summary: string) => Command;
   doing: <Options extends CommonOptions>(
     work: (args: string[], options: Options) => Promise<ExitCode>,

@@ -231,6 +231,13 @@ function members({ members: all, nowMs }: ClusterFacts): Check {
       `${found}; the event loop stands still of ${list(still.map(({ node, stillMs }) => `${node}, for ${spanText(stillMs ?? 0)}`))}`,
       "A handler there computes without a pause. Its process starts nothing meanwhile; after its setting standstill it is taken for dead.",
     );
+  const draining = all.filter((member) => member.draining && !silent(member, nowMs));
+  if (gone.length === 0 && draining.length > 0)
+    return remark(
+      "members",
+      `${found}; no runs are taken by ${list(draining.map(({ node }) => node))}, drained by an operator or about to stop`,
+      "See carillon nodes. One that was drained takes runs again after carillon nodes resume NAME.",
+    );
   if (gone.length === 0) return good("members", found);
   const names = list(gone.map(({ node, seenMs }) => `${node}, seen ${ageText(seenMs, nowMs)}`));
   return remark(
@@ -296,7 +303,7 @@ function served({ tasks, members: all, nowMs }: ClusterFacts): Check {
   return problem(
     "workers",
     `no live worker for group ${list(groups)}: ${list(without.map(({ name }) => name))}`,
-    "Start one that serves the group: carillon worker FILE.",
+    "Start one that serves the group: carillon worker FILE. One that is drained does not count: carillon nodes resume NAME.",
   );
 }
 

@@ -6,6 +6,7 @@ import type { AlarmRule } from "../../alarms/alarms.ts";
 import type { taskObject } from "../../api/task-json.ts";
 import type { Applied } from "../../apply/apply.ts";
 import type { ApplyPlan, PlanOptions } from "../../apply/apply-plan.ts";
+import type { DrainedNode, Holds } from "../../cluster/drain-store.ts";
 import type { Leadership, Member, Term } from "../../cluster/session-store.ts";
 import type { DeadGroups, DeadLetter } from "../../run/dead-letters.ts";
 import type { Follower, LateResult, Relative } from "../../run/flow.ts";
@@ -40,6 +41,7 @@ export interface Cluster {
   readonly access: ClusterAccess;
   readonly secrets: ClusterSecrets;
   readonly alarms: ClusterAlarms;
+  readonly drains: ClusterDrains;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
   /** The last terms, newest first. */
   terms(limit: number): Promise<Term[]>;
@@ -175,6 +177,12 @@ export interface ClusterCalendars {
 export interface ClusterGroups {
   list(): Promise<GroupRecord[]>;
   limit(name: string, most: number | null, reason: string): Promise<{ changed: boolean }>;
+}
+
+export interface ClusterDrains {
+  list(): Promise<DrainedNode[]>;
+  drain(node: string, reason: string): Promise<Holds & { changed: boolean }>;
+  resume(node: string, reason: string): Promise<{ changed: boolean }>;
 }
 
 export type ListedUser = Pick<User, "name" | "role" | "grants" | "createdMs" | "createdBy" | "disabledMs">;

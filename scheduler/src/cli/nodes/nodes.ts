@@ -1,3 +1,4 @@
+import type { DrainedNode } from "../../cluster/drain-store.ts";
 import type { Leadership, Member, Term } from "../../cluster/session-store.ts";
 import { storeAlone } from "../../coordination/agreement.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -6,9 +7,11 @@ import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { ageText, localZone, spanText, timeText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
+import { asJson as holdsAsJson, holdsText } from "./drain.ts";
 
 interface Cluster {
   members: Member[];
+  drained: DrainedNode[];
   leadership: Leadership;
   terms: Term[];
   /** A service's id, `store`, or null before the first node. */
@@ -22,12 +25,14 @@ export function listNodes(options: CommonOptions & { terms: number }, terminal: 
     const { members, leadership } = await asked.members();
     const coordination = await asked.coordination();
     const terms = await asked.terms(options.terms);
-    const cluster = { members, leadership, terms, coordination, nowMs: nowMs() };
+    const drained = await asked.drains.list();
+    const cluster = { members, drained, leadership, terms, coordination, nowMs: nowMs() };
     if (terminal.json) terminal.object(asJson(cluster, options.terms));
     else {
       if (members.length === 0)
         terminal.aside(`No process takes part in ${place} now. Start one: carillon server, worker or dev`);
       else printMembers(cluster, terminal);
+      for (const one of drained) printDrained(one, nowMs(), terminal);
       if (options.terms > 0 && terms.length > 0) printTerms(cluster, terminal);
     }
     return exitCodes.ok;
@@ -52,7 +57,7 @@ const current = ({ leadership, terms }: Cluster): Term | undefined =>
     : terms.find(({ term, endedMs }) => term === leadership.term && endedMs === null);
 
 function asJson(cluster: Cluster, termsWanted: number): object {
-  const { members, leadership, terms, coordination, nowMs } = cluster;
+  const { members, drained, leadership, terms, coordination, nowMs } = cluster;
   const leader = current(cluster);
   return {
     term: leadership.term,
@@ -70,6 +75,9 @@ function asJson(cluster: Cluster, termsWanted: number): object {
         silent: isSilent(member, nowMs),
       };
     }),
+    drained: drained.map(({ node, sinceMs, by, why: reason, ...holds }) => {
+      return { node, since: iso(sinceMs), by, reason, ...holdsAsJson(holds) };
+    }),
     terms: terms.slice(0, termsWanted).map(({ electedMs, endedMs, ...rest }) => ({
       ...rest,
       elected: iso(electedMs),
@@ -79,7 +87,7 @@ function asJson(cluster: Cluster, termsWanted: number): object {
 }
 
 function printMembers(cluster: Cluster, terminal: Terminal): void {
-  const { members, leadership, coordination, nowMs } = cluster;
+  const { members, drained, leadership, coordination, nowMs } = cluster;
   const { style } = terminal;
   const leader = current(cluster);
   const by = usedCoordination(coordination, members);
@@ -133,9 +141,23 @@ function printMembers(cluster: Cluster, terminal: Terminal): void {
           ? { text: `silent for ${spanText(nowMs - seenMs)}`, paint: style.bad }
           : member.stillMs !== null
             ? { text: `stands still for ${spanText(member.stillMs)}`, paint: style.bad }
-            : { text: `live, seen ${ageText(seenMs, nowMs)}`, paint: style.dim },
+            : member.draining
+              ? { text: drained.some(({ node }) => node === member.node) ? "drained" : "stops", paint: style.bad }
+              : { text: `live, seen ${ageText(seenMs, nowMs)}`, paint: style.dim },
       ];
     }),
+  );
+}
+
+function printDrained({ node, sinceMs, by, why, ...holds }: DrainedNode, nowMs: number, terminal: Terminal): void {
+  const left =
+    holds.held === null
+      ? "no process has the name"
+      : holds.held === 0
+        ? "it has no runs"
+        : `has ${holdsText(holds, nowMs)}`;
+  terminal.aside(
+    `${plain(node)} was drained ${ageText(sinceMs, nowMs)} by ${plain(by)}${why === "" ? "" : ` (${plain(why)})`}: ${left}`,
   );
 }
 

@@ -24,7 +24,9 @@ import { ruleText } from "./ruled-slots.ts";
 
 /** Live processes whose worker serves the group. */
 export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
-  members.filter((member) => member.groups?.includes(group) && nowMs - member.seenMs <= member.timeoutMs);
+  members.filter(
+    (member) => member.groups?.includes(group) && !member.draining && nowMs - member.seenMs <= member.timeoutMs,
+  );
 
 /** Of these, the ones that may have a handler for the task: remote workers say for which tasks they have one. */
 export const workersOf = (members: Member[], { name, group }: { name: string; group: string }, nowMs: number) =>

@@ -1,6 +1,7 @@
 import type { clusterRoutes } from "../../api/contract/cluster.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { version } from "../../base/version.ts";
+import type { Holds } from "../../cluster/drain-store.ts";
 import type { Member } from "../../cluster/session-store.ts";
 import type { WorkerRecord } from "../../store/browse-store.ts";
 import type { Store } from "../../store/store.ts";
@@ -34,9 +35,15 @@ const asMember = (member: Member, nowMs: number) => {
     silent: nowMs - member.seenMs > timeoutMs,
     stillMs: member.stillMs,
     tasks: member.tasks ? [...member.tasks] : null,
+    draining: member.draining ?? false,
     settings: settings ? { ...settings } : null,
   };
 };
+
+const asHolds = ({ held, runs }: Holds) => ({
+  held,
+  runs: runs.map(({ startedMs, ...run }) => ({ ...run, started: iso(startedMs) })),
+});
 
 export function clusterCalls(
   store: Store,
@@ -74,7 +81,7 @@ export function clusterCalls(
         const groups = member.groups.filter((one) => reach.has(one));
         const tasks = member.tasks?.filter((one) => reach.has(one)) ?? null;
         const settings = reach.namespaces === null ? member.settings : null;
-        return { ...member, groups, tasks, settings, held: row.held, draining: row.draining };
+        return { ...member, groups, tasks, settings, held: row.held };
       };
       return visiblePage(
         { limit, start: nameCursor(cursor), everything: reach.namespaces === null },
@@ -82,6 +89,20 @@ export function clusterCalls(
         ({ groups }) => [...(groups ?? [])].some((one) => reach.has(one)),
         { item, place: ({ node }) => [node], after: ({ node }) => node },
       );
+    },
+    async listDrained({ cursor, limit }) {
+      const rows = (await store.drains.list()).map(({ node, ...row }) => ({ name: node, ...row }));
+      const item = ({ name: node, sinceMs, by, why, ...holds }: (typeof rows)[number]) => {
+        return { node, since: isoTime(sinceMs), by, why, ...asHolds(holds) };
+      };
+      return pageOf(namedAfter(rows, cursor), limit, item, ({ name }) => [name]);
+    },
+    async drainNode({ node, reason }, call) {
+      const { changed, ...holds } = await store.drains.drain(node, changeOf(call, reason));
+      return { node, changed, ...asHolds(holds) };
+    },
+    async resumeNode({ node, reason }, call) {
+      return { node, ...(await store.drains.resume(node, changeOf(call, reason))) };
     },
     async listGroups({ cursor, limit }, { nowMs, reach }) {
       const rows = namedAfter(await store.groups.list(nowMs), cursor).filter(({ name }) => reach.has(name));

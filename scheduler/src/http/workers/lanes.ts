@@ -262,7 +262,11 @@ export class Lanes {
     if (lane.nextDueMs > untilMs) return [];
     await this.#learnExcept(lane);
     const { heard } = lane;
-    const { runs, nextDue } = await store.claims.claim({
+    const {
+      runs,
+      nextDue,
+      draining = false,
+    } = await store.claims.claim({
       sessionId: session.id,
       groupIds: lane.groupIds,
       exceptTaskIds: lane.except,
@@ -270,7 +274,9 @@ export class Lanes {
       limit: want,
       nowMs,
     });
-    if (runs.length < want) this.#askNext(lane, heard, nextDue);
+    session.drain(draining);
+    // It says nothing of what others find.
+    if (runs.length < want && !draining) this.#askNext(lane, heard, nextDue);
     return this.#keep(lane, session, runs, nowMs);
   }
 

@@ -140,7 +140,8 @@ export class Poller {
     gone: AbortSignal,
     answerNow: boolean,
   ): Promise<ClaimedRun[]> {
-    const { want = 0, waitMs = 0, aheadMs = 0 } = request;
+    const { waitMs = 0, aheadMs = 0 } = request;
+    const want = session.row.draining ? 0 : (request.want ?? 0);
     const runs = want > 0 ? await this.#lanes.claim(session, want, aheadMs) : [];
     const recalled = session.recalls.some(({ fence }) => !session.told.has(fence));
     if (runs.length > 0 || answerNow || recalled || waitMs === 0 || gone.aborted || this.#closed) return runs;

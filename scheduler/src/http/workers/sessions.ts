@@ -88,6 +88,13 @@ export class Attached {
     for (const fence of [...this.held.keys()]) if (!onBook.has(fence)) this.drop(fence);
   }
 
+  /** Its waiting poll is asked for nothing by a lane any more, or may be again. */
+  drain(draining: boolean): void {
+    if (draining === this.row.draining) return;
+    this.row.draining = draining;
+    this.waiting?.end();
+  }
+
   drop(fence: number): void {
     const holding = this.held.get(fence);
     if (holding === undefined) return;
@@ -220,6 +227,7 @@ export class Sessions {
     }
     if (present) {
       this.#beaten(present, beganMs);
+      present.drain(row.draining);
       return present;
     }
     const groupIds = await Promise.all(row.groups.map((name) => store.tasks.group(name)));
@@ -285,16 +293,17 @@ export class Sessions {
     if (due.length === 0) return;
     const beganMs = storeClock.now();
     try {
-      const alive = new Set(
-        await store.workers.beat(
-          due.map(({ id }) => id),
-          beganMs,
-        ),
+      const alive = await store.workers.beat(
+        due.map(({ id }) => id),
+        beganMs,
       );
       this.#beatenMono = mono;
       for (const session of due) {
-        if (alive.has(session.id)) this.#beaten(session, beganMs);
-        else {
+        const draining = alive.get(session.id);
+        if (draining !== undefined) {
+          this.#beaten(session, beganMs);
+          session.drain(draining);
+        } else {
           session.row.ended = true;
           this.forget(session);
         }

@@ -4,11 +4,12 @@ import { systemRandom } from "../../base/random.ts";
 import { Database } from "./database.ts";
 
 const tables = {
-  tasks: "task where deleted_ms is null and version > 0 and",
-  calendars: "calendar where removed_ms is null and",
-  groups: "worker_group where",
-  keys: "worker_key where revoked_ms is null and",
-} as const;
+  tasks: (s: string) => `${s}.task where deleted_ms is null and version > 0 and`,
+  calendars: (s: string) => `${s}.calendar where removed_ms is null and`,
+  groups: (s: string) => `${s}.worker_group where`,
+  keys: (s: string) => `${s}.worker_key where revoked_ms is null and`,
+  nodes: (s: string) => `(select node as name from ${s}.session where ended_ms is null) live where`,
+};
 
 export type NamedThing = keyof typeof tables;
 
@@ -27,7 +28,7 @@ export async function namesIn(
   try {
     const rows = await database.query<{ name: string }>(
       "",
-      `select name from ${database.schema}.${tables[thing]} name like $1 order by name limit $2`,
+      `select name from ${tables[thing](database.schema)} name like $1 order by name limit $2`,
       [`${beginning.replace(/[\\%_]/g, "\\$&")}%`, limit],
     );
     return rows.map(({ name }) => name);

@@ -12,6 +12,7 @@ import { answerStore } from "./answers.ts";
 import { claimStore, settleStanding } from "./claims/claims.ts";
 import { Announcer } from "./cluster/announcer.ts";
 import { readClock, readRawClock } from "./cluster/clock.ts";
+import { drainStore } from "./cluster/drains.ts";
 import { graceLockStore } from "./cluster/grace-locks.ts";
 import { lockStore } from "./cluster/locks.ts";
 import { sessionStore } from "./cluster/sessions.ts";
@@ -115,6 +116,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     secrets: secretStore(database),
     history,
     signals: signalStore(database),
+    drains: drainStore(database),
     graceLocks: graceLockStore(database),
     locks: lockStore(database),
     workers: workerStore(database),

@@ -17,6 +17,9 @@ export const runOutcome: Readonly<Record<Outcome, number>> = numbered(outcomes);
 /** `slot.outcome` and `slot_range.outcome` */
 export const slotOutcome = numbered(["run", "skipped", "missed"], 1);
 
+/** Of a row of `session`: it is alive, and may be given runs. One that drains keeps what it has started. */
+export const takesRuns = "ended_ms is null and not draining";
+
 /** By their numbers, as tables keep them. */
 export const letterStates = ["open", "redriven", "dismissed"] as const satisfies readonly DeadLetter["state"][];
 /** `dead_letter.state` */

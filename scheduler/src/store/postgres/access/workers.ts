@@ -184,23 +184,23 @@ async function attach(
     `with beaten as (
        update ${s}.session set beat = beat + 1, seen_ms = $2 where id = $1 and ended_ms is null and key_id = $3 returning id)
      select o.id as "sessionId", o.key_id as "keyId", o.node, o.groups, o.tasks, o.timeout_ms as "timeoutMs",
-            not exists (select from beaten) as ended
+            not exists (select from beaten) as ended, o.draining
      from ${s}.session o where o.id = $1 and o.key_id is not null`,
     [sessionId, Math.round(nowMs), keyId],
   );
   return row ?? null;
 }
 
-async function beat(database: Database, sessionIds: number[], nowMs: number): Promise<number[]> {
+async function beat(database: Database, sessionIds: number[], nowMs: number): Promise<Map<number, boolean>> {
   const s = database.schema;
-  const rows = await database.ask<{ id: number }>(
+  const rows = await database.ask<{ id: number; draining: boolean }>(
     "worker-session-beat",
     `update ${s}.session o set beat = o.beat + 1, seen_ms = $2
      from (select id from ${s}.session where id = any($1) and ended_ms is null order by id for update) b
-     where o.id = b.id returning o.id`,
+     where o.id = b.id returning o.id, o.draining`,
     [sessionIds, Math.round(nowMs)],
   );
-  return rows.map(({ id }) => id);
+  return new Map(rows.map(({ id, draining }) => [id, draining]));
 }
 
 function recalls(database: Database, sessionIds: number[]): Promise<SessionRecall[]> {

@@ -50,7 +50,7 @@ const takeSql = (
  * moment, whatever was known when the run was made: no worker's memory can be too old for what it claims.
  */
 const claimSql = (s: string, take: string) => `
-    with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
+    with alive as materialized (select draining from ${s}.session where id = $1 and ended_ms is null),
     picked as materialized (
       select r.place from ${unlimitedSql(s, "$2::int[]")} g cross join unnest(${prioritiesSql}) as p (priority)
       cross join lateral (
@@ -58,8 +58,8 @@ const claimSql = (s: string, take: string) => `
         where state = ${runState.ready} and group_id = g.group_id and priority = p.priority and due_ms <= $4 and task_id <> all ($3::int[])
           and ${unlimitedRunSql(s, "g.group_id", "task_id")}
         order by due_ms limit $5 for update skip locked) r
-      where exists (select from alive) limit $5
-    ), taken as (${take})${columnsSql("$6")}`;
+      where exists (select from alive where not draining) limit $5
+    ), taken as (${take})${columnsSql("$6", `, coalesce((select draining from alive), false) as draining`)}`;
 
 export async function claim(
   { database, claimSql, limited, askNext }: Claiming,
@@ -72,7 +72,7 @@ export async function claim(
   const first = await limited.claim(request, known, known.length < groupIds.length ? Math.ceil(limit / 2) : limit);
   const left = limit - first.runs.length;
   const now = Math.round(nowMs);
-  const [columns] = await database.query<ClaimedColumns>("claim", claimSql, [
+  const [columns] = await database.query<ClaimedColumns & { draining: boolean }>("claim", claimSql, [
     request.sessionId,
     groupIds,
     request.exceptTaskIds,
@@ -82,6 +82,7 @@ export async function claim(
   ]);
   const rows = claimedRuns(columns, now);
   const runs = [...first.runs, ...(await toStart(database, rows, nowMs))];
+  if (columns?.draining) return { runs, nextDue: async () => null, draining: true };
   // A full batch says that there is more; asking when would be a wasted question.
   if (rows.length >= left) {
     await limited.refresh(groupIds);

@@ -33,9 +33,9 @@ export const claimedFields = (
 /**
  * What a claim returns, `taken`, in one row. A backlog is mostly of one task: whether it is, is quicker asked than five columns of
  * the same are written and read. Payloads as one text, since a JSON made of each run's took longer than all the columns.
- * @param now when the claim was made; times from there are short
+ * @param now when the claim was made; times from there are short @param beside further columns, each after a comma
  */
-export const columnsSql = (now: string) => `
+export const columnsSql = (now: string, beside = "") => `
   , one as materialized (select "taskId", version, attempt, priority from taken limit 1
   ), various as materialized (
     select exists (select from taken, one where taken."taskId" <> one."taskId" or taken.version <> one.version or taken.attempt <> one.attempt
@@ -50,7 +50,7 @@ export const columnsSql = (now: string) => `
          array_agg(priority) filter (where (select yes from various)) as priorities,
          array_agg(fence) filter (where linked) as linked, array_agg(fence) filter (where paused) as paused,
          case when count(payload) > 0 then string_agg(coalesce(payload::text, 'null'), ',') end as payloads,
-         json_agg(json_build_array(fence, key, shard, state, losses)) filter (where key is not null or shard is not null or state is not null or losses > 0) as more
+         json_agg(json_build_array(fence, key, shard, state, losses)) filter (where key is not null or shard is not null or state is not null or losses > 0) as more${beside}
   from taken`;
 
 export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number): (ClaimedRun & { paused: boolean })[] {

@@ -15,7 +15,7 @@
 import type { ClaimedRun, ClaimRequest } from "../../../run/claim-store.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
-import { runState } from "../states.ts";
+import { runState, takesRuns } from "../states.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { type PickedRun, toStart } from "./to-start.ts";
 
@@ -156,7 +156,7 @@ export class LimitedClaims {
     return this.#database.transaction(async (client) => {
       await client.query(`select from ${s}.group_limit where group_id = $1 for update`, [groupId]);
       const { rows } = await client.query(
-        `with alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
+        `with alive as materialized (select 1 from ${s}.session where id = $1 and ${takesRuns}),
          room as materialized (
            select least($5::int, l.free)::int as places, l.free, l.cursor from (
              select (${roomSql(s, "$2")}) as free, cursor from ${s}.group_limit where group_id = $2) l),

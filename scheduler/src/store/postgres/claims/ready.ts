@@ -1,4 +1,4 @@
-import { runState } from "../states.ts";
+import { runState, takesRuns } from "../states.ts";
 /** Of each task's priorities, 9 first. */
 export const prioritiesSql = "array[9,8,7,6,5,4,3,2,1,0]::smallint[]";
 
@@ -50,7 +50,7 @@ export const waitsForWorkerSql = (
   schema: string,
 ): string => `(t.definition->'limit'->>'perWorker' is null or not exists (
     select from ${schema}.session o join ${schema}.worker_group g on g.name = any (o.groups)
-    where o.ended_ms is null and not o.draining and coalesce(o.capacity, 1) > 0 and g.id = t.group_id
+    where ${takesRuns} and coalesce(o.capacity, 1) > 0 and g.id = t.group_id
       and o.labels @> coalesce(t.definition->'labels', '{}')))`;
 
 const unservedMs = 60_000;
@@ -69,7 +69,7 @@ const unservedLooks = 500;
 export const unservedSql = (schema: string): string => `
     select array(
       with recursive alive as materialized (
-        select groups, tasks from ${schema}.session where ended_ms is null and coalesce(capacity, 1) > 0
+        select groups, tasks from ${schema}.session where ${takesRuns} and coalesce(capacity, 1) > 0
       ), late as materialized (
         select g.id, g.name, exists (select from alive o where g.name = any (o.groups)) as served from ${schema}.worker_group g
         where not exists (select from alive o where o.tasks is null and g.name = any (o.groups))

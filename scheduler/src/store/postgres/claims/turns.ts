@@ -1,5 +1,5 @@
 import type { ClaimedRun, TurnRequest } from "../../../run/claim-store.ts";
-import { runState } from "../states.ts";
+import { runState, takesRuns } from "../states.ts";
 import type { Claiming } from "./claim.ts";
 import { unlimitedGroupSql, unlimitedRunSql } from "./group-limits.ts";
 import { prioritiesSql } from "./ready.ts";
@@ -37,7 +37,7 @@ export async function turn(
  * Runs addressed to the worker (groups below 0) are few enough to have a turn together.
  */
 const turnSql = (s: string, takeSql: string) => `
-    with recursive alive as materialized (select 1 from ${s}.session where id = $1 and ended_ms is null),
+    with recursive alive as materialized (select 1 from ${s}.session where id = $1 and ${takesRuns}),
     seen (task_id, n) as (
       (select task_id, 1 from ${s}.run where task_id > $9 order by task_id limit 1)
       union all

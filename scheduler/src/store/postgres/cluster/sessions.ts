@@ -21,7 +21,7 @@ import { WaitingLook, type WaitingRow, waitingSql } from "./waiting.ts";
 const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
 
 // What does not change is read by those who look; every beat of every process would carry it.
-export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks, still_ms`;
+export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks, still_ms, draining`;
 
 export interface MemberRow {
   id: number;
@@ -41,6 +41,7 @@ export interface MemberRow {
   settings: SessionSettings | null;
   tasks: string[] | null;
   still_ms: number | null;
+  draining: boolean;
 }
 
 type BeatingRow = Pick<MemberRow, "id" | "node" | "role" | "beat" | "witnessed" | "timeout_ms">;
@@ -52,6 +53,7 @@ interface PulseRow extends StandingRow {
   store_ms: number;
   clock: ClusterClock;
   alive: boolean;
+  draining: boolean;
   term: number;
   leader: number | null;
   led: boolean;
@@ -92,6 +94,7 @@ export const asMember = (row: MemberRow): Member => ({
   settings: row.settings,
   tasks: row.tasks,
   stillMs: row.still_ms,
+  draining: row.draining,
 });
 
 /** PostgreSQL makes ready all parts of a statement before it runs the first: what is asked seldom would double every beat. */
@@ -107,12 +110,12 @@ export const beatSql = (s: string, kind: BeatKind) => `
     update ${s}.session set beat = beat + 1, seen_ms = $2::bigint, witnessed = $3, still_ms = null,
       clock_off_ms = round(${rawMsSql} - $2::bigint), wall_off_ms = round(${rawMsSql} - $5::bigint) where id = $1 and ended_ms is null
     and (${s}.whole() or exists (select from ${s}.recovery_session where session_id = $1 and told))
-    returning id, beat, role, groups
+    returning id, beat, role, groups, draining
   )
   select ${standingSql(s)}, (select beat from me) as my_beat, (select ended_ms is not null from ${s}.session where id = $1) as my_end,
          ${rawMsSql} + k.clock_shift_ms as store_ms,
          json_build_object('number', k.clock_number, 'shiftMs', k.clock_shift_ms, 'sinceMs', k.clock_since_ms) as clock,
-         exists (select from me) as alive,
+         exists (select from me) as alive, coalesce((select draining from me), false) as draining,
          l.term, l.session_id as leader,
          exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is null) as led,
          (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
@@ -192,6 +195,7 @@ async function beat(
     clock: row.clock,
     server: serverOf(row),
     alive: row.alive,
+    draining: row.draining,
     leadership: { term: row.term, sessionId: row.leader },
     led: row.led,
     members: row.members.map(asBeating),

@@ -2,7 +2,7 @@ import type { EnqueueWrite } from "../../../run/run-record.ts";
 import { unlimitedGroupSql } from "../claims/group-limits.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { numbers, texts } from "../columns.ts";
-import { runState } from "../states.ts";
+import { runState, takesRuns } from "../states.ts";
 import { insertRunSql, ofTask } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
@@ -36,7 +36,7 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
     here
       ? `still as materialized (
     select task_id, paused, version, followed from ${s}.plan
-    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $12 and ended_ms is null)
+    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $12 and ${takesRuns})
     order by task_id for share skip locked
   ), `
       : ""

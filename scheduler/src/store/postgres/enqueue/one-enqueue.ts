@@ -1,7 +1,7 @@
 import type { LocalClaims } from "../../../run/claim-store.ts";
 import type { EnqueueWrite } from "../../../run/run-record.ts";
 import { unlimitedGroupSql } from "../claims/group-limits.ts";
-import { runState } from "../states.ts";
+import { runState, takesRuns } from "../states.ts";
 import { insertRunSql, ofTask } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
@@ -15,7 +15,7 @@ import { sourceNumber } from "./sources.ts";
 export const oneInsertSql = (s: string) => `
   with still as materialized (
     select version, followed from ${s}.plan
-    where task_id = $1 and not paused and exists (select from ${s}.session where id = $2 and ended_ms is null)
+    where task_id = $1 and not paused and exists (select from ${s}.session where id = $2 and ${takesRuns})
     for share skip locked
   ), t as materialized (
     select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, ${ofTask.limit_key} as limit_key,

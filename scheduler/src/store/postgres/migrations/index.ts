@@ -33,6 +33,7 @@ import { releases } from "./0033-releases.ts";
 import { signalsUntil } from "./0034-signals-until.ts";
 import { still } from "./0035-still.ts";
 import { signIns } from "./0038-sign-ins.ts";
+import { drainedNodes } from "./0041-drained-nodes.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -77,4 +78,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 34, name: "signals-until", sql: signalsUntil },
   { number: 35, name: "still", sql: still },
   { number: 38, name: "sign-ins", sql: signIns },
+  { number: 41, name: "drained-nodes", sql: drainedNodes },
 ];

@@ -195,15 +195,15 @@ async function workers(
   limit: number,
 ): Promise<WorkerRecord[]> {
   const s = database.schema;
-  const rows = await database.query<MemberRow & { held: number; draining: boolean }>(
+  const rows = await database.query<MemberRow & { held: number }>(
     "browse-workers",
-    `select ${memberFields}, draining,
+    `select ${memberFields},
             (select count(*) from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed}) as held
      from ${s}.session o where ended_ms is null and cardinality(groups) > 0 and node > $1 and ($2::text is null or $2 = any(groups))
      order by node limit $3`,
     [afterName, group, limit],
   );
-  return rows.map(({ held, draining, ...row }): WorkerRecord => ({ ...asMember(row), held, draining }));
+  return rows.map(({ held, ...row }): WorkerRecord => ({ ...asMember(row), held }));
 }
 
 function terms(database: Database, beforeTerm: number, limit: number): Promise<Term[]> {

@@ -1,9 +1,10 @@
+import type { SqlClient } from "../../../base/change.ts";
 import type { AddressWrite, RouteStore, RouteView, UnaddressedRun } from "../../../run/route-store.ts";
 import { directedSql, prioritiesSql } from "../claims/ready.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { insertRunSql } from "../enqueue/new-run.ts";
-import { runState } from "../states.ts";
+import { runState, takesRuns } from "../states.ts";
 
 const withdrawnPerStep = 1_000;
 /** Of one priority at one worker: with everybody busy, what goes back comes back. */
@@ -13,8 +14,6 @@ const loadMost = 1_000;
 /** What may go to another worker when its addressee has no room; the others belong to theirs. */
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
-
-const live = "o.ended_ms is null and not o.draining";
 
 const runsSql = (s: string) => `
   select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs"
@@ -28,7 +27,7 @@ const workersSql = (s: string) => `
          case when o.tasks is not null then array(select t.id from ${s}.task t where t.id = any($1) and t.name = any(o.tasks)) end as "canRun",
          (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed} limit ${loadMost}) x)
          + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = ${runState.ready} limit ${loadMost}) x) as load
-  from ${s}.session o where ${live} and coalesce(o.capacity, 1) > 0 order by o.id`;
+  from ${s}.session o where ${takesRuns} and coalesce(o.capacity, 1) > 0 order by o.id`;
 
 const tasksSql = (s: string) => `
   select t.id as "taskId", t.definition,
@@ -49,7 +48,7 @@ const addressSql = (s: string) => `
     select * from unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::bigint[])
       with ordinality as i (run_id, task_id, session_id, node, turn, n)
   ), present as materialized (
-    select o.id from ${s}.session o where o.id in (select session_id from given) and ${live} order by o.id for share
+    select o.id from ${s}.session o where o.id in (select session_id from given) and ${takesRuns} order by o.id for share
   ), room as (
     select x.task_id, x.session_id, (t.definition->'limit'->>'perWorker')::int - (
              select count(*) from ${s}.run r where r.task_id = x.task_id
@@ -95,7 +94,7 @@ export function routeStore(database: Database): RouteStore {
     withdraw: (lateMs) => withdraw(database, lateMs),
     sessions: () => sessions(database),
     spread: () => spread(database),
-    drain: (sessionId) => drain(database, sessionId),
+    drain: (sessionId) => database.transaction((client) => drainSession(client, database.schema, sessionId)),
   };
 }
 
@@ -187,7 +186,7 @@ async function withdraw(database: Database, lateMs: number | null): Promise<numb
      stray as materialized (
        select r.id from directed cross join lateral (
          select r.id from ${s}.run r where r.state = ${runState.ready} and r.group_id = directed.group_id
-         and not exists (select from ${s}.session o where o.id = -directed.group_id and ${live})
+         and not exists (select from ${s}.session o where o.id = -directed.group_id and ${takesRuns})
          limit ${withdrawnPerStep} for update skip locked) r
        union all
        select r.id from directed cross join unnest(${prioritiesSql}) as p (priority) cross join lateral (
@@ -208,7 +207,7 @@ async function sessions(database: Database): Promise<number[]> {
   const s = database.schema;
   const rows = await database.query<{ id: number }>(
     "route-sessions",
-    `select o.id from ${s}.session o where ${live} and coalesce(o.capacity, 1) > 0`,
+    `select o.id from ${s}.session o where ${takesRuns} and coalesce(o.capacity, 1) > 0`,
   );
   return rows.map(({ id }) => id);
 }
@@ -231,19 +230,17 @@ async function spread(database: Database): Promise<number> {
   return row?.count ?? 0;
 }
 
-async function drain(database: Database, sessionId: number): Promise<void> {
-  const s = database.schema;
-  await database.transaction(async (client) => {
-    // First and alone: it waits for whoever addresses to this session now, and the next statement sees what they did.
-    await client.query(`update ${s}.session set draining = true where id = $1`, [sessionId]);
-    await client.query(
-      `with mine as materialized (
-         select id from ${s}.run where state = ${runState.ready} and group_id = -$1::bigint order by id for update skip locked),
-       back as (
-         update ${s}.run r set group_id = 0 from mine where r.id = mine.id and r.state = ${runState.ready} and r.group_id < 0
-         returning r.due_ms)
-       ${told(s, "back")}`,
-      [sessionId],
-    );
-  });
+/** In a transaction of the caller. */
+export async function drainSession(client: SqlClient, s: string, sessionId: number): Promise<void> {
+  // First and alone: it waits for whoever addresses to this session now, and the next statement sees what they did.
+  await client.query(`update ${s}.session set draining = true where id = $1`, [sessionId]);
+  await client.query(
+    `with mine as materialized (
+       select id from ${s}.run where state = ${runState.ready} and group_id = -$1::bigint order by id for update skip locked),
+     back as (
+       update ${s}.run r set group_id = 0 from mine where r.id = mine.id and r.state = ${runState.ready} and r.group_id < 0
+       returning r.due_ms)
+     ${told(s, "back")}`,
+    [sessionId],
+  );
 }
