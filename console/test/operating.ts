@@ -36,6 +36,23 @@ export function waysOfAnOperator(house: House): void {
       await heading(page, "send-invoices");
     });
 
+    test("drains a worker in three steps, sees by whom and why, and puts it back", async () => {
+      const { page, go } = await house.visit({ as: "operator" });
+      await go("/workers");
+      await page.getByRole("button", { name: "Drain atlas" }).click();
+      await page.getByLabel("Reason").fill("a new disk");
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole("dialog").getByRole("button", { name: "Drain" }).click();
+      await page.getByText("atlas takes no more runs").waitFor();
+      await page.getByText(/operator.*: a new disk/).waitFor();
+      await page.getByText("drained", { exact: true }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole("button", { name: "Resume atlas" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
+      await page.getByText("atlas takes runs again").waitFor();
+      await page.getByRole("button", { name: "Drain atlas" }).waitFor();
+    });
+
     test("pauses with a reason, undoes it, and pauses all that match", async () => {
       const { page, go } = await house.visit({ as: "operator" });
       await go("/tasks/purge-sessions");

@@ -146,14 +146,14 @@ function Absent({ drained = [] }: { drained: Drained[] | undefined }) {
   if (absent.length === 0) return null;
   return (
     <Card title={t("workers.absent")} tight>
-      <Table label={t("workers.absent")} className={css.absent} heads={[t("workers.name"), t("workers.drainedBy"), ""]}>
+      <Table label={t("workers.absent")} className={css.absent} heads={[t("workers.name"), t("workers.drainedBy")]}>
         {absent.map((one) => (
           <tr key={one.node}>
             <th scope="row">{one.node}</th>
             <td>
               <By drained={one} />
+              {everywhere && <DrainOrResume node={one.node} drained held={0} />}
             </td>
-            <td>{everywhere && <DrainOrResume node={one.node} drained held={0} />}</td>
           </tr>
         ))}
       </Table>
