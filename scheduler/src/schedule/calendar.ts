@@ -314,6 +314,28 @@ export class MovingSchedule implements Schedule {
     return [...passed];
   }
 
+  /** What is put off: nominal times up to `nowMs` whose slots come after it, ascending. Nobody has accepted these slots yet. */
+  putOff(nowMs: number, most: number): { nominalMs: number; slotMs: number }[] {
+    if (this.#way === -1) return [];
+    const off: { nominalMs: number; slotMs: number }[] = [];
+    for (const { fromMs, toMs, byMs } of this.#movesTo(this.#target(localDayOf(this.#days.zone, nowMs)))) {
+      let nominal = this.#base.next(Math.max(fromMs - 1, nowMs - byMs));
+      while (nominal !== null && nominal < toMs && nominal <= nowMs && off.length < most) {
+        off.push({ nominalMs: nominal, slotMs: nominal + byMs });
+        nominal = this.#base.next(nominal);
+      }
+    }
+    return off.sort((a, b) => a.nominalMs - b.nominalMs);
+  }
+
+  /** Where the slot of a nominal time of its own lies. */
+  placeOf(nominalMs: number): number {
+    const day = localDayOf(this.#days.zone, nominalMs);
+    for (const { fromMs, toMs, byMs } of movesOf(this.#days.zone, day, this.#target(day)))
+      if (fromMs <= nominalMs && nominalMs < toMs) return nominalMs + byMs;
+    return nominalMs;
+  }
+
   /** Where the slots of a day go; the day itself when there is no other near enough. */
   #target(day: number): number {
     const target = this.#days.nearest(day, this.#way);

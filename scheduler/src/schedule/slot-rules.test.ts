@@ -5,7 +5,7 @@ import { edited, keepEdits, reverted } from "../task/edits.ts";
 import { defineTask, definitionText, type TaskOptions } from "../task/task.ts";
 import type { Calendar } from "./calendar.ts";
 import { cron, every } from "./schedule.ts";
-import { plannedSchedule, slotsPassed } from "./slot-rules.ts";
+import { plannedSchedule, slotsPassed, slotsPutBack } from "./slot-rules.ts";
 
 // biome-ignore lint/suspicious/noThenProperty: never awaited.
 const delay = { then: "delay" } as const;
@@ -208,14 +208,31 @@ describe("planning under them", () => {
     expect(step.nextSlotMs).toBeNull();
   });
 
+  it("finds what was put off, and a change puts back into the past", () => {
+    const definition = defineTask("t", { schedule: cron("0 9,15 * * *"), calendar: { name: "de", otherwise: "next" } });
+    const was = { definition, calendar: working };
+    const now = utc("2026-12-25T12:00:00");
+    const mended = { definition, calendar: { ...working, version: 2, holidays: [] } };
+    const off = { nominalMs: utc("2026-12-25T09:00:00"), slotMs: utc("2026-12-28T09:00:00") };
+    expect(slotsPutBack(was, mended, now)).toEqual([off]);
+    expect(slotsPutBack(was, was, now)).toEqual([]);
+    // What a new schedule has no more is put back by nothing else either.
+    const other = defineTask("t", { schedule: cron("0 15 * * *"), calendar: { name: "de", otherwise: "next" } });
+    expect(slotsPutBack(was, { definition: other, calendar: working }, now)).toEqual([off]);
+    const skipping = defineTask("t", { schedule: cron("0 9,15 * * *"), calendar: { name: "de" } });
+    expect(slotsPutBack({ definition: skipping, calendar: working }, mended, now)).toEqual([]);
+  });
+
   it("finds what a change moves into the past", () => {
     const definition = defineTask("t", {
       schedule: cron("0 9 * * *"),
       calendar: { name: "de", otherwise: "previous" },
     });
     // On Thursday at noon Friday becomes a holiday: its slot would have been this morning's.
-    expect(slotsPassed(definition, working, utc("2026-12-24T12:00:00"))).toEqual([utc("2026-12-24T09:00:00")]);
-    expect(slotsPassed(definition, working, utc("2026-12-24T08:00:00"))).toEqual([]);
-    expect(slotsPassed(definition, working, utc("2026-12-22T12:00:00") + hourMs)).toEqual([]);
+    expect(slotsPassed({ definition, calendar: working }, utc("2026-12-24T12:00:00"))).toEqual([
+      utc("2026-12-24T09:00:00"),
+    ]);
+    expect(slotsPassed({ definition, calendar: working }, utc("2026-12-24T08:00:00"))).toEqual([]);
+    expect(slotsPassed({ definition, calendar: working }, utc("2026-12-22T12:00:00") + hourMs)).toEqual([]);
   });
 });

@@ -187,15 +187,37 @@ export function plannedSchedule(
   return blackout ? blackedOutSchedule(moved, blackout, jitterMsOf(schedule)) : moved;
 }
 
+/** A task's schedule and rules, and its calendar's days. */
+export interface Ruled {
+  definition: { schedule: ScheduleSpec } & SlotRules;
+  calendar: Calendar | undefined;
+}
+
 /** Slots that a change of the task or its calendar puts into the past, where nobody would plan them. */
-export function slotsPassed(
-  { schedule, calendar: rule }: { schedule: ScheduleSpec } & SlotRules,
-  calendar: Calendar | undefined,
-  nowMs: number,
-): number[] {
-  if (!rule || !calendar || rule.otherwise !== "previous") return [];
+export function slotsPassed(ruled: Ruled, nowMs: number): number[] {
+  return movingOf(ruled)?.passedBy(nowMs, slotsPassedMax) ?? [];
+}
+
+/**
+ * Slots that had been put off to a later day, and that a change puts back to their own time, which has passed, or takes away: whoever planned
+ * before the change had left them for later, and whoever plans after it begins at `nowMs`. The newest `slotsPutBackMax`.
+ */
+export function slotsPutBack(before: Ruled, after: Ruled, nowMs: number): { nominalMs: number; slotMs: number }[] {
+  const off = movingOf(before)?.putOff(nowMs, slotsPutBackMax) ?? [];
+  if (off.length === 0) return [];
+  const moving = movingOf(after);
+  const plain = compileSchedule(after.definition.schedule);
+  return off.filter(({ nominalMs }) => {
+    if (plain.next(nominalMs - 1) !== nominalMs) return true;
+    return (moving?.placeOf(nominalMs) ?? nominalMs) <= nowMs;
+  });
+}
+
+function movingOf({ definition: { schedule, calendar: rule }, calendar }: Ruled): MovingSchedule | undefined {
+  if (!rule || !calendar) return undefined;
   const moving = calendarSchedule(compileSchedule(schedule), rule, calendar);
-  return moving instanceof MovingSchedule ? moving.passedBy(nowMs, slotsPassedMax) : [];
+  return moving instanceof MovingSchedule ? moving : undefined;
 }
 
 const slotsPassedMax = 1_000;
+const slotsPutBackMax = 10_000;

@@ -159,6 +159,51 @@ describe("calendars", () => {
     expect(await counters(task)).toMatchObject({ skipped: 1 });
   });
 
+  it("leave no slot without an account where a day is made free by mistake and mended, in any order of edits", async () => {
+    const name = "mistake";
+    const noonMs = tomorrowMs + 12 * hourMs;
+    const edit = (holidays: string[], nowMs: number) =>
+      stage.store.calendars.set(name, { zone: "UTC", weekend: [], holidays }, change(nowMs));
+    await edit([], stage.nowMs);
+    const options = { schedule: cron("*/5 * * * * *"), calendar: { name, otherwise: "next" as const } };
+    const { taskId } = await stage.task(name, options, noonMs - 1);
+    const plan = async (nowMs: number) => {
+      const [task] = await stage.store.tasks.byIds([taskId]);
+      await stage.plan([task as TaskRecord], session, nowMs + 2_000, nowMs);
+    };
+    /** Of each slot's own time from noon on, how often it is told of. */
+    const told = async (toMs: number) => {
+      const rows = await stage.rows<{ slot: number }>("select slot_ms as slot from $s.slot where task_id = $1", [
+        taskId,
+      ]);
+      const ranges = await stage.rows<{ from: number; to: number; slots: number }>(
+        "select from_ms as from, to_ms as to, slots from $s.slot_range where task_id = $1 and outcome = 3",
+        [taskId],
+      );
+      const counts: number[] = [];
+      for (let at = noonMs; at <= toMs; at += 5_000)
+        counts.push(
+          rows.filter(({ slot }) => slot === at).length +
+            ranges.filter(({ from, to }) => from <= at && at <= to).length,
+        );
+      return counts;
+    };
+    await plan(noonMs);
+    // The slot of 12:00:05 is not planned yet, and is put off to the next day with those that follow it.
+    await edit([day(0)], noonMs + 4_000);
+    await plan(noonMs + 4_000);
+    await edit([], noonMs + 19_000);
+    expect(await told(noonMs + 15_000)).toEqual([1, 1, 1, 1]);
+    expect(await counters({ taskId } as TaskRecord)).toMatchObject({ missed: 3 });
+    await plan(noonMs + 20_000);
+    // Again, with another day in between, and with an edit of the task in place of the calendar's.
+    await edit([day(0)], noonMs + 24_000);
+    await edit([day(0), day(1)], noonMs + 32_000);
+    await stage.task(name, { ...options, calendar: { name, otherwise: "skip" } }, noonMs + 38_000);
+    expect(await told(noonMs + 35_000)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
+    expect(await counters({ taskId } as TaskRecord)).toMatchObject({ missed: 6 });
+  });
+
   it("must be there for a task that uses them, and stay", async () => {
     await expect(stage.task("none", { calendar: { name: "nowhere" } })).rejects.toMatchObject({
       code: "CALENDAR_UNKNOWN",

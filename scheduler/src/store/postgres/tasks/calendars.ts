@@ -9,7 +9,10 @@ import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 
 /** Plans a task anew in the caller's transaction, as by an edit. */
-export type Replanning = (client: SqlClient, name: string, change: Change) => Promise<void>;
+export type Replanning = (
+  client: SqlClient,
+  what: { name: string; former: Calendar | undefined; change: Change },
+) => Promise<void>;
 
 /**
  * Versions as they were read. One never changes, so a task's calendar is asked for by name and version, and read once; all
@@ -129,7 +132,10 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
           );
           const tasks = await users(client, name);
           const reason = `calendar ${name} is at version ${version}`;
-          for (const task of tasks) await replan(client, task, { ...change, reason });
+          const former = there
+            ? { name, version: row.version, ...(present[0]?.content as CalendarContent) }
+            : undefined;
+          for (const task of tasks) await replan(client, { name: task, former, change: { ...change, reason } });
           const before = there ? (present[0]?.content as Json) : null;
           const entry = {
             atMs: now,

@@ -10,7 +10,7 @@ import { notifySql } from "../cluster/signals.ts";
 import { rehang } from "../rehang.ts";
 import { markApplied } from "./applied.ts";
 import { gateOf } from "./new-tasks.ts";
-import { accountMissed, accountPaused, planAnew } from "./plan-anew.ts";
+import { accountMissed, accountPaused, accountPutBack, planAnew } from "./plan-anew.ts";
 import { lockTask, type Tasks } from "./read.ts";
 import { asRecord, type TaskRow } from "./task-rows.ts";
 import { saveUpstream } from "./upstream.ts";
@@ -23,6 +23,8 @@ interface Edit {
   text: string;
   groupId: number;
   calendar: Calendar | undefined;
+  /** The calendar that the task has had, where it has changed. */
+  former?: Calendar | undefined;
   change: Change;
 }
 
@@ -30,15 +32,24 @@ interface Edit {
 export async function edit(
   tasks: Tasks,
   client: SqlClient,
-  { row, definition, text, groupId, calendar, change }: Edit,
+  { row, definition, text, groupId, calendar, former, change }: Edit,
 ): Promise<TaskRecord> {
   const { s } = tasks;
   const now = Math.round(change.nowMs);
   const version = row.version + 1;
   const { gate, limit } = gateOf(definition);
+  const there = row.version > 0 && row.deleted_ms === null;
+  const before = there ? (former ?? (await tasks.calendars.in(client, row.definition, false))) : undefined;
   await withdraw(client, s, row.id, now, "edited");
-  await accountMissed(tasks, client, { row, now, reason: "edited before it could be planned" });
-  await accountPaused(tasks, client, row, now);
+  await accountMissed(tasks, client, { row, calendar: before, now, reason: "edited before it could be planned" });
+  await accountPaused(tasks, client, { row, calendar: before, now });
+  if (there) {
+    const [was, is] = [
+      { definition: row.definition, calendar: before },
+      { definition, calendar },
+    ];
+    await accountPutBack(tasks, client, { row, before: was, after: is, now });
+  }
   await client.query(
     `update ${s}.task set version = $2, group_id = $3, definition = $4, definition_text = $5, gate = $6, gate_limit = $7,
             changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end, code = $9, code_version = $2 where id = $1`,
@@ -71,10 +82,14 @@ export async function edit(
   });
 }
 
-/** Plans a task anew without a change of its own, as after one of its calendar. */
-export async function replan(tasks: Tasks, client: SqlClient, name: string, change: Change): Promise<void> {
+/** Plans a task anew without a change of its own, as after one of its calendar. @param former its calendar before the change */
+export async function replan(
+  tasks: Tasks,
+  client: SqlClient,
+  { name, former, change }: { name: string; former: Calendar | undefined; change: Change },
+): Promise<void> {
   const row = await lockTask(client, tasks.s, name);
   const { definition, definition_text: text, group_id: groupId } = row;
   const calendar = await tasks.calendars.in(client, definition, false);
-  await edit(tasks, client, { row, definition, text, groupId, calendar, change });
+  await edit(tasks, client, { row, definition, text, groupId, calendar, former, change });
 }

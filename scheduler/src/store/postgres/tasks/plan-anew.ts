@@ -1,6 +1,7 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { Calendar } from "../../../schedule/calendar.ts";
-import { plannedSchedule, slotsPassed } from "../../../schedule/slot-rules.ts";
+import { compileSchedule } from "../../../schedule/schedule.ts";
+import { plannedSchedule, type Ruled, slotsPassed, slotsPutBack } from "../../../schedule/slot-rules.ts";
 import { type MissedRange, missedRanges } from "../../../slots/plan.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import { skipPassed } from "../claims/withdraw.ts";
@@ -34,7 +35,7 @@ export async function planAnew(
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
   const compiled = plannedSchedule(definition, calendar);
   // Only of a task that was there: a slot that came due before there was one is nobody's.
-  if (before > 0 && !paused) await skipPassed(client, s, taskId, slotsPassed(definition, calendar, nowMs), nowMs);
+  if (before > 0 && !paused) await skipPassed(client, s, taskId, slotsPassed({ definition, calendar }, nowMs), nowMs);
   let next = waits ? null : compiled.next(nowMs);
   // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
   while (next !== null && accepted.has(next)) next = compiled.next(next);
@@ -47,18 +48,50 @@ export async function planAnew(
   return next;
 }
 
-/** Slots that came due under the old definition and were not planned yet are not forgotten. */
+/** Slots that came due under the old definition and were not planned yet are not forgotten. @param calendar as it was then */
 export async function accountMissed(
-  { s, calendars }: Tasks,
+  { s }: Tasks,
   client: SqlClient,
-  { row, now, reason }: { row: TaskRow; now: number; reason: string },
+  { row, calendar, now, reason }: { row: TaskRow; calendar: Calendar | undefined; now: number; reason: string },
 ): Promise<void> {
   const first = row.next_slot_ms === null ? null : Number(row.next_slot_ms);
   if (first === null || first > now) return;
-  const known = row.definition.calendar ? await calendars.in(client, row.definition, false) : undefined;
-  const schedule = plannedSchedule(row.definition, known);
+  const schedule = plannedSchedule(row.definition, calendar);
   const last = schedule.previous(now + 1) ?? first;
   await writeRanges(client, s, { row, outcome: "missed", ranges: missedRanges(schedule, first, last, reason), now });
+}
+
+/**
+ * Slots that had been put off to a later day, and whose own time has passed now that they are not any more, are told as missed, each at its
+ * own time. What has run there before it was put off, or is claimed at its later time, has its account; what lies before the task's first
+ * version is nobody's.
+ */
+export async function accountPutBack(
+  { s }: Tasks,
+  client: SqlClient,
+  { row, before, after, now }: { row: TaskRow; before: Ruled; after: Ruled; now: number },
+): Promise<void> {
+  const found = slotsPutBack(before, after, now);
+  if (found.length === 0) return;
+  const { rows } = await client.query(
+    `select nominal_ms::float8 as "nominalMs" from unnest($2::bigint[], $3::bigint[]) as i (nominal_ms, slot_ms)
+     where nominal_ms > (select min(changed_ms) from ${s}.task_version where task_id = $1)
+       and not exists (select from ${s}.slot l where l.task_id = $1 and l.slot_ms in (i.nominal_ms, i.slot_ms))
+       and not exists (select from ${s}.slot_range r where r.task_id = $1 and r.from_ms <= i.nominal_ms and r.to_ms >= i.nominal_ms)
+     order by 1`,
+    [row.id, found.map(({ nominalMs }) => nominalMs), found.map(({ slotMs }) => slotMs)],
+  );
+  const own = compileSchedule(before.definition.schedule);
+  const ranges: MissedRange[] = [];
+  for (const { nominalMs } of rows as unknown as { nominalMs: number }[]) {
+    const last = ranges.at(-1);
+    if (last && own.next(last.toMs) === nominalMs) {
+      last.toMs = nominalMs;
+      last.count = (last.count ?? 0) + 1;
+    } else
+      ranges.push({ fromMs: nominalMs, toMs: nominalMs, count: 1, reason: "put off to a later day, until an edit" });
+  }
+  if (ranges.length > 0) await writeRanges(client, s, { row, outcome: "missed", ranges, now });
 }
 
 /**
@@ -66,10 +99,9 @@ export async function accountMissed(
  * schedule before it. Those that the ledger has already were planned before the pause.
  */
 export async function accountPaused(
-  { s, calendars }: Tasks,
+  { s }: Tasks,
   client: SqlClient,
-  row: TaskRow,
-  now: number,
+  { row, calendar, now }: { row: TaskRow; calendar: Calendar | undefined; now: number },
 ): Promise<void> {
   // A fixed delay has no slots while no run ends.
   if (row.paused_ms === null || row.deleted_ms !== null || afterEndOf(row.definition) !== null) return;
@@ -79,8 +111,7 @@ export async function accountPaused(
     `select slot_ms::float8 as "slotMs" from ${s}.slot where task_id = $1 and slot_ms > $2 and slot_ms <= $3 order by slot_ms`,
     [row.id, sinceMs, now],
   );
-  const known = row.definition.calendar ? await calendars.in(client, row.definition, false) : undefined;
-  const schedule = plannedSchedule(row.definition, known);
+  const schedule = plannedSchedule(row.definition, calendar);
   const skipped: MissedRange[] = [];
   let afterMs = sinceMs;
   for (const beforeMs of [...rows.map(({ slotMs }) => slotMs as number), now + 1]) {

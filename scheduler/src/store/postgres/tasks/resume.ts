@@ -13,12 +13,12 @@ export async function resume(tasks: Tasks, name: string, change: Change, isWante
     if (row.deleted_ms !== null) throw unknownTask(name);
     if (row.paused_ms === null || (isWanted && !(await isWanted(client)))) return row.id;
     await auditedTask(client, s, "resume", row, change);
-    await accountPaused(tasks, client, row, Math.round(change.nowMs));
+    const calendar = await calendars.in(client, row.definition, false);
+    await accountPaused(tasks, client, { row, calendar, now: Math.round(change.nowMs) });
     await client.query(
       `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
       [row.id, Math.round(change.nowMs)],
     );
-    const calendar = await calendars.in(client, row.definition, false);
     await planAnew(client, s, { row, definition: row.definition, calendar, paused: false, nowMs: change.nowMs });
     await takeUp(client, s, [row.id], change.nowMs);
     await client.query(`select ${notifySql(s, "'tasks'")}`);

@@ -63,8 +63,9 @@ async function stop(
     if (how === "paused" && row.paused_ms !== null) return { taskId: row.id };
     if (isWanted && !(await isWanted(client))) return { taskId: row.id };
     const now = Math.round(change.nowMs);
-    await accountMissed(tasks, client, { row, now, reason: `${how} before it could be planned` });
-    await accountPaused(tasks, client, row, now);
+    const calendar = await tasks.calendars.in(client, row.definition, false);
+    await accountMissed(tasks, client, { row, calendar, now, reason: `${how} before it could be planned` });
+    await accountPaused(tasks, client, { row, calendar, now });
     await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);
     await withdraw(client, s, row.id, now, how);
     await mark(client, row.id);

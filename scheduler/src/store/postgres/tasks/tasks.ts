@@ -26,7 +26,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     adoptLeft: (graceMs, change) => adoptLeft(tasks, graceMs, change),
     releasesOf: (name) => releasesOf(database, name),
     forgetReleases: (beforeMs) => forgetReleases(database, beforeMs),
-    replan: (client, name, change) => replan(tasks, client, name, change),
+    replan: (client, what) => replan(tasks, client, what),
     byName: (name) => byName(tasks, name),
     byNames: (names) => byNames(tasks, names),
     byIds: (taskIds) => byIds(tasks, taskIds),
