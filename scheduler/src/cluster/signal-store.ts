@@ -2,6 +2,8 @@ export type Signal =
   | { kind: "ready"; dueMs: number }
   /** A held run must be judged then, or a token comes. */
   | { kind: "held"; dueMs: number }
+  /** A child of this run has ended that no worker had: it may have been the last that a join waits for. */
+  | { kind: "child"; parentId: number }
   /** A run is to be addressed. */
   | { kind: "direct"; dueMs: number }
   /** Runs were addressed to this session. */

@@ -15,17 +15,22 @@ export interface DispatcherOptions {
   graceMs: number;
 }
 
-/** A held run whose admission was lost in a crash between two statements waits at most this long. */
+/** A held run or a join that a crash between two statements, or a lost signal, left waiting does so for at most this long. */
 const sweepMs = 30_000;
 
 /**
  * Makes true: a run that waits for a place is judged when it comes due (skipped, or put in the place of one that is
- * asked to end), and a free place never stays free while a run waits. The ends of runs do most of this by themselves.
+ * asked to end), a free place never stays free while a run waits, and a join begins once the last child has ended. The ends of
+ * runs do most of this by themselves.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #flight: SingleFlight;
   readonly #timer: EarliestTimer;
+  readonly #joining: SingleFlight;
+  readonly #joinTimer: EarliestTimer;
+  /** Runs of which a child has ended that no worker had. */
+  #parents = new Set<number>();
   #sweptAt: number;
 
   constructor(options: DispatcherOptions) {
@@ -33,6 +38,8 @@ export class Dispatcher {
     this.#sweptAt = options.clock.monotonic();
     this.#flight = new SingleFlight("dispatcher", options.log, () => this.#dispatch());
     this.#timer = new EarliestTimer(options.clock, () => void this.#flight.run());
+    this.#joining = new SingleFlight("dispatcher", options.log, () => this.#join());
+    this.#joinTimer = new EarliestTimer(options.clock, () => void this.#joining.run());
   }
 
   onPulse({ nextHeldMs, gated }: Pulse): void {
@@ -55,15 +62,34 @@ export class Dispatcher {
     this.#wakeAt(this.#options.storeClock.now());
   }
 
-  stop(): Promise<void> {
-    this.#timer.close();
-    return this.#flight.stop();
+  /** A child of this run has ended that no worker had. */
+  onChildEnded(parentId: number): void {
+    this.#parents.add(parentId);
+    this.#joinTimer.within(this.#afterLeaderMs());
   }
 
-  /** The leader acts at the due instant, the others a grace later, should it be gone. */
+  async stop(): Promise<void> {
+    this.#timer.close();
+    this.#joinTimer.close();
+    await Promise.all([this.#flight.stop(), this.#joining.stop()]);
+  }
+
   #wakeAt(heldMs: number): void {
-    const { storeClock, membership, graceMs } = this.#options;
-    this.#timer.within(storeClock.until(heldMs + (membership.term() === null ? graceMs : 0)));
+    this.#timer.within(this.#options.storeClock.until(heldMs + this.#afterLeaderMs()));
+  }
+
+  /** The leader acts at once, the others a grace later, should it be gone. */
+  #afterLeaderMs(): number {
+    const { membership, graceMs } = this.#options;
+    return membership.term() === null ? graceMs : 0;
+  }
+
+  async #join(): Promise<void> {
+    const { store, membership, storeClock } = this.#options;
+    const parents = [...this.#parents];
+    this.#parents.clear();
+    // What is not asked now is left to the sweep.
+    if (membership.trusted() && parents.length > 0) await store.flow.join(parents, storeClock.now());
   }
 
   async #dispatch(): Promise<void> {

@@ -90,6 +90,7 @@ export class Engine {
     if (this.#stopped) return;
     if (signal.kind === "operations" || signal.kind === "resync") void this.#steward.run();
     if (signal.kind === "held") this.#dispatcher.onHeld(signal.dueMs);
+    if (signal.kind === "child") this.#dispatcher.onChildEnded(signal.parentId);
     if (signal.kind === "resync") this.#dispatcher.onResync();
     if (signal.kind === "direct") this.#router.onDirect(signal.dueMs);
     // An edit may have made routed runs of those that were not.

@@ -99,6 +99,8 @@ export interface FlowStore extends RunFlow {
   /** In the order of their numbers. @param of without a fence: for whoever looks */
   inputs(of: { runId: number; fence?: number }): Promise<RunInput[]>;
   inputsPage(of: AskingRun, page: InputsPage): Promise<{ inputs: RunInput[]; more: boolean }>;
+  /** Makes the joining run of each of these parents whose children have all ended, and that has a join. Repeatable. */
+  join(parentIds: number[], nowMs: number): Promise<void>;
   /** Decides what is undecided. @throws RUN_UNKNOWN, RUN_STATE */
   decide(runId: number, how: "retry" | "fail", why: string, nowMs: number, by: string): Promise<void>;
   /** Where a run comes from and what came of it; of its children the first so many. */

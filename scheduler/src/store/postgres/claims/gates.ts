@@ -1,6 +1,6 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { notifyReadySql, notifySql } from "../cluster/signals.ts";
-import { inheritedColumns } from "../enqueue/run-rows.ts";
+import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, runRecall, runState, slotOutcome } from "../states.ts";
 import { givesUpSql, misfireSql } from "../tasks/misfires.ts";
 import { admitPaced, heldDueSql } from "./admission.ts";
@@ -83,7 +83,7 @@ export async function lockPlans(client: SqlClient, s: string, taskIds: number[],
 interface Ending {
   /** What the runs end as. */
   how: "skipped" | "cancelled";
-  /** What their slots and the counters tell, where that is something else. */
+  /** What slots and counters tell of skipped ones, where that is something else. */
   as?: "missed";
   /** A condition on runs `r`, with `values` as its parameters. */
   where: string;
@@ -92,32 +92,16 @@ interface Ending {
   reason: string;
 }
 
-/**
- * Ends runs that no worker has: into history and the counters, into the ledger when the slot was never tried; tasks
- * planned from an end go on.
- */
 async function end(client: SqlClient, s: string, { how, as, where, values, now, reason }: Ending): Promise<void> {
-  const [at, why] = [`$${values.length + 1}::bigint`, `$${values.length + 2}::text`];
-  await client.query(
-    `with gone as (
-            delete from ${s}.run where id in (select r.id from ${s}.run r where ${where} for update skip locked)
-            returning *),
-          told as (
-            insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome,
-                                          priority, source, key, payload, ${inheritedColumns}, error)
-            select id, due_ms, slot_ms, created_ms, ${at}, task_id, version, attempt, ${runOutcome[how]}, priority, source,
-                   key, payload, ${inheritedColumns}, jsonb_build_object('code', '${how.toUpperCase()}', 'message', ${why}) from gone),
-          marked as (
-            update ${s}.slot l set outcome = ${slotOutcome[as ?? "skipped"]}, reason = ${why} from gone
-            where ${how === "skipped"} and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),
-          onward as (
-            update ${s}.plan p set next_slot_ms = ${at} + p.after_end_ms from gone
-            where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning p.task_id),
-          counted as (
-            insert into ${s}.tally_delta (task_id, ${as ?? how}) select task_id, count(*) from gone group by task_id)
-     select ${notifySql(s, "'plans'")} from onward limit 1`,
-    [...values, now, reason],
-  );
+  const text = endUnclaimedSql(s, {
+    which: `where r.id in (select r.id from ${s}.run r where ${where} for update skip locked)`,
+    outcome: runOutcome[how],
+    ...(how === "skipped" && { slot: slotOutcome[as ?? "skipped"] }),
+    now: `$${values.length + 1}`,
+    why: `$${values.length + 2}`,
+    answer: "count(*)",
+  });
+  await client.query(text, [...values, now, reason]);
 }
 
 /** A run that has had a try is not skipped: it waits for its place, as after a pause or an operator's decision. */

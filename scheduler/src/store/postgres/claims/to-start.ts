@@ -1,6 +1,6 @@
 import type { ClaimedRun } from "../../../run/claim-store.ts";
 import type { Database } from "../database.ts";
-import { inheritedColumns } from "../enqueue/run-rows.ts";
+import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, runRecall, runState, slotOutcome } from "../states.ts";
 import { givesUpSql, misfireSql } from "../tasks/misfires.ts";
 import { takeUpLeft } from "./set-aside.ts";
@@ -38,26 +38,21 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
   // its guesses, and compared each with each of the list. 350 ms for 2,000 of 20,000; asked by their keys they take 15.
   const rows = await database.query<{ fence: number }>(
     "claim-late",
-    `with late as materialized (
-       select r.id, 'misfire: ' || m.policy as why
-       from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence
-            join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
-            cross join lateral ${misfireSql}
-       where r.state + 0 = ${runState.claimed} and r.gate = 0 and r.recall <> ${runRecall.cancel} and ${givesUpSql(s, "$3")}
-       for update of r),
-     gone as (
-       delete from ${s}.run r using late where r.id = late.id returning r.*, late.why),
-     told as (
-       insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority, source,
-                                     key, payload, ${inheritedColumns}, error)
-       select id, due_ms, slot_ms, created_ms, $3, task_id, version, 0, ${runOutcome.skipped}, priority, source, key, payload, ${inheritedColumns},
-              jsonb_build_object('code', 'SKIPPED', 'message', why) from gone),
-     marked as (
-       update ${s}.slot l set outcome = ${slotOutcome.missed}, reason = gone.why from gone
-       where l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id),
-     counted as (
-       insert into ${s}.tally_delta (task_id, missed) select task_id, count(*) from gone group by task_id)
-     select fence from gone`,
+    endUnclaimedSql(s, {
+      before: `late as materialized (
+        select r.id, 'misfire: ' || m.policy as why
+        from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence
+             join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
+             cross join lateral ${misfireSql}
+        where r.state + 0 = ${runState.claimed} and r.gate = 0 and r.recall <> ${runRecall.cancel} and ${givesUpSql(s, "$3")}
+        for update of r),`,
+      which: "using late where r.id = late.id",
+      outcome: runOutcome.skipped,
+      slot: slotOutcome.missed,
+      why: "late.why",
+      now: "$3",
+      answer: "fence",
+    }),
     [late.map(({ runId }) => runId), late.map(({ fence }) => fence), Math.round(nowMs)],
   );
   return new Set(rows.map(({ fence }) => fence));

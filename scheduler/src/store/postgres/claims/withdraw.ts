@@ -1,9 +1,10 @@
 import type { SqlClient } from "../../../base/change.ts";
-import { inheritedColumns } from "../enqueue/run-rows.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
+import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, runState, slotOutcome } from "../states.ts";
 
 const slot = sourceNumber("slot");
+const untriedSlot = `r.source = ${slot} and r.attempt = 0`;
 /** Every state in which no worker has the run. */
 const waiting = [runState.held, runState.paused, runState.ready, runState.undecided].join(", ");
 
@@ -43,19 +44,14 @@ export async function withdraw(
     );
   }
   await client.query(
-    `with gone as (
-       delete from ${s}.run where task_id = $1 and state in (${waiting}) and ($3 = 'removed' or (source = ${slot} and attempt = 0)) returning *),
-     told as (
-       insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
-                                     source, key, payload, ${inheritedColumns}, error)
-       select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, case when source = ${slot} and attempt = 0 then ${runOutcome.skipped} else ${runOutcome.cancelled} end,
-              priority, source, key, payload, ${inheritedColumns}, jsonb_build_object('code', 'CANCELLED', 'message', 'task ' || $3) from gone),
-     marked as (
-       update ${s}.slot l set outcome = ${slotOutcome.skipped}, reason = 'task ' || $3 from gone
-       where gone.attempt = 0 and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id)
-     insert into ${s}.tally_delta (task_id, skipped, cancelled)
-     select $1, count(*) filter (where source = ${slot} and attempt = 0), count(*) filter (where source <> ${slot} or attempt > 0) from gone
-     having count(*) > 0`,
+    endUnclaimedSql(s, {
+      which: `where r.task_id = $1 and r.state in (${waiting}) and ($3 = 'removed' or (${untriedSlot}))`,
+      outcome: `case when ${untriedSlot} then ${runOutcome.skipped} else ${runOutcome.cancelled} end`,
+      slot: `case when r.attempt = 0 then ${slotOutcome.skipped} end`,
+      why: "'task ' || $3",
+      now: "$2",
+      answer: "count(*)",
+    }),
     [taskId, now, how],
   );
 }

@@ -136,6 +136,7 @@ function parse(payload: string): Signal | null {
   if (kind === "held" || kind === "direct") return { kind, dueMs: Number(first) };
   if (kind === "directed") return { kind, sessionId: Number(first), dueMs: Number(second) };
   if (kind === "ready") return { kind, dueMs: Number(first) };
+  if (kind === "child") return { kind, parentId: Number(first) };
   if (kind === "beat") return { kind, sessionId: Number(first), beat: Number(second) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
   // What a newer node says and this one does not know is not for it.

@@ -4,6 +4,7 @@ import type { Database } from "../database.ts";
 import { sourceOf } from "../enqueue/sources.ts";
 import { runOutcome, runState } from "../states.ts";
 import { decide } from "./decide.ts";
+import { fireJoins } from "./following.ts";
 import { readInputs } from "./inputs.ts";
 import { spawn, unknownTask } from "./spawn.ts";
 
@@ -14,6 +15,7 @@ export function flowStore(database: Database): FlowStore {
     saveState: (runId, fence, state) => saveState(database, runId, fence, state),
     inputs: async (of) => (await database.persist(() => readInputs(database, of, null))).inputs,
     inputsPage: (of, page) => readInputs(database, of, page),
+    join: (parentIds, nowMs) => fireJoins(database, parentIds, nowMs),
     decide: (runId, how, why, nowMs, by) => decide(database, { runId, how, why, nowMs, by }),
     followers: (taskId) => followers(database, taskId),
     relatives: (runId, limit) => relatives(database, runId, limit),

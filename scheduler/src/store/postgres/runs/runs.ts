@@ -10,10 +10,11 @@ import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { enqueueStore } from "../enqueue/enqueue.ts";
 import { originStore } from "../enqueue/origins.ts";
-import { asRunRecord, inheritedColumns, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
+import { asRunRecord, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
 import { listRuns } from "./browse-runs.ts";
 import { logStore } from "./logs.ts";
+import { endUnclaimedSql } from "./unclaimed-ends.ts";
 
 export function runStore(database: Database, announcer: Announcer): RunStore {
   const s = database.schema;
@@ -51,19 +52,13 @@ export function runStore(database: Database, announcer: Announcer): RunStore {
           return "asked";
         }
         const { rows } = await client.query(
-          `with gone as (delete from ${s}.run where id = $1 returning *),
-                told as (
-                  insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
-                                                source, key, payload, ${inheritedColumns}, error)
-                  select id, due_ms, slot_ms, created_ms, $2, task_id, version, attempt, ${runOutcome.cancelled}, priority, source, key, payload,
-                         ${inheritedColumns}, jsonb_build_object('code', 'CANCELLED', 'message', $3::text) from gone),
-                onward as (
-                  update ${s}.plan p set next_slot_ms = greatest($2 + p.after_end_ms, gone.slot_ms + 1) from gone
-                  where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused
-                  returning p.task_id),
-                woken as (select ${notifySql(s, "'plans'")} from onward),
-                counted as (insert into ${s}.tally_delta (task_id, cancelled) select task_id, 1 from gone)
-           select task_id, gate, (select count(*) from woken) from gone`,
+          endUnclaimedSql(s, {
+            which: "where r.id = $1",
+            outcome: runOutcome.cancelled,
+            why: "$3",
+            now: "$2",
+            answer: "task_id, gate",
+          }),
           [runId, now, why],
         );
         const gone = rows[0];

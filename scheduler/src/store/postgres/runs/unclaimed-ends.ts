@@ -1,0 +1,57 @@
+import { notifySql } from "../cluster/signals.ts";
+import { inheritedColumns } from "../enqueue/run-rows.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
+import { runOutcome, runState, slotOutcome } from "../states.ts";
+
+const child = sourceNumber("child");
+
+/** SQL expressions over the live run `r` that ends, unless said otherwise. */
+interface UnclaimedEnd {
+  /** CTEs that come before, each with a comma behind it. */
+  before?: string;
+  /** What follows `delete from run r`: which runs end. */
+  which: string;
+  /** `run_history.outcome` */
+  outcome: string | number;
+  /** What the ledger tells of the run's slot from now on; null: what it tells already. */
+  slot?: string | number;
+  why: string;
+  now: string;
+  /** What the statement returns, over the ended runs `gone`. */
+  answer: string;
+}
+
+/**
+ * The statement through which every run ends that no worker has: into history, the counters and the ledger; a task planned from an end
+ * goes on. The end of a child is signalled with the commit, since it may have been the last that a join waits for: whether it was
+ * cannot be asked in this transaction, which does not see another child's end that is not committed yet.
+ */
+export const endUnclaimedSql = (
+  s: string,
+  { before = "", which, outcome, slot = "null", why, now, answer }: UnclaimedEnd,
+) => `
+  with ${before} gone as (
+    delete from ${s}.run r ${which}
+    returning r.*, (${outcome})::smallint as outcome, (${slot})::smallint as slot_outcome, (${why})::text as why
+  ), kept as (
+    insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
+                                  source, key, payload, ${inheritedColumns}, error)
+    select id, due_ms, slot_ms, created_ms, ${now}::bigint, task_id, version, attempt - (state = ${runState.claimed})::int, outcome, priority,
+           source, key, payload, ${inheritedColumns},
+           jsonb_build_object('code', case outcome when ${runOutcome.skipped} then 'SKIPPED' else 'CANCELLED' end, 'message', why) from gone
+  ), marked as (
+    update ${s}.slot l set outcome = gone.slot_outcome, reason = gone.why from gone
+    where gone.slot_outcome is not null and l.task_id = gone.task_id and l.slot_ms = gone.slot_ms and l.run_id = gone.id
+  ), onward as (
+    update ${s}.plan p set next_slot_ms = greatest(${now}::bigint + p.after_end_ms, gone.slot_ms + 1) from gone
+    where p.task_id = gone.task_id and gone.after_end and p.next_slot_ms is null and not p.paused returning 1
+  ), counted as (
+    insert into ${s}.tally_delta (task_id, cancelled, skipped, missed)
+    select task_id, count(*) filter (where outcome = ${runOutcome.cancelled}),
+           count(*) filter (where outcome = ${runOutcome.skipped} and slot_outcome is distinct from ${slotOutcome.missed}),
+           count(*) filter (where slot_outcome = ${slotOutcome.missed})
+    from gone group by task_id
+  ), told as (
+    select count(${notifySql(s, "said")}) from (select 'plans' as said from onward union select 'child ' || parent_id from gone where source = ${child}) x
+  )
+  select ${answer}, (select * from told) as told from gone`;

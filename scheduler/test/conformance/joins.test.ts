@@ -1,0 +1,101 @@
+import { afterEach, describe, expect, it } from "vitest";
+import type { TaskOptions } from "../../src/task/task.ts";
+import { type TestTower, testTower } from "../../src/testing/testing.ts";
+import { postgres } from "../support/servers.ts";
+
+let tower: TestTower;
+afterEach(() => tower.close());
+
+const opened = async () => (await tower.carillon.open()).store;
+const find = async (runId: number) => (await opened()).runs.find(runId);
+const nowMs = () => tower.now().getTime();
+
+/**
+ * A parent, ended, of one child whose group has no worker. @param before what happens before the parent runs
+ * @returns the child's number
+ */
+async function fanOut(child: TaskOptions, before: () => Promise<unknown> = async () => undefined): Promise<number> {
+  tower = await testTower({
+    store: postgres().direct,
+    now: "2030-01-01T00:00:00Z",
+    groups: ["default"],
+    tasks(carillon) {
+      carillon.task("child", { group: "elsewhere", ...child }, () => undefined);
+      carillon.task("join", {}, async (run) => (await run.inputs()).map(({ outcome }) => outcome));
+      carillon.task("parent", {}, (run) => run.fanOut([{ task: "child", key: "only" }], { join: "join" }));
+    },
+  });
+  await before();
+  const { runId } = await tower.carillon.run("parent");
+  await tower.advance("1m");
+  const [made] = await (await opened()).flow.relatives(runId, 1);
+  expect(made?.relation).toBe("child");
+  return made?.runId as number;
+}
+
+/** The time leaps, as it does where nothing is to come. */
+async function expectJoined(childId: number, outcome: string): Promise<void> {
+  await tower.advance("20m");
+  const child = await find(childId);
+  expect(child.state).toBe(outcome);
+  const [join] = await (await opened()).runs.list({ task: "join", limit: 10 });
+  expect(join).toMatchObject({ state: "succeeded" });
+  expect((join?.createdMs as number) - (child.endedMs as number), "by the tower's time").toBeLessThan(1_000);
+  expect((await find(join?.runId as number)).result).toEqual([outcome]);
+}
+
+describe("a join begins when the last child ends, also one that no worker had", () => {
+  const inTheWay = async (): Promise<void> => void (await tower.carillon.enqueue("child"));
+  const paused = async (): Promise<void> => void (await tower.carillon.pause("child"));
+  const cases: [state: string, options: TaskOptions, before?: () => Promise<void>][] = [
+    ["ready", {}],
+    ["held", { overlap: "queue" }, inTheWay],
+    ["paused", {}, paused],
+  ];
+  it.each(cases)("cancelled while it was %s", async (state, options, before) => {
+    const child = await fanOut(options, before);
+    expect((await find(child)).state).toBe(state);
+    await tower.carillon.cancel(child);
+    await expectJoined(child, "cancelled");
+  });
+
+  it("cancelled by an operation", async () => {
+    const child = await fanOut({});
+    const request = { kind: "cancel", filter: { task: "child" }, author: "test", reason: "" } as const;
+    await (await opened()).operations.begin(request, "token", nowMs());
+    await expectJoined(child, "cancelled");
+  });
+
+  it("removed with its task", async () => {
+    const child = await fanOut({});
+    await tower.carillon.remove("child");
+    await expectJoined(child, "cancelled");
+  });
+
+  it("skipped for a newer run", async () => {
+    const child = await fanOut({ overlap: "replace" }, inTheWay);
+    expect((await find(child)).state).toBe("held");
+    await tower.carillon.enqueue("child");
+    await expectJoined(child, "skipped");
+  });
+
+  it("given up as the part of a worker that left before it began", async () => {
+    let member = 0;
+    const child = await fanOut({ route: "broadcast" }, async () => {
+      const identity = {
+        node: "member",
+        role: "worker",
+        host: "here",
+        pid: 1,
+        version: "0",
+        timeoutMs: 1e9,
+        groups: ["elsewhere"],
+      } as const;
+      const session = await (await opened()).sessions.open(identity, nowMs());
+      member = "sessionId" in session ? session.sessionId : 0;
+    });
+    expect(await find(child)).toMatchObject({ state: "ready", addressee: "member", shard: [0, 1] });
+    await (await opened()).sessions.end(member, null, nowMs(), "left");
+    await expectJoined(child, "cancelled");
+  });
+});
