@@ -28,7 +28,8 @@ const runsPerView = 500;
 
 /**
  * Makes true: a run whose task names its worker is addressed to one shortly before it is due, and what is addressed to a
- * worker that is gone is taken back. The leader acts at once, the others a grace later; a choice made twice is written once.
+ * worker that is gone is taken back. The leader acts at once, the others a grace later; of two routers that choose at once for a
+ * task, the choices of one are written.
  */
 export class Router {
   readonly #options: RouterOptions;
@@ -74,7 +75,7 @@ export class Router {
     }
   }
 
-  /** @returns the tasks of which something was done */
+  /** @returns the tasks of which something was done, by this router or by another meanwhile */
   async #address(view: RouteView): Promise<Set<number>> {
     const { store } = this.#options;
     const done = new Set<number>();
@@ -117,8 +118,8 @@ export class Router {
       }
     }
     if (writes.length === 0) return done;
-    const addressed = await store.routes.address(writes);
-    for (const { runId, taskId } of writes) if (addressed.has(runId)) done.add(taskId);
+    const { addressed, overtaken } = await store.routes.address(writes);
+    for (const { runId, taskId } of writes) if (addressed.has(runId) || overtaken.has(taskId)) done.add(taskId);
     return done;
   }
 

@@ -33,6 +33,7 @@ export interface AddressWrite {
   taskId: number;
   sessionId: number;
   node: string;
+  /** Above each of the task's turns in the view, and rising with each write of the task. */
   turn: number;
 }
 
@@ -42,9 +43,10 @@ export interface RouteStore {
   view(untilMs: number, limit: number, exceptTaskIds: number[]): Promise<RouteView>;
   /**
    * Addresses runs that are still ready and without an addressee, to sessions that live and do not stop. Never more of a
-   * task to one worker than the task allows. Repeatable. @returns the runs that were addressed
+   * task to one worker than the task allows. Repeatable. @returns the runs that were addressed, and the tasks for which another
+   * router has chosen since the view: none of their writes was done, and they are to be viewed again
    */
-  address(writes: AddressWrite[]): Promise<Set<number>>;
+  address(writes: AddressWrite[]): Promise<{ addressed: Set<number>; overtaken: Set<number> }>;
   /**
    * Makes one run so many, the first of them itself. Repeatable: a part is not split again.
    * @param addressees of a broadcast, one for each part; null: each part gets one later

@@ -19,6 +19,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
   afterEach(async () => void (await Promise.all(towers.splice(0).map((tower) => tower.stop()))));
   afterAll(() => stage.close());
 
+  let turns = 0;
   let made = 0;
   /** Tasks of a group of their own. */
   async function group(limit: number | null, ...tasks: TaskOptions[]): Promise<{ name: string; tasks: TaskRecord[] }> {
@@ -78,9 +79,9 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
         const { runs: directed } = await store.routes.view(stage.nowMs, 100, []);
         if (directed.length > 0)
           await store.routes.address(
-            directed.map(({ runId, taskId }, turn) => {
-              const to = (turn + at) % sessions.length;
-              return { runId, taskId, sessionId: sessions[to] as number, node: `n${to}`, turn };
+            directed.map(({ runId, taskId }, i) => {
+              const to = (i + at) % sessions.length;
+              return { runId, taskId, sessionId: sessions[to] as number, node: `n${to}`, turn: ++turns };
             }),
           );
         const runs = await claim(

@@ -26,6 +26,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
   });
   afterAll(() => stage.close());
 
+  let turns = 0;
   let made = 0;
   const limited = (options: TaskOptions) => stage.task(`l${++made}`, { group: `g${made}`, grace: 0, ...options });
   const end = (run: ClaimedRun, verdict: Verdict = succeededVerdict, nowMs = stage.nowMs, of = session) =>
@@ -36,7 +37,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
     const { runs } = await stage.store.routes.view(nowMs, 100, []);
     const writes = runs
       .filter(({ taskId }) => taskId === task.taskId)
-      .map(({ runId, taskId }, turn) => ({ runId, taskId, sessionId: of, node: "n", turn }));
+      .map(({ runId, taskId }) => ({ runId, taskId, sessionId: of, node: "n", turn: ++turns }));
     if (writes.length > 0) await stage.store.routes.address(writes);
     const request = {
       sessionId: of,
@@ -373,7 +374,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
           await store.routes.address(
             mine.map(({ runId, taskId }, i) => {
               const to = (i + at) % sessions.length;
-              return { runId, taskId, sessionId: sessions[to] as number, node: `n${to}`, turn: i };
+              return { runId, taskId, sessionId: sessions[to] as number, node: `n${to}`, turn: ++turns };
             }),
           );
         const request = {

@@ -22,8 +22,11 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
   let made = 0;
   const routed = (options: TaskOptions = { route: "random" }) =>
     stage.task(`r${++made}`, { group: `g${made}`, grace: 0, ...options });
-  const address = (task: TaskRecord, runId: number, sessionId: number) =>
-    stage.store.routes.address([{ runId, taskId: task.taskId, sessionId, node: `n${sessionId}`, turn: 1 }]);
+  let turns = 0;
+  const address = async (task: TaskRecord, runId: number, sessionId: number) => {
+    const write = { runId, taskId: task.taskId, sessionId, node: `n${sessionId}`, turn: ++turns };
+    return (await stage.store.routes.address([write])).addressed;
+  };
   const claim = (task: TaskRecord, sessionId: number) =>
     stage.store.claims.claim({
       sessionId,
@@ -122,7 +125,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
       );
       const ids = made.map(({ runId }) => runId);
       await stage.store.routes.address(
-        ids.map((runId, turn) => ({ runId, taskId: task.taskId, sessionId: addressee, node: "n", turn })),
+        ids.map((runId) => ({ runId, taskId: task.taskId, sessionId: addressee, node: "n", turn: ++turns })),
       );
       const late = async () => {
         if (round % 2 === 0) await new Promise((resolve) => setTimeout(resolve, (round / 2) % 3));
@@ -167,6 +170,27 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
       await Promise.all([address(task, runId, leaving), stage.store.routes.drain(leaving)]);
       expect(await stateOf(runId)).toBe("unaddressed");
     }
+  });
+
+  it("choices that were made without the last turn are refused as a whole, so that they are made again", async () => {
+    const task = await routed({ route: "round-robin" });
+    const addressee = await stage.session("worker");
+    const runIds = [await stage.enqueue(task), await stage.enqueue(task), await stage.enqueue(task)];
+    const choice = (runId: number, turn: number) => ({
+      runId,
+      taskId: task.taskId,
+      sessionId: addressee,
+      node: "n",
+      turn,
+    });
+    const [first, second, third] = runIds as [number, number, number];
+    const none = { addressed: new Set(), overtaken: new Set([task.taskId]) };
+    expect((await stage.store.routes.address([choice(first, 1), choice(second, 2)])).addressed.size).toBe(2);
+    expect(await stage.store.routes.address([choice(third, 2)])).toEqual(none);
+    expect(await stage.store.routes.address([choice(second, 2), choice(third, 3)])).toEqual(none);
+    expect(await stateOf(third)).toBe("unaddressed");
+    const last = await stage.store.routes.address([choice(third, 3)]);
+    expect(last).toEqual({ addressed: new Set([third]), overtaken: new Set() });
   });
 
   it("pinned and hashed runs wait for theirs, however late; the others go to another", async () => {
@@ -247,11 +271,9 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
       [2, 3],
     ]);
     const [one, two] = [await stage.session("worker"), await stage.session("worker")];
-    await Promise.all([
-      address(task, parts[0]?.runId ?? 0, one),
-      address(task, parts[1]?.runId ?? 0, two),
-      address(task, parts[2]?.runId ?? 0, one),
-    ]);
+    await address(task, parts[0]?.runId ?? 0, one);
+    await address(task, parts[1]?.runId ?? 0, two);
+    await address(task, parts[2]?.runId ?? 0, one);
     const claimed = [...(await claim(task, one)).runs, ...(await claim(task, two)).runs];
     expect(claimed.map(({ payload, shard }) => ({ payload, shard }))).toEqual(
       [0, 2, 1].map((part) => ({ payload: { a: 1 }, shard: [part, 3] })),

@@ -1,5 +1,5 @@
 import type { SqlClient } from "../../../base/change.ts";
-import type { AddressWrite, RouteStore, RouteView, UnaddressedRun } from "../../../run/route-store.ts";
+import type { AddressWrite, RouteStore, RouteView } from "../../../run/route-store.ts";
 import { directedSql, prioritiesSql } from "../claims/ready.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
@@ -15,31 +15,41 @@ const loadMost = 1_000;
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
 
-const runsSql = (s: string) => `
-  select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs"
-  from unnest(${prioritiesSql}) as p (priority) cross join lateral (
-    select * from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms <= $1
-    and task_id <> all ($3::int[]) order by due_ms limit $2) r
-  order by r.priority desc, r.due_ms, r.id limit $2`;
-
-const workersSql = (s: string) => `
-  select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups,
-         case when o.tasks is not null then array(select t.id from ${s}.task t where t.id = any($1) and t.name = any(o.tasks)) end as "canRun",
-         (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed} limit ${loadMost}) x)
-         + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = ${runState.ready} limit ${loadMost}) x) as load
-  from ${s}.session o where ${takesRuns} and coalesce(o.capacity, 1) > 0 order by o.id`;
-
-const tasksSql = (s: string) => `
-  select t.id as "taskId", t.definition,
-         (select coalesce(jsonb_object_agg(a.node, a.turn), '{}') from ${s}.addressee a where a.task_id = t.id) as turns,
-         case when t.definition->'limit'->>'perWorker' is null and t.definition->'route'->>'by' is distinct from 'shards' then '{}' else (
-           select coalesce(jsonb_object_agg(session_id, runs), '{}') from (
-             select case r.state when ${runState.claimed} then r.session_id else -r.group_id end as session_id, count(*) as runs
-             from ${s}.run r where r.task_id = t.id and (r.state = ${runState.claimed} or r.state = ${runState.ready} and r.group_id < 0) group by 1) x) end as held
-  from ${s}.task t where t.id = any($1)`;
+/** One statement, so that runs, turns and loads are of one moment: see `addressSql`. Without a run nothing else is read. */
+const viewSql = (s: string) => `
+  with found as materialized (
+    select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs"
+    from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+      select * from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms <= $1
+      and task_id <> all ($3::int[]) order by due_ms limit $2 + 1) r
+    order by r.priority desc, r.due_ms, r.id limit $2 + 1
+  ), runs as materialized (select * from found limit $2
+  ), ids as materialized (select array(select distinct "taskId" from runs) as ids
+  ), workers as (
+    select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups,
+           case when o.tasks is not null then array(select t.id from ${s}.task t, ids where t.id = any(ids.ids) and t.name = any(o.tasks)) end as "canRun",
+           (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed} limit ${loadMost}) x)
+           + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = ${runState.ready} limit ${loadMost}) x) as load
+    from ${s}.session o where exists (select from runs) and ${takesRuns} and coalesce(o.capacity, 1) > 0 order by o.id
+  ), tasks as (
+    select t.id as "taskId", t.definition,
+           (select coalesce(jsonb_object_agg(a.node, a.turn), '{}') from ${s}.addressee a where a.task_id = t.id) as turns,
+           case when t.definition->'limit'->>'perWorker' is null and t.definition->'route'->>'by' is distinct from 'shards' then '{}' else (
+             select coalesce(jsonb_object_agg(session_id, runs), '{}') from (
+               select case r.state when ${runState.claimed} then r.session_id else -r.group_id end as session_id, count(*) as runs
+               from ${s}.run r where r.task_id = t.id and (r.state = ${runState.claimed} or r.state = ${runState.ready} and r.group_id < 0) group by 1) x) end as held
+    from ${s}.task t where t.id = any ((select ids from ids)::int[])
+  )
+  select (select coalesce(json_agg(runs), '[]') from runs) as runs, (select coalesce(json_agg(workers), '[]') from workers) as workers,
+         (select coalesce(json_agg(tasks), '[]') from tasks) as tasks, (select count(*) from found) > $2 as more,
+         (select min(r.due_ms) from unnest(${prioritiesSql}) as p (priority) cross join lateral (
+            select due_ms from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms > $1
+            order by due_ms limit 1) r) as "nextDueMs"`;
 
 /*
- * Under the gates of tasks that are limited by worker, taken before: what is counted stays true until this commits.
+ * Of two routers that saw the same turns one writes: the other's turns are no longer the next ones, so its choices for that task are
+ * refused as a whole, and it looks again. Tasks are locked before, so that this sees every turn that was written; and the gates of
+ * tasks that are limited by worker: what is counted stays true until this commits.
  * The sessions' rows are locked too, so that none of them ends or drains in between and what was just addressed is
  * passed over by the withdrawal that follows its end.
  */
@@ -47,6 +57,9 @@ const addressSql = (s: string) => `
   with given as (
     select * from unnest($1::bigint[], $2::int[], $3::bigint[], $4::text[], $5::bigint[])
       with ordinality as i (run_id, task_id, session_id, node, turn, n)
+  ), overtaken as materialized (
+    select g.task_id from given g group by g.task_id
+    having min(g.turn) <= (select max(a.turn) from ${s}.addressee a where a.task_id = g.task_id)
   ), present as materialized (
     select o.id from ${s}.session o where o.id in (select session_id from given) and ${takesRuns} order by o.id for share
   ), room as (
@@ -59,6 +72,7 @@ const addressSql = (s: string) => `
     select given.*, room.places, row_number() over (partition by given.task_id, given.session_id order by n) as place
     from given join present on present.id = given.session_id
       left join room on room.task_id = given.task_id and room.session_id = given.session_id
+    where given.task_id not in (select task_id from overtaken)
   ), picked as materialized (
     select r.id, x.session_id, x.node, x.turn from ranked x join ${s}.run r on r.id = x.run_id
     where (x.places is null or x.place <= x.places) and r.state = ${runState.ready} and r.group_id = 0
@@ -75,7 +89,7 @@ const addressSql = (s: string) => `
     select count(${notifySql(s, "'directed ' || session_id || ' ' || due_ms")}) from (
       select session_id, min(due_ms) as due_ms from addressed group by session_id) x
   )
-  select id, (select count(*) from told) from addressed`;
+  select array(select id from addressed) as addressed, array(select task_id from overtaken) as overtaken, (select count(*) from told)`;
 
 const told = (s: string, rows: string) => `
   select (select count(*) from ${rows})::int as count, ${notifySql(s, "'direct ' || due_ms")}
@@ -99,41 +113,31 @@ export function routeStore(database: Database): RouteStore {
 }
 
 async function view(database: Database, untilMs: number, limit: number, exceptTaskIds: number[]): Promise<RouteView> {
-  const s = database.schema;
-  const rows = await database.query<UnaddressedRun>("route-runs", runsSql(s), [
-    Math.round(untilMs),
-    limit + 1,
-    exceptTaskIds,
-  ]);
-  const runs = rows.slice(0, limit);
-  const [next] = await database.query<{ next: number | null }>(
-    "route-next",
-    `select min(r.due_ms) as next from unnest(${prioritiesSql}) as p (priority) cross join lateral (
-       select due_ms from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms > $1
-       order by due_ms limit 1) r`,
-    [Math.round(untilMs)],
-  );
-  const nextDueMs = next?.next ?? null;
-  if (runs.length === 0) return { runs, more: false, nextDueMs, workers: [], tasks: [] };
-  const taskIds = [...new Set(runs.map(({ taskId }) => taskId))];
-  const workers = await database.query<RouteView["workers"][number]>("route-workers", workersSql(s), [taskIds]);
-  const tasks = await database.query<RouteView["tasks"][number]>("route-tasks", tasksSql(s), [taskIds]);
-  return { runs, more: rows.length > limit, nextDueMs, workers, tasks };
+  const values = [Math.round(untilMs), limit, exceptTaskIds];
+  const [seen] = await database.query<RouteView>("route-view", viewSql(database.schema), values);
+  return seen as RouteView;
 }
 
-async function address(database: Database, writes: AddressWrite[]): Promise<Set<number>> {
+async function address(
+  database: Database,
+  writes: AddressWrite[],
+): Promise<{ addressed: Set<number>; overtaken: Set<number> }> {
   const s = database.schema;
+  const taskIds = writes.map(({ taskId }) => taskId);
   const values = [
     writes.map(({ runId }) => runId),
-    writes.map(({ taskId }) => taskId),
+    taskIds,
     writes.map(({ sessionId }) => sessionId),
     writes.map(({ node }) => node),
     writes.map(({ turn }) => turn),
   ];
   return database.transaction(async (client) => {
-    await client.query(`select from ${s}.gate where task_id = any($1) order by task_id for update`, [values[1]]);
+    // In the order in which an edit locks them.
+    await client.query(`select from ${s}.task where id = any($1) order by id for no key update`, [taskIds]);
+    await client.query(`select from ${s}.gate where task_id = any($1) order by task_id for update`, [taskIds]);
     const { rows } = await client.query(addressSql(s), values);
-    return new Set(rows.map(({ id }) => Number(id)));
+    const numbersOf = (list: unknown) => new Set((list as unknown[]).map(Number));
+    return { addressed: numbersOf(rows[0]?.addressed), overtaken: numbersOf(rows[0]?.overtaken) };
   });
 }
 
