@@ -1,5 +1,4 @@
 import { type Clock, EarliestTimer } from "../base/clock.ts";
-import { isCarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Random } from "../base/random.ts";
 import type { Membership } from "../cluster/membership.ts";
@@ -107,7 +106,7 @@ export class Router {
         }
         const chosen = choose(definition, live, run, turns, this.#options.random);
         if (!chosen) {
-          if (by === "broadcast") await this.#giveUp(run);
+          if (by === "broadcast") await this.#giveUp(run, definition.graceMs);
           continue;
         }
         const { sessionId, node } = chosen;
@@ -123,15 +122,15 @@ export class Router {
     return done;
   }
 
-  /** A part of a broadcast is for one worker and for nobody else. */
-  async #giveUp({ runId }: UnaddressedRun): Promise<void> {
+  /**
+   * A part of a broadcast is for one worker and for nobody else. One that its worker may have begun waits for that worker to come
+   * back, for as long as a claim outlives its worker's session.
+   */
+  async #giveUp({ runId, attempt, dueMs }: UnaddressedRun, graceMs: number): Promise<void> {
     const { store, storeClock } = this.#options;
-    try {
-      await store.runs.cancel(runId, "its worker left before it began", storeClock.now());
-    } catch (error) {
-      // Ended or cancelled meanwhile: there is nothing left to give up.
-      if (!isCarillonError(error, "RUN_STATE") && !isCarillonError(error, "RUN_UNKNOWN")) throw error;
-    }
+    const atMs = attempt === 0 ? 0 : dueMs + graceMs;
+    if (storeClock.now() < atMs) this.#timer.within(storeClock.until(atMs));
+    else await store.routes.giveUp(runId, storeClock.now());
   }
 
   async #withdraw(): Promise<void> {

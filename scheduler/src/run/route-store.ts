@@ -7,6 +7,9 @@ export interface UnaddressedRun {
   taskId: number;
   key: string | null;
   shard: [index: number, total: number] | null;
+  dueMs: number;
+  /** How often it has been claimed. */
+  attempt: number;
 }
 
 /** What the router must know to choose: all of one moment, and only a basis: the write decides. */
@@ -52,6 +55,11 @@ export interface RouteStore {
    * @param addressees of a broadcast, one for each part; null: each part gets one later
    */
   split(runId: number, total: number, addressees: { sessionId: number; node: string }[] | null): Promise<void>;
+  /**
+   * Ends a part of a broadcast that is still ready and without an addressee, since its worker is gone: as cancelled when the worker
+   * had not begun it, else as failed. Repeatable.
+   */
+  giveUp(runId: number, nowMs: number): Promise<void>;
   /**
    * Takes back what is addressed and not claimed: from sessions that ended or stop, and what was due before `lateMs`
    * where another worker could have it, a few of these. @param lateMs null: none of these @returns how many

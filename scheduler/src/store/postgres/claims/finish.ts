@@ -3,6 +3,7 @@ import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { type EndedRun, follow, LooseEnds, tieUp } from "../flow/following.ts";
 import { finishing, isUnkept, leaving } from "../runs/dead-letters.ts";
+import { runState } from "../states.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { roomToldSql } from "./group-limits.ts";
 import { tasksOf } from "./retries.ts";
@@ -66,6 +67,20 @@ export async function finishIn(
   const roomy = [...done.values()].flatMap(({ makesRoom, task_id }) => (makesRoom ? [task_id] : []));
   if (roomy.length > 0) await client.query(roomToldSql(s), [roomy, Math.round(nowMs)]);
   return [...done.keys()];
+}
+
+/** Fails a run that no worker has, in the caller's transaction: by way of a claim, so that this end is like any other's. */
+export async function failIn(
+  client: SqlClient,
+  s: string,
+  { message, ...run }: Pick<Ended, "runId" | "fence" | "attempt" | "taskId"> & { message: string },
+  nowMs: number,
+  loose: LooseEnds,
+): Promise<void> {
+  await client.query(`update ${s}.run set state = ${runState.claimed} where id = $1`, [run.runId]);
+  const error = JSON.stringify({ code: "WORKER_LOST", message });
+  const verdict = { kind: "ended" as const, outcome: "failed" as const, result: null, error };
+  await finishIn(client, s, [{ ...run, linked: true, startedMs: null, endedMs: nowMs, verdict }], nowMs, loose);
 }
 
 /** What hangs from the end of runs: the next slot of a fixed delay, and the places that are free now. */

@@ -2,7 +2,7 @@ import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { liveStates, outcomes } from "../../../run/run.ts";
 import { audited } from "../access/audit.ts";
-import { finishIn } from "../claims/finish.ts";
+import { failIn } from "../claims/finish.ts";
 import { lockPlans, settleGates } from "../claims/gates.ts";
 import { notifyReadySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
@@ -48,14 +48,9 @@ export async function decide(database: Database, { runId, how, why, nowMs, by }:
       if ((run.gate as number) > 0) await settleGates(client, s, [found.task_id], now, false);
       return;
     }
-    // By way of a claim, so that this end is like any other's.
-    await client.query(`update ${s}.run set state = ${runState.claimed} where id = $1`, [runId]);
-    const [fence, attempt] = [Number(run.fence), run.attempt as number];
     const message = `its worker was lost, and it was decided to give it up${why === "" ? "" : `: ${why}`}`;
-    const error = JSON.stringify({ code: "WORKER_LOST", message });
-    const verdict = { kind: "ended" as const, outcome: "failed" as const, result: null, error };
-    const plain = { runId, fence, attempt, taskId: found.task_id, linked: true, startedMs: null, endedMs: now };
-    await finishIn(client, s, [{ ...plain, verdict }], now, loose);
+    const undecided = { runId, fence: Number(run.fence), attempt: run.attempt as number, taskId: found.task_id };
+    await failIn(client, s, { ...undecided, message }, now, loose);
   });
   await tieUp(database, loose, nowMs);
 }

@@ -1,10 +1,13 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { AddressWrite, RouteStore, RouteView } from "../../../run/route-store.ts";
+import { failIn } from "../claims/finish.ts";
 import { directedSql, prioritiesSql } from "../claims/ready.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { insertRunSql } from "../enqueue/new-run.ts";
-import { runState, takesRuns } from "../states.ts";
+import { LooseEnds, tieUp } from "../flow/following.ts";
+import { runOutcome, runState, takesRuns } from "../states.ts";
+import { endUnclaimedSql } from "./unclaimed-ends.ts";
 
 const withdrawnPerStep = 1_000;
 /** Of one priority at one worker: with everybody busy, what goes back comes back. */
@@ -18,7 +21,7 @@ const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
 /** One statement, so that runs, turns and loads are of one moment: see `addressSql`. Without a run nothing else is read. */
 const viewSql = (s: string) => `
   with found as materialized (
-    select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs"
+    select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs", r.attempt
     from unnest(${prioritiesSql}) as p (priority) cross join lateral (
       select * from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms <= $1
       and task_id <> all ($3::int[]) order by due_ms limit $2 + 1) r
@@ -105,6 +108,7 @@ export function routeStore(database: Database): RouteStore {
     view: (untilMs, limit, exceptTaskIds) => view(database, untilMs, limit, exceptTaskIds),
     address: (writes) => address(database, writes),
     split: (runId, total, addressees) => split(database, runId, total, addressees),
+    giveUp: (runId, nowMs) => giveUp(database, runId, nowMs),
     withdraw: (lateMs) => withdraw(database, lateMs),
     sessions: () => sessions(database),
     spread: () => spread(database),
@@ -180,6 +184,35 @@ async function split(
      from (select distinct part.session_id, head.due_ms from part cross join head) x`,
     [runId, total, addressees?.map(({ sessionId }) => sessionId) ?? [], addressees?.map(({ node }) => node) ?? []],
   );
+}
+
+async function giveUp(database: Database, runId: number, nowMs: number): Promise<void> {
+  const s = database.schema;
+  const now = Math.round(nowMs);
+  const loose = new LooseEnds();
+  await database.transaction(async (client) => {
+    const { rows } = await client.query(
+      `select task_id, fence, attempt, limit_key as member from ${s}.run
+       where id = $1 and state = ${runState.ready} and group_id = 0 and shard is not null for update`,
+      [runId],
+    );
+    const [part] = rows;
+    if (part?.attempt === 0) {
+      const why = "'its worker left before it began'";
+      const end = { which: "where r.id = $1", outcome: runOutcome.cancelled, why, now: "$2", answer: "1" };
+      await client.query(endUnclaimedSql(s, end), [runId, now]);
+    } else if (part) {
+      const tried = {
+        runId,
+        fence: Number(part.fence),
+        attempt: part.attempt as number,
+        taskId: part.task_id as number,
+      };
+      const message = `the worker ${JSON.stringify(part.member)} left before it had finished its part of the broadcast, and was not back within the task's grace`;
+      await failIn(client, s, { ...tried, message }, now, loose);
+    }
+  });
+  await tieUp(database, loose, nowMs);
 }
 
 async function withdraw(database: Database, lateMs: number | null): Promise<number> {
