@@ -192,84 +192,89 @@ async function gather(
 /** Makes the joining run of each of these parents, or of any, whose children have all ended; none of a removed task. Repeatable. */
 export async function fireJoins(database: Database, parents: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
-  const rows = await database.persist(() =>
-    database.query<Made>(
-      parents === null ? "fire-any-join" : "fire-joins",
-      `with whole as materialized (
-         select g.parent_id from ${s}.gathering g
-         where ${parents === null ? "$1::bigint[] is null" : "g.parent_id = any($1::bigint[])"}
-           and not exists (select from ${s}.run r where r.parent_id = g.parent_id and r.source = ${child})
-         order by g.parent_id limit 1000 for update skip locked
-       ), gone as (
-         delete from ${s}.gathering g using whole where g.parent_id = whole.parent_id returning g.*
-       ), made as (
-         ${insertRunSql(s, {
-           due_ms: "$2::bigint",
-           created_ms: "$2::bigint",
-           source: `${join}`,
-           payload: "g.payload",
-           parent_id: "g.parent_id",
-           slot_ms: "g.slot_ms",
-           origin: "g.origin",
-         })}
-         from gone g join ${s}.task t on t.id = g.task_id and t.deleted_ms is null returning task_id, state, due_ms, group_id
-       ), told as (${told(s)})
-       select made.task_id as "taskId", made.state, (select count(*) from told) from made`,
-      [parents, Math.round(nowMs)],
-    ),
-  );
-  await admit(database, rows, nowMs);
+  const text = `
+    with whole as materialized (
+      select g.parent_id from ${s}.gathering g
+      where ${parents === null ? "$1::bigint[] is null" : "g.parent_id = any($1::bigint[])"}
+        and not exists (select from ${s}.run r where r.parent_id = g.parent_id and r.source = ${child})
+      order by g.parent_id limit ${firedMost} for update skip locked
+    ), gone as (
+      delete from ${s}.gathering g using whole where g.parent_id = whole.parent_id returning g.*
+    ), made as (
+      ${insertRunSql(s, {
+        due_ms: "$2::bigint",
+        created_ms: "$2::bigint",
+        source: `${join}`,
+        payload: "g.payload",
+        parent_id: "g.parent_id",
+        slot_ms: "g.slot_ms",
+        origin: "g.origin",
+      })}
+      from gone g join ${s}.task t on t.id = g.task_id and t.deleted_ms is null returning task_id, state, due_ms, group_id
+    ), ${firedSql(s, "whole")}`;
+  await fireAll(database, { name: parents === null ? "fire-any-join" : "fire-joins", text, ids: parents }, nowMs);
 }
 
 /** Makes the run of each task with several before it for which all of them have ended as it wants, of one origin. Repeatable. */
 export async function fireArrivals(database: Database, upstreamIds: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
-  const rows = await database.persist(() =>
-    database.query<Made>(
-      upstreamIds === null ? "fire-any-arrival" : "fire-arrivals",
-      `with full_set as materialized (
-         select a.task_id, a.origin from ${s}.arrival a join ${s}.follow f on f.task_id = a.task_id and f.upstream_id = a.upstream_id
-         where ${
-           upstreamIds === null
-             ? "$1::int[] is null"
-             : `a.task_id in (select task_id from ${s}.follow where upstream_id = any($1::int[]) and several)`
-         }
-         group by a.task_id, a.origin
-         having count(*) = (select count(*) from ${s}.follow f where f.task_id = a.task_id) limit 1000
-       ), mine as materialized (
-         select a.task_id, a.origin, a.upstream_id from ${s}.arrival a join full_set using (task_id, origin)
-         order by 1, 2, 3 for update of a
-       ), gone as (
-         delete from ${s}.arrival a using mine where (a.task_id, a.origin, a.upstream_id) = (mine.task_id, mine.origin, mine.upstream_id)
-         returning a.*
-       ), whole as (
-         select task_id, origin, max(slot_ms) as slot_ms, array_agg(run_id order by run_id) as inputs from gone group by 1, 2
-       ), made as (
-         ${insertRunSql(s, {
-           due_ms: "$2::bigint",
-           created_ms: "$2::bigint",
-           source: `${after}`,
-           payload: slotPayload,
-           inputs: "w.inputs",
-           slot_ms: "w.slot_ms",
-           origin: "w.origin",
-         })}
-         from whole w join ${s}.task t on t.id = w.task_id and t.deleted_ms is null returning task_id, state, due_ms, group_id
-       ), told as (${told(s)})
-       select made.task_id as "taskId", made.state, (select count(*) from told) from made`,
-      [upstreamIds, Math.round(nowMs)],
-    ),
-  );
-  await admit(database, rows, nowMs);
+  const text = `
+    with full_set as materialized (
+      select a.task_id, a.origin from ${s}.arrival a join ${s}.follow f on f.task_id = a.task_id and f.upstream_id = a.upstream_id
+      where ${
+        upstreamIds === null
+          ? "$1::int[] is null"
+          : `a.task_id in (select task_id from ${s}.follow where upstream_id = any($1::int[]) and several)`
+      }
+      group by a.task_id, a.origin
+      having count(*) = (select count(*) from ${s}.follow f where f.task_id = a.task_id) limit ${firedMost}
+    ), mine as materialized (
+      select a.task_id, a.origin, a.upstream_id from ${s}.arrival a join full_set using (task_id, origin)
+      order by 1, 2, 3 for update of a
+    ), gone as (
+      delete from ${s}.arrival a using mine where (a.task_id, a.origin, a.upstream_id) = (mine.task_id, mine.origin, mine.upstream_id)
+      returning a.*
+    ), whole as (
+      select task_id, origin, max(slot_ms) as slot_ms, array_agg(run_id order by run_id) as inputs from gone group by 1, 2
+    ), made as (
+      ${insertRunSql(s, {
+        due_ms: "$2::bigint",
+        created_ms: "$2::bigint",
+        source: `${after}`,
+        payload: slotPayload,
+        inputs: "w.inputs",
+        slot_ms: "w.slot_ms",
+        origin: "w.origin",
+      })}
+      from whole w join ${s}.task t on t.id = w.task_id and t.deleted_ms is null returning task_id, state, due_ms, group_id
+    ), ${firedSql(s, "full_set")}`;
+  const name = upstreamIds === null ? "fire-any-arrival" : "fire-arrivals";
+  await fireAll(database, { name, text, ids: upstreamIds }, nowMs);
 }
 
-interface Made {
-  taskId: number;
-  state: number;
+/** One statement makes so many runs at most; as long as it finds as many there may be more. */
+const firedMost = 1_000;
+
+const firedSql = (s: string, found: string) => `told as (${told(s)})
+    select (select count(*) from ${found}) as found, array(select distinct task_id from made where state = ${runState.held}) as held,
+           (select count(*) from told)`;
+
+interface Firing {
+  name: string;
+  text: string;
+  /** Whose ends are asked about; null: all. */
+  ids: number[] | null;
 }
 
-/** A crash before this leaves held runs with free places, which the dispatcher's sweep finds. */
-async function admit(database: Database, made: Made[], nowMs: number): Promise<void> {
-  const held = made.filter(({ state }) => state === runState.held).map(({ taskId }) => taskId);
-  if (held.length > 0) await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
+async function fireAll(database: Database, { name, text, ids }: Firing, nowMs: number): Promise<void> {
+  for (let found = firedMost; found === firedMost; ) {
+    const [fired] = await database.persist(() =>
+      database.query<{ found: number; held: number[] }>(name, text, [ids, Math.round(nowMs)]),
+    );
+    found = fired?.found ?? 0;
+    const held = fired?.held ?? [];
+    // A crash before this leaves held runs with free places, which the dispatcher's sweep finds.
+    if (held.length > 0)
+      await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
+  }
 }
