@@ -100,7 +100,7 @@ export function inOrder<Definition extends Following>(definitions: readonly Defi
 }
 
 /** @param names each comes after the next; the last is the first again */
-export const circle = (names: string[]): CarillonError =>
+const circle = (names: string[]): CarillonError =>
   new CarillonError("TASK_INVALID", `task ${names[0]}: it would come after itself: ${names.join(" after ")}`, {
     hint: "Leave out one of these.",
     path: "after",

@@ -100,6 +100,24 @@ describe("runs that come from runs, many of them", () => {
     for (const { runId } of await runs("step-99")) expect((await store.runs.find(runId)).result).toBe(99);
   });
 
+  it("two tasks after two tasks after two tasks, 40 times, are stored, and the last ones run once", async () => {
+    const layers = 40;
+    await open((carillon) => {
+      carillon.task("root", {}, () => undefined);
+      for (let n = 0; n < layers; n++)
+        for (const side of ["left", "right"])
+          carillon.task(
+            `${side}-${n}`,
+            { after: n === 0 ? "root" : [`left-${n - 1}`, `right-${n - 1}`] },
+            () => undefined,
+          );
+    });
+    await tower.carillon.run("root");
+    await tower.advance("1h");
+    for (const side of ["left", "right"])
+      expect((await runs(`${side}-${layers - 1}`)).map(({ state }) => state)).toEqual(["succeeded"]);
+  });
+
   it("children are never given up for being late, whatever the misfire policy: only slots are", async () => {
     const joined: string[][] = [];
     await open((carillon) => {

@@ -1,6 +1,6 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
-import { circle } from "../../../task/after.ts";
+import { inOrder } from "../../../task/after.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import { runOutcome } from "../states.ts";
 
@@ -51,15 +51,7 @@ export async function saveUpstream(
     `insert into ${s}.follow (upstream_id, task_id, ends, several) select id, $2, $3, $4 from unnest($1::int[]) as u (id)`,
     [upstream, taskId, followEnds[after?.on ?? "success"], upstream.length > 1],
   );
-  const { rows: circles } = await client.query(
-    `with recursive up (id, path) as (
-       select upstream_id, array[task_id, upstream_id] from ${s}.follow where task_id = $1
-       union all select f.upstream_id, up.path || f.upstream_id from up join ${s}.follow f on f.task_id = up.id where up.id <> $1)
-     select array(select t.name from unnest(up.path) with ordinality as p (id, n) join ${s}.task t on t.id = p.id order by p.n) as names
-     from up where id = $1 limit 1`,
-    [taskId],
-  );
-  if (circles[0]) throw circle(circles[0].names as string[]);
+  if (upstream.length > 0) await refuseCircle(client, s, taskId);
   const touched = [...upstream, ...before.map((row) => row.upstream_id as number)];
   await client.query(
     `update ${s}.plan p set followed = x.followed from (
@@ -67,5 +59,22 @@ export async function saveUpstream(
        where task_id = any($1) order by task_id for update) x
      where p.task_id = x.task_id and p.followed <> x.followed`,
     [touched],
+  );
+}
+
+/**
+ * All tasks that it comes after, at any remove, each once: of the ways from one to another there may be more than can be counted.
+ * @throws TASK_INVALID
+ */
+async function refuseCircle(client: SqlClient, s: string, taskId: number): Promise<void> {
+  const { rows } = await client.query(
+    `with recursive up (id) as (
+       select $1::int union select f.upstream_id from up join ${s}.follow f on f.task_id = up.id)
+     select t.name, array(select u.name from ${s}.follow f join ${s}.task u on u.id = f.upstream_id where f.task_id = t.id order by 1) as tasks
+     from up join ${s}.task t on t.id = up.id order by t.id <> $1`,
+    [taskId],
+  );
+  inOrder(
+    rows.map(({ name, tasks }) => ({ name: name as string, after: { tasks: tasks as string[], on: "any" as const } })),
   );
 }
