@@ -101,6 +101,41 @@ describe("by the bare protocol", () => {
     expect(await countOf("publish")).toBe(1);
   });
 
+  test("children of which one's worker is lost and one is cancelled before a worker takes it are joined once", async () => {
+    for (const name of ["piece", "sum"]) await stage.task(name, { grace: 0 });
+    const run = await stage.claimed(key, session, "parent");
+    const children = ["a", "b", "c"].map((name) => one(name, "piece"));
+    const { spawned } = await stage.poll(key, { session, spawns: [{ ...claimOf(run), children, join: "sum" }] });
+    await stage.poll(key, { session, verdicts: [said(run, { outcome: "succeeded", onward: { join: "sum" } })] });
+    const dying = await stage.join(key, { tasks: ["piece"] });
+    const { runs: lost } = await stage.poll(key, { session: dying, want: 1, waitMs: limits.pollWaitMs });
+    const cancelled = spawned?.[0]?.children.find(({ runId }) => runId !== lost[0]?.runId)?.runId as number;
+    expect(await stage.server.cancel(cancelled)).toBe("cancelled");
+    await stage.store.sessions.end(dying, null, Date.now(), "silent");
+    const hand = await stage.join(key, { tasks: ["piece", "sum"] });
+    const came: GivenRun[] = [];
+    await until("the join", async () => {
+      const { runs } = await stage.poll(key, { session: hand, want: 9, waitMs: limits.pollWaitMs });
+      came.push(...runs);
+      await stage.poll(key, {
+        session: hand,
+        verdicts: runs.filter(({ task }) => task === "piece").map((of) => said(of)),
+      });
+      return runs.some(({ task }) => task === "sum");
+    });
+    expect(came.map(({ task }) => task)).toEqual(["piece", "piece", "sum"]);
+    expect(came.find(({ runId }) => runId === lost[0]?.runId)?.attempt).toBe(2);
+    const joining = came.at(-1) as GivenRun;
+    const { inputs } = await stage.poll(key, { session: hand, inputsOf: claimOf(joining) });
+    expect(inputs?.inputs.map(({ runId, outcome }) => [outcome, runId === cancelled]).sort()).toEqual([
+      ["cancelled", true],
+      ["succeeded", false],
+      ["succeeded", false],
+    ]);
+    await stage.poll(key, { session: hand, verdicts: [said(joining)], leave: true });
+    expect(await countOf("sum")).toBe(1);
+  });
+
   test("a chain goes on in the write that ends its run, with key and state", async () => {
     const { runId } = await stage.server.enqueue("parent", 1, { key: "reader" });
     const { runs } = await stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
