@@ -1,6 +1,6 @@
 export type Signal =
   | { kind: "ready"; dueMs: number }
-  /** A held run must be judged then, or a token comes. */
+  /** A held run must be judged then, or a token comes; or a task comes after fewer than before. */
   | { kind: "held"; dueMs: number }
   /** A child of this run has ended that no worker had: it may have been the last that a join waits for. */
   | { kind: "child"; parentId: number }

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { Carillon, RunInput } from "../../src/index.ts";
 import { every } from "../../src/schedule/schedule.ts";
+import { edited } from "../../src/task/edits.ts";
 import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { postgres } from "../support/servers.ts";
 
@@ -116,6 +117,22 @@ describe("runs that come from runs, many of them", () => {
     await tower.advance("1h");
     for (const side of ["left", "right"])
       expect((await runs(`${side}-${layers - 1}`)).map(({ state }) => state)).toEqual(["succeeded"]);
+  });
+
+  it("a task that is edited to come after fewer begins at once for what had waited for the others alone", async () => {
+    await open((carillon) => {
+      for (const name of ["fetched", "checked"]) carillon.task(name, {}, () => undefined);
+      carillon.task("both", { after: ["fetched", "checked"] }, () => undefined);
+    });
+    await tower.carillon.run("fetched");
+    await tower.advance("10m");
+    expect(await runs("both")).toEqual([]);
+    const { tasks } = (await tower.carillon.open()).store;
+    const nowMs = tower.now().getTime();
+    const definition = edited((await tasks.byName("both")).definition, { after: ["fetched"] });
+    await tasks.save(definition, null, { author: "test", reason: "", nowMs });
+    await tower.advance("20m");
+    expect((await runs("both")).map(({ createdMs }) => createdMs - nowMs < 1_000)).toEqual([true]);
   });
 
   it("children are never given up for being late, whatever the misfire policy: only slots are", async () => {

@@ -2,6 +2,7 @@ import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { inOrder } from "../../../task/after.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
+import { notifySql } from "../cluster/signals.ts";
 import { runOutcome } from "../states.ts";
 
 /** `follow.ends`: the first two are those outcomes' own numbers, so that an outcome is compared with them. */
@@ -60,6 +61,9 @@ export async function saveUpstream(
      where p.task_id = x.task_id and p.followed <> x.followed`,
     [touched],
   );
+  // What waited for those that it no longer comes after may be complete: the dispatcher looks.
+  if (before.some((row) => !upstream.includes(row.upstream_id as number)))
+    await client.query(`select ${notifySql(s, "'held 0'")}`);
 }
 
 /**
