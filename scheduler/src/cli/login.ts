@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import type { Client } from "../api/client.ts";
 import { client } from "../api/client.ts";
 import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
-import { firstAnswerMs, notAgain, patientClient } from "./cluster/calls.ts";
+import { firstAnswerMs, mayBeDone, patientClient } from "./cluster/calls.ts";
 import {
   type Profile,
   profileCalled,
@@ -76,10 +76,12 @@ async function madeToken(url: string, { user: given, expires }: LoginOptions): P
       .slice(0, longestName / 2);
     const name = `cli@${host}-${randomBytes(4).toString("hex")}`;
     const expiresIn = expires === undefined ? {} : { expiresIn: expires };
-    const made = await notAgain(
-      api.createToken({ name, ...expiresIn, reason: "carillon login" }),
-      `Look in the console's settings. Revoke the token ${name} if it is there, and sign in again.`,
-    );
+    const made = await api.createToken({ name, ...expiresIn, reason: "carillon login" }).catch((error: unknown) => {
+      throw mayBeDone(
+        error,
+        `Look in the console's settings. Revoke the token ${name} if it is there, and sign in again.`,
+      );
+    });
     return { server: url, token: made.secret, user: made.user, tokenName: made.name, expires: made.expires };
   } finally {
     // The sign-in has done its work; one that cannot be ended ends within a day.

@@ -1,49 +1,83 @@
-/** Commands by a server whose answer breaks off on its way. */
+/** Commands by a server whose answers break off on their way: each in the middle of its body. */
 import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
+import { againAfterMs } from "../../src/cli/cluster/calls.ts";
 import { ApiStage } from "../support/api-stage.ts";
-import { inProcess } from "../support/in-process.ts";
+import "../support/cheap-passwords.ts";
+import { inProcess, typed } from "../support/in-process.ts";
+import { lines, ofServer, placedIn, wordsOf } from "./command-lines.ts";
+import { filesOf, type Known, prepared } from "./prepared.ts";
 
 const stage = new ApiStage();
-const environment = () => ({ CARILLON_TOKEN: stage.tokens.admin });
+let known: Known;
+let folder = "";
+const environment = () => ({ CARILLON_TOKEN: stage.tokens.admin, XDG_CONFIG_HOME: folder });
 const jsonOf = async (...args: string[]) =>
   JSON.parse((await inProcess([...args, "--server", stage.urlOf(), "--json"], environment())).stdout);
 
 beforeAll(async () => {
-  await stage.open();
-  await stage.task("nobody", { group: "elsewhere" });
+  folder = await mkdtemp(join(tmpdir(), "carillon-cut-"));
+  for (const [name, text] of Object.entries(filesOf)) await writeFile(join(folder, name), text);
+  process.env.CARILLON_SECRET_KEYS = makeSecretKey();
+  known = await prepared(await stage.open());
+  delete process.env.CARILLON_SECRET_KEYS;
+  // The test waits for no server to come back.
+  againAfterMs.fill(1);
 });
-afterAll(() => stage.close());
+afterAll(async () => {
+  await stage.close();
+  await rm(folder, { recursive: true, force: true });
+});
 
-/** Before the stage's server: cuts the answer to the next request with this method, once, in the middle of its body. */
+interface Passed {
+  /** The idempotency key of a change; undefined of a read. */
+  key: string | undefined;
+  method: string;
+  path: string;
+  cut: boolean;
+}
+
+/** Before the stage's server: cuts the answers that `cuts` says, each in the middle of its body. */
 async function cutting() {
-  let method: string | undefined;
+  let cuts: (asked: Omit<Passed, "cut">, before: readonly Passed[]) => boolean = () => false;
+  let passed: Passed[] = [];
   const { hostname, port } = new URL(stage.urlOf());
   const proxy = createServer((asked, answer) => {
-    const upstream = request(
-      { hostname, port, method: asked.method, path: asked.url, headers: asked.headers },
-      (given) => {
-        const isCut = asked.method === method;
-        answer.writeHead(given.statusCode as number, given.headers);
-        if (!isCut) return void given.pipe(answer);
-        method = undefined;
-        given.once("data", (chunk: Buffer) => answer.write(chunk.subarray(0, 5), () => answer.destroy()));
-      },
-    );
+    const { method = "", url: path = "", headers } = asked;
+    const seen = { method, path, key: headers["idempotency-key"] as string | undefined };
+    const cut = cuts(seen, passed);
+    passed.push({ ...seen, cut });
+    const upstream = request({ hostname, port, method, path, headers }, (given) => {
+      // An answer without a body is cut in its head.
+      if (cut && given.statusCode === 204) return void given.resume().once("end", () => answer.destroy());
+      answer.writeHead(given.statusCode as number, given.headers);
+      if (!cut) return void given.pipe(answer);
+      given.once("data", (chunk: Buffer) => answer.write(chunk.subarray(0, 5), () => answer.destroy()));
+    });
     asked.pipe(upstream);
   });
   proxy.listen(0, "127.0.0.1");
   await once(proxy, "listening");
   const url = `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`;
+  const carried = async (which: typeof cuts, words: string[]) => {
+    cuts = which;
+    passed = [];
+    const placed = placedIn(words, { ...known, folder });
+    return { ...(await typed("sealed value", [...placed, "--server", url], environment())), passed };
+  };
   return {
     close: () => proxy.close(),
-    /** A command whose first answer to such a request is cut. */
-    async cut(at: string, args: string[]) {
-      method = at;
-      const done = await inProcess([...args, "--server", url], environment());
-      expect([args, method]).toEqual([args, undefined]);
+    carried,
+    /** A command whose first answer to a request by this method is cut. */
+    async cut(at: string, words: string[]) {
+      const done = await carried(({ method }, before) => method === at && !before.some(({ cut }) => cut), words);
+      expect([words, done.passed.filter(({ cut }) => cut).length]).toEqual([words, 1]);
       return done;
     },
   };
@@ -88,4 +122,58 @@ describe("an answer that is cut in the middle", () => {
       between.close();
     }
   });
+});
+
+/** Commands that change nothing, by the last word of their names. */
+const look = /(?:^|\s)(?:list|show|next|tail|diff|export|simulate|wait|alarms|silences|nodes|top)$/;
+const isChange = ({ key }: Pick<Passed, "key">) => key !== undefined;
+const saidIn = (stderr: string) => (stderr === "" ? {} : JSON.parse(stderr.trim().split("\n").at(-1) as string));
+const told = (what: string) =>
+  expect.objectContaining({
+    code: "SERVER_UNREACHABLE",
+    message: expect.stringContaining(what),
+    hint: expect.stringMatching(/^Look with carillon /),
+  });
+const mayBeDone = told("it may have been done all the same");
+
+describe("of every command", () => {
+  it.each(ofServer().map(({ name }) => name))(
+    "%s: a change whose answer is lost is asked for again, or said to be lost",
+    async (name) => {
+      const between = await cutting();
+      const some = lines[name] ?? [];
+      let next = 0;
+      /** The next of the command's lines that changes something, with such answers cut. */
+      const changing = async (cuts: Parameters<typeof between.carried>[0]) => {
+        for (let tries = 0; tries < some.length; tries++) {
+          const line = some[next++ % some.length] as string;
+          const done = await between.carried(cuts, [...name.split(" "), ...wordsOf(line), "--json"]);
+          const changes = done.passed.filter(isChange);
+          if (changes.length > 0) return { ...done, line, changes, said: saidIn(done.stderr) };
+        }
+        return undefined;
+      };
+      try {
+        const once = await changing((asked, before) => isChange(asked) && !before.some(({ key }) => key === asked.key));
+        expect([name, once !== undefined]).toEqual([name, !look.test(name)]);
+        if (once === undefined) return;
+        // Its secret is kept nowhere, so it is no use to ask again.
+        if (name === "keys create") expect(once.said).toEqual(mayBeDone);
+        else {
+          expect([once.line, once.said.code]).not.toEqual([once.line, "SERVER_UNREACHABLE"]);
+          for (const { key } of once.changes) expect(once.changes.filter((one) => one.key === key)).toHaveLength(2);
+        }
+
+        const never = await changing(isChange);
+        expect([never?.line, never?.code, never?.said]).toEqual([never?.line, 4, mayBeDone]);
+        expect(new Set(never?.changes.map(({ key }) => key)).size).toBe(1);
+
+        const unread = await changing((asked, before) => !isChange(asked) && before.some(isChange));
+        if (unread?.passed.some(({ cut }) => cut) && unread.code === 4)
+          expect([unread.line, unread.said]).toEqual([unread.line, told("what was to be changed is done")]);
+      } finally {
+        between.close();
+      }
+    },
+  );
 });

@@ -16,17 +16,7 @@ import type {
   ClusterSecrets,
   ClusterTasks,
 } from "../nodes/cluster.ts";
-import {
-  each,
-  firstAnswerMs,
-  notAgain,
-  once,
-  pages,
-  patientClient,
-  type ServerChoice,
-  unlessDenied,
-  why,
-} from "./calls.ts";
+import { each, firstAnswerMs, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import {
   alarmRecord,
   appliedRecord,
@@ -94,7 +84,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
           changed: changed && { atMs: Date.parse(changed.at), by: changed.by, why: changed.why },
         }));
       },
-      limit: (group, limit, reason) => once((key) => api.limitGroup({ group, limit, ...why(reason) }, key)),
+      limit: (group, limit, reason) => api.limitGroup({ group, limit, ...why(reason) }),
     },
     drains: {
       async list() {
@@ -195,27 +185,27 @@ function serverTasks(api: Client): ClusterTasks {
     versions: async (task) => (await pages((page) => api.listTaskVersions({ task, ...page }))).map(versionRecord),
     async define(definition, reason) {
       const given = { task: definition.name, options: givenOptions(definition) as never, ...why(reason) };
-      const { version, changed } = await once((key) => api.defineTask(given, key));
+      const { version, changed } = await api.defineTask(given);
       return { version, changed };
     },
     async edit({ name }, options: TaskOptions, { expectedVersion, reason }) {
       const given = { task: name, options: options as never, ...why(reason) };
-      const { changed } = await once((key) => api.editTask(given, { ...key, ifVersion: expectedVersion }));
+      const { changed } = await api.editTask(given, { ifVersion: expectedVersion });
       return { record: await record(name), changed };
     },
     async revert({ name }, parts, { expectedVersion, reason }) {
       const given = { task: name, ...(parts.length === 0 ? {} : { parts: parts as string[] }), ...why(reason) };
-      const { changed } = await once((key) => api.revertTask(given, { ...key, ifVersion: expectedVersion }));
+      const { changed } = await api.revertTask(given, { ifVersion: expectedVersion });
       return { record: await record(name), changed };
     },
-    pause: async (task, reason) => (await once((key) => api.pauseTask({ task, ...why(reason) }, key))).running,
+    pause: async (task, reason) => (await api.pauseTask({ task, ...why(reason) })).running,
     async resume(task, reason) {
-      const { next } = await once((key) => api.resumeTask({ task, ...why(reason) }, key));
+      const { next } = await api.resumeTask({ task, ...why(reason) });
       return next === null ? null : Date.parse(next);
     },
     async run(task, payload) {
       const given = { task, ...(payload === undefined ? {} : { payload }) };
-      return (await once((key) => api.runTask(given, key))).run;
+      return (await api.runTask(given)).run;
     },
   };
 }
@@ -232,7 +222,7 @@ function serverBundles(api: Client): ClusterBundles {
         id: answer.plan,
         async apply(reason) {
           const given = { ...asked, plan: answer.plan, ...why(reason) };
-          const { applied } = await once((key) => api.applyBundle(given, key));
+          const { applied } = await api.applyBundle(given);
           return applied.map((one) => appliedRecord(one, plan));
         },
       };
@@ -260,10 +250,10 @@ function serverOperations(api: Client): ClusterOperations {
       return { total, first: first.slice(0, show) };
     },
     begin: async (bulk, token) =>
-      (await once((key) => api.beginOperation({ ...asked(bulk), ...why(bulk.reason) }, key), token)).operation,
+      (await api.beginOperation({ ...asked(bulk), ...why(bulk.reason) }, { idempotencyKey: token })).operation,
     find: async (operation) => operationRecord(await api.getOperation({ operation })),
     list: async (limit) => (await pages((page) => api.listOperations(page), limit)).map(operationRecord),
-    stop: async (operation) => (await once((key) => api.stopOperation({ operation }, key))).state,
+    stop: async (operation) => (await api.stopOperation({ operation })).state,
     // Whoever leads does that.
     step: async () => ({ stepped: null, nextMs: null }),
   };
@@ -281,7 +271,7 @@ function serverCalendars(api: Client): ClusterCalendars {
   return {
     async set(calendar, content, reason) {
       const before = await versionOf(calendar);
-      const is = await once((key) => api.setCalendar({ calendar, ...content, ...why(reason) }, key));
+      const is = await api.setCalendar({ calendar, ...content, ...why(reason) });
       const { name, version, zone, weekend, holidays, tasks } = is;
       const changed = version !== before;
       return { calendar: { name, version, zone, weekend, holidays }, changed, tasks: changed ? tasks : [] };
@@ -289,7 +279,7 @@ function serverCalendars(api: Client): ClusterCalendars {
     find: async (calendar, version) =>
       calendarRecord(await api.getCalendar({ calendar, ...(version === undefined ? {} : { version }) })),
     list: async () => (await pages((page) => api.listCalendars(page))).map(calendarRecord),
-    remove: async (calendar) => void (await once((key) => api.removeCalendar({ calendar }, key))),
+    remove: async (calendar) => void (await api.removeCalendar({ calendar })),
   };
 }
 
@@ -312,20 +302,15 @@ function serverAccess(api: Client): ClusterAccess {
   });
   return {
     users: async () => (await pages((page) => api.listUsers(page))).map(user),
-    createUser: async (given, reason) => user(await once((key) => api.createUser({ ...given, ...why(reason) }, key))),
-    setPassword: async (name, password) =>
-      user(await once((key) => api.changeUser({ user: name, password, disabled: false }, key))),
-    removeUser: async (name, reason) =>
-      user(await once((given) => api.removeUser({ user: name, ...why(reason) }, given))),
+    createUser: async (given, reason) => user(await api.createUser({ ...given, ...why(reason) })),
+    setPassword: async (name, password) => user(await api.changeUser({ user: name, password, disabled: false })),
+    removeUser: async (name, reason) => user(await api.removeUser({ user: name, ...why(reason) })),
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
     async createKey(name, groups) {
-      const { secret, ...made } = await notAgain(
-        api.createWorkerKey({ name, groups }),
-        "Look with carillon keys list. A key whose secret nobody has seen is of no use: revoke it, and make another.",
-      );
+      const { secret, ...made } = await api.createWorkerKey({ name, groups });
       return { key: key(made), text: secret };
     },
-    revokeKey: async (name) => key(await once((given) => api.revokeWorkerKey({ key: name }, given))),
+    revokeKey: async (name) => key(await api.revokeWorkerKey({ key: name })),
   };
 }
 
@@ -334,10 +319,10 @@ function serverSecrets(api: Client): ClusterSecrets {
     list: async () => (await pages((page) => api.listSecrets(page))).map(secretRecord),
     async set(secret, value, tasks, reason) {
       const given = { secret, value, ...(tasks === undefined ? {} : { tasks }), ...why(reason) };
-      return secretRecord(await once((key) => api.setSecret(given, key)));
+      return secretRecord(await api.setSecret(given));
     },
-    remove: async (secret, reason) => void (await once((key) => api.removeSecret({ secret, ...why(reason) }, key))),
-    rewrap: (reason) => once((key) => api.rewrapSecrets(why(reason), key)),
+    remove: async (secret, reason) => void (await api.removeSecret({ secret, ...why(reason) })),
+    rewrap: (reason) => api.rewrapSecrets(why(reason)),
   };
 }
 
@@ -355,13 +340,13 @@ function serverAlarms(api: Client): ClusterAlarms {
     },
     async acknowledge(rule, task, reason) {
       const given = { rule, ...(task === null ? {} : { task }), ...why(reason) };
-      return (await once((key) => api.acknowledgeAlarm(given, key))).acknowledged;
+      return (await api.acknowledgeAlarm(given)).acknowledged;
     },
     silences: async () => (await api.listSilences()).silences.map(silenceRecord),
     async silence(rule, task, span, reason) {
       const about = { ...(rule === null ? {} : { rule }), ...(task === null ? {} : { task }) };
-      return silenceRecord(await once((key) => api.silenceAlarms({ ...about, for: span, ...why(reason) }, key)));
+      return silenceRecord(await api.silenceAlarms({ ...about, for: span, ...why(reason) }));
     },
-    unsilence: async (silence, reason) => void (await once((key) => api.endSilence({ silence, ...why(reason) }, key))),
+    unsilence: async (silence, reason) => void (await api.endSilence({ silence, ...why(reason) })),
   };
 }

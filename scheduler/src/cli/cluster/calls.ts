@@ -1,6 +1,8 @@
 /** How a command asks a server: bounded waits, pages, and changes that are done once. */
 import { randomUUID } from "node:crypto";
 import { type CallOptions, type Client, client } from "../../api/client.ts";
+import { isKept, type RouteShape } from "../../api/contract/route.ts";
+import { routeIds, shapeOf } from "../../api/contract.ts";
 import { pause, systemClock } from "../../base/clock.ts";
 import { CarillonError, isCarillonError } from "../../base/errors.ts";
 
@@ -13,14 +15,14 @@ export interface ServerChoice {
 export const firstAnswerMs = 5_000;
 const answerMs = 60_000;
 /** A change whose answer was lost is asked for again under its key, so it is done once. */
-const againAfterMs = [200, 1_000];
+export const againAfterMs = [200, 1_000];
 export const pageSize = 200;
 const atOnce = 8;
 
 /** A server that sends a stream says something every 15 s. */
 const silentMs = 40_000;
 
-/** A client for a person: nothing is waited for without end, and a token goes nowhere else. */
+/** A client for a person: nothing is waited for without end, a token goes nowhere else, and a change is done once. */
 export function patientClient({ url, token }: ServerChoice, signal: AbortSignal, timeoutMs = answerMs): Client {
   const within: typeof fetch = async (input, init = {}) => {
     const given = [signal, ...(init.signal ? [init.signal] : [])];
@@ -28,7 +30,7 @@ export function patientClient({ url, token }: ServerChoice, signal: AbortSignal,
     const ends = AbortSignal.any([...given, AbortSignal.timeout(timeoutMs)]);
     return fetch(input, { ...init, signal: ends, redirect: "error" });
   };
-  return client({ server: url, ...(token === undefined ? {} : { token }), fetch: within });
+  return doneOnce(client({ server: url, ...(token === undefined ? {} : { token }), fetch: within }));
 }
 
 /** A stream that ends with an error once it has been silent for too long: a line may break without either side hearing of it. */
@@ -100,30 +102,80 @@ export async function each<Given, Made>(given: readonly Given[], ask: (one: Give
   return made;
 }
 
-/** A change: done once, also where its answer is lost. */
-export async function once<Made>(ask: (key: CallOptions) => Promise<Made>, key: string = randomUUID()): Promise<Made> {
-  for (const waitMs of againAfterMs) {
+type Ask = (given?: object, options?: CallOptions) => Promise<unknown>;
+
+/**
+ * A client whose changes are done once: where an answer does not arrive whole, it asks again under the same key. Where no answer
+ * does, or a read fails after a change, its error says so and names the command that shows what was done.
+ */
+function doneOnce(api: Client): Client {
+  let changed: RouteShape | undefined;
+  const calls = routeIds.map((routeId) => {
+    const shape = shapeOf(routeId);
+    const ask = api[routeId] as Ask;
+    if (shape.event) return [routeId, ask];
+    const read: Ask = (given, options) =>
+      ask(given, options).catch((error: unknown) => {
+        throw changed && isLost(error) ? withLook(error, "what was to be changed is done", lookAt(changed)) : error;
+      });
+    const change: Ask = async (given, options) => {
+      const made = await askAgain(ask, shape, given, { idempotencyKey: randomUUID(), ...options });
+      changed = shape;
+      return made;
+    };
+    return [routeId, isKept(shape) ? change : read];
+  });
+  return Object.fromEntries(calls) as Client;
+}
+
+async function askAgain(ask: Ask, shape: RouteShape, given: object | undefined, options: CallOptions) {
+  // The server does not keep an answer that has a secret in it, so it cannot give it a second time.
+  const waits = shape.secret ? [] : againAfterMs;
+  for (let tries = 0; ; tries++) {
     try {
-      return await ask({ idempotencyKey: key });
+      return await ask(given, options);
     } catch (error) {
-      if (!isCarillonError(error, "SERVER_UNREACHABLE") && !isCarillonError(error, "IDEMPOTENCY_BUSY")) throw error;
+      if (!isLost(error)) throw error;
+      const waitMs = waits[tries];
+      if (waitMs === undefined) throw mayBeDone(error, lookAt(shape));
       await pause(systemClock, waitMs);
     }
   }
-  return ask({ idempotencyKey: key });
 }
 
-/** A change whose answer has a secret in it, which the server does not keep: where the answer is lost, the change may have been made. */
-export async function notAgain<Made>(asking: Promise<Made>, look: string): Promise<Made> {
-  try {
-    return await asking;
-  } catch (error) {
-    if (!isCarillonError(error, "SERVER_UNREACHABLE")) throw error;
-    throw new CarillonError("SERVER_UNREACHABLE", `${error.message}; it may have been done all the same`, {
-      cause: error,
-      hint: look,
-    });
-  }
+/** Whether what was asked for is done cannot be known from this error. */
+const isLost = (error: unknown): error is CarillonError =>
+  isCarillonError(error, "SERVER_UNREACHABLE") || isCarillonError(error, "IDEMPOTENCY_BUSY");
+
+/** Commands that show what was changed, by the first part of a route's path. */
+const looks: Readonly<Record<string, string>> = {
+  tasks: "carillon tasks show NAME, and for a run carillon runs list",
+  bundles: "carillon diff FILE",
+  runs: "carillon runs show RUN",
+  operations: "carillon operations list",
+  calendars: "carillon calendars list",
+  groups: "carillon groups list",
+  users: "carillon users list",
+  "worker-keys": "carillon keys list",
+  secrets: "carillon secrets list",
+  "secrets-rewrap": "carillon secrets list",
+  alarms: "carillon alarms",
+  "alarm-silences": "carillon alarms silences",
+};
+
+function lookAt({ path, secret }: RouteShape): string {
+  const look = looks[path.split("/")[2] ?? ""];
+  const where = look === undefined ? "Look whether it was done before you ask again." : `Look with ${look}.`;
+  return secret
+    ? `${where} A secret that nobody has seen is of no use: revoke what was made, and make another.`
+    : where;
 }
+
+const withLook = ({ code, message, path }: CarillonError, what: string, hint: string): CarillonError =>
+  new CarillonError(code, `${message}; ${what}`, { hint, path });
+
+/** Of a change whose answer is lost. @param look what to do about it */
+export const mayBeDone = (error: unknown, look: string): unknown =>
+  isLost(error) ? withLook(error, "it may have been done all the same", look) : error;
 
 export const why = (reason: string | undefined) => (reason === undefined || reason === "" ? {} : { reason });

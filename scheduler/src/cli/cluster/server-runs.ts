@@ -5,7 +5,7 @@ import { isCarillonError } from "../../base/errors.ts";
 import { outcomes } from "../../run/run.ts";
 import type { RunFilter } from "../../run/run-record.ts";
 import type { ClusterRuns, EndListener } from "../nodes/cluster.ts";
-import { each, once, pages, why } from "./calls.ts";
+import { each, pages, why } from "./calls.ts";
 import { logLine, runCard, runRecord } from "./records.ts";
 
 /** After a stream that broke off: at first at once, then less often. */
@@ -36,13 +36,13 @@ export function serverRuns(api: Client): ClusterRuns {
       return (await pages((page) => api.listLogs({ run, ...page }), limit)).map((line) => logLine(run, line));
     },
     async cancel(run, reason) {
-      return (await once((key) => api.cancelRun({ run, ...why(reason) }, key))).outcome;
+      return (await api.cancelRun({ run, ...why(reason) })).outcome;
     },
     async rerun(run, reason) {
-      const made = await once((key) => api.rerunRun({ run, ...why(reason) }, key));
+      const made = await api.rerunRun({ run, ...why(reason) });
       return { runId: made.run, created: made.created };
     },
-    decide: async (run, how, reason) => void (await once((key) => api.decideRun({ run, how, ...why(reason) }, key))),
+    decide: async (run, how, reason) => void (await api.decideRun({ run, how, ...why(reason) })),
     follow: (task, known, listener, signal) => followEnds(api, list, { task, known, listener, signal }),
   };
 }

@@ -1,0 +1,91 @@
+/** A cluster with something of everything that commands speak of, the same each time but for times and names that are drawn. */
+
+import { readSecretKeys } from "../../src/access/secrets/read-keys.ts";
+import { Secrets } from "../../src/access/secrets/secrets.ts";
+import { cron } from "../../src/schedule/schedule.ts";
+import type { ApiStage } from "../support/api-stage.ts";
+import { said } from "../support/remote-stage.ts";
+
+/** What lines of commands name. */
+export interface Known {
+  good: number;
+  bad: number;
+  waiting: number;
+  operation: number;
+  silence: number;
+  fingerprint: string;
+  worker: string;
+}
+
+export const filesOf: Readonly<Record<string, string>> = {
+  "tasks.yaml": `bundle: billing
+tasks:
+  settle: { schedule: { cron: "0 2 * * *", zone: Asia/Shanghai }, timeout: 1h }
+  beat: { schedule: { every: 5h } }
+  old: {}
+`,
+  "changed.yaml": `bundle: billing
+tasks:
+  settle: { schedule: { cron: "0 2 * * *", zone: Asia/Shanghai }, timeout: 2h }
+  beat: { schedule: { every: 5h } }
+`,
+  "thief.yaml": "bundle: thief\ntasks:\n  settle: {}\n  order: {}\n",
+  "some.yaml": "bundle: some\ntasks:\n  some-1: {}\n  some-2: { calendar: { name: nowhere }, schedule: '0 2 * * *' }\n",
+  "wrong.yaml": "bundle: wrong\ntasks:\n  w-1: { timeout: never }\n  w-2: { retry: { attempts: 0 } }\n",
+  "proto.yaml":
+    'bundle: proto\ntasks:\n  p-1: { slotPayload: { "__proto__": { x: 1 }, y: 2 }, schedule: "0 2 * * *" }\n',
+  "loose.yaml": "tasks:\n  loose: {}\n",
+  "days.ics":
+    "BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTART;VALUE=DATE:20301224\r\nSUMMARY:Eve\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
+  crontab: "0 2 * * * /usr/bin/backup\n*/5 * * * * a | b\n",
+};
+
+export async function prepared(stage: ApiStage): Promise<Known> {
+  // Numbers of seven digits are known for what they are in any output.
+  await stage.sql.query(`alter sequence ${stage.schema}.run_id restart with 7000001`);
+  for (const table of ["operation", "alarm_silence", "session"])
+    await stage.sql.query(`alter table ${stage.schema}.${table} alter id restart with 7100001`);
+  const { store } = stage;
+  const change = { author: "prepared", reason: "", nowMs: Date.now() };
+  await store.calendars.set("de", { zone: "Europe/Berlin", weekend: [0, 6], holidays: ["2030-12-25"] }, change);
+  const schedule = cron("0 3 * * *", { zone: "Europe/Berlin" });
+  await stage.task("nightly", { schedule, calendar: { name: "de" }, timeout: "1h" });
+  await stage.task("order");
+  await stage.task("mail", { after: "order" });
+  await stage.task("nobody", { group: "elsewhere" });
+  const broken = [1, 2, 3, 4, 5, 6].map((n) => `broken-${n}`);
+  for (const name of broken) await stage.task(name);
+  const worker = "w-prepared";
+  const key = await stage.key("prepared");
+  const session = await stage.join(key, { name: worker, tasks: ["order", ...broken] });
+  const ended = async (task: string, verdict: object) => {
+    const run = await stage.claimed(key, session, task, { n: 1 });
+    const logs = [{ runId: run.runId, fence: run.fence, agoMs: 1, message: "ding" }];
+    await stage.poll(key, { session, logs, verdicts: [said(run, { startedAgoMs: 5, ...verdict })] });
+    return run.runId;
+  };
+  const good = await ended("order", { outcome: "succeeded", result: { n: 1 } });
+  const failed = { outcome: "failed", error: { message: "no route to bank", stack: "at bank.ts:1" } };
+  const bad = await ended("order", failed);
+  for (const name of broken) await ended(name, failed);
+  await stage.poll(key, { session, leave: true });
+  const waiting = (await stage.server.enqueue("nobody", { n: 2 }, { in: "9h" })).runId;
+  const [group] = (await store.deadLetters.groups({})).groups;
+  const operation = await store.operations.begin(
+    { kind: "dismiss", filter: { task: "mail" }, author: "prepared", reason: "" },
+    "prepared",
+    Date.now(),
+  );
+  const t = Math.floor((await store.clock()).ms);
+  await store.alarms.report([{ rule: "late", subject: "order", count: 1, text: "order was late", runId: null }], t);
+  const thresholds = { overdueMs: 1e9, unfiredMs: 1e9, stuckMs: 1e9, leaderlessMs: 1e9, summaryMs: 1e9 };
+  await store.alarms.look(["late"], thresholds, { late: ["nobody"] }, t);
+  const { silenceId } = await store.alarms.silence({ rule: "stuck", task: null, untilMs: t + 86_400_000 }, change);
+  await new Secrets(store.secrets, readSecretKeys(undefined)).set(
+    "mail-password",
+    "a value that is long",
+    null,
+    change,
+  );
+  return { good, bad, waiting, operation, silence: silenceId, fingerprint: group?.fingerprint ?? "", worker };
+}
