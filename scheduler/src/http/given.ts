@@ -19,7 +19,18 @@ export function readGiven(
 
 function parsed(where: string, schema: z.ZodObject, value: unknown): Record<string, unknown> {
   const result = schema.safeParse(value);
-  if (result.success) return result.data;
+  if (result.success) {
+    const lost = lostIn(value, result.data, []);
+    if (lost === undefined) return result.data;
+    throw new CarillonError(
+      "REQUEST_INVALID",
+      `${where} is not what the contract says: nothing there is called __proto__`,
+      {
+        hint: "Give it another name, or give it within a payload, which may be any JSON.",
+        path: pathOf(lost),
+      },
+    );
+  }
   const told = result.error.issues
     .slice(0, issuesTold)
     .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message));
@@ -27,6 +38,17 @@ function parsed(where: string, schema: z.ZodObject, value: unknown): Record<stri
     hint: "See /v1/openapi.json.",
     path: pathOf(result.error.issues[0]?.path ?? []),
   });
+}
+
+/** The path of a key `__proto__`, which schemas of names and texts leave out without a word. What may be any JSON is given on as it is. */
+function lostIn(given: unknown, read: unknown, path: readonly string[]): readonly string[] | undefined {
+  if (given === read || typeof given !== "object" || typeof read !== "object" || !given || !read) return undefined;
+  for (const [name, part] of Object.entries(given)) {
+    if (name === "__proto__" && !Object.hasOwn(read, name)) return [...path, name];
+    const lost = lostIn(part, (read as Record<string, unknown>)[name], [...path, name]);
+    if (lost !== undefined) return lost;
+  }
+  return undefined;
 }
 
 /** As the library names it: a task's option without the `options` that it is given in. */

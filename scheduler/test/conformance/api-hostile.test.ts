@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { writes } from "../../src/api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../../src/api/contract.ts";
+import { readYaml } from "../../src/apply/read.ts";
+import { sortedJson } from "../../src/base/json.ts";
+import { defineTask, type TaskDefinition } from "../../src/task/task.ts";
 import { ApiStage } from "../support/api-stage.ts";
+import { said } from "../support/remote-stage.ts";
 import { lineOf, placesOf, requestWith } from "../support/requests.ts";
 
 const stage = new ApiStage();
@@ -112,6 +116,39 @@ describe("every route", () => {
     expect(stage.lines.filter(({ message }) => /by a bug/.test(message))).toEqual([]);
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
     expect(await stage.rows("select count(*) > 0 as there from $s.task")).toEqual([{ there: true }]);
+  });
+
+  test("keeps a key __proto__ as any other key of a JSON value, whichever way it comes", async () => {
+    const text = '{"__proto__":{"x":1},"b":[{"__proto__":null}],"constructor":{"prototype":{"x":1}}}';
+    const value = JSON.parse(text);
+    const kept = (read: unknown) => sortedJson(read);
+    await stage.task("proto");
+    const { run } = await stage.client().runTask({ task: "proto", payload: value });
+    const { runId } = await stage.server.enqueue("proto", value);
+    for (const id of [run, runId]) expect(kept((await stage.client().getRun({ run: id })).payload)).toBe(kept(value));
+
+    const key = await stage.key("proto");
+    const session = await stage.join(key, { tasks: ["proto"] });
+    const { runs } = await stage.poll(key, { session, want: 2, waitMs: 20_000 });
+    expect(runs.map(({ payload }) => kept(payload))).toEqual([kept(value), kept(value)]);
+    const verdicts = runs.map((given) => said(given, { outcome: "succeeded", result: value }));
+    await stage.poll(key, { session, verdicts, leave: true });
+    expect(kept((await stage.client().getRun({ run })).result)).toBe(kept(value));
+
+    const yaml = `tasks:\n  from-file: { slotPayload: ${text} }\n`;
+    const { tasks, problems } = readYaml("proto.yaml", yaml);
+    expect(problems).toEqual([]);
+    await stage.server.save(tasks[0]?.definition as TaskDefinition);
+    await stage.client().createTask({ task: "from-api", options: { slotPayload: value } });
+    for (const task of ["from-file", "from-api"])
+      expect(kept((await stage.client().getTask({ task })).definition.slotPayload)).toBe(kept(value));
+    const labels = JSON.parse('{"__proto__":"a"}');
+    await expect(stage.client().createTask({ task: "labelled", options: { labels } })).rejects.toMatchObject({
+      code: "REQUEST_INVALID",
+      path: "labels.__proto__",
+    });
+    expect(() => defineTask("labelled", { labels })).toThrow(/labels must hold texts/);
+    expect(({} as { x?: number }).x).toBeUndefined();
   });
 
   test("gives back what can be kept as it came, and refuses what cannot", async () => {

@@ -158,13 +158,20 @@ export const name = (longest: number): Kind<string> => ({
   write: (kept) => kept,
 });
 
+/** The schemas of the HTTP API cannot hold the second one, and refuse it too. */
+const noNames = new Set(["", "__proto__"]);
+
 /** @param most names @param example as the hint writes it */
 export const texts = (most: number, example: string): Kind<Record<string, string>> => ({
   shape: { is: "texts" },
   hint: `For example ${example}, at most ${most}.`,
   read(given, place) {
     const entries = isObject(given) ? Object.entries(given) : undefined;
-    if (!entries || entries.length > most || !entries.every(([key, value]) => key !== "" && typeof value === "string"))
+    if (
+      !entries ||
+      entries.length > most ||
+      !entries.every(([key, value]) => !noNames.has(key) && typeof value === "string")
+    )
       throw wrong(place, " must hold texts", this.hint);
     return Object.fromEntries(entries) as Record<string, string>;
   },
