@@ -150,7 +150,7 @@ export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   const places: Record<string, string> = {};
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined) continue;
-    if (shape.params && name in shape.params.shape) places[name] = encodeURIComponent(String(value));
+    if (shape.params && name in shape.params.shape) places[name] = placed(name, String(value));
     else if (shape.query && name in shape.query.shape)
       for (const one of [value].flat()) query.append(name, String(one));
     else body[name] = value;
@@ -158,6 +158,15 @@ export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   const path = shape.path.replace(/\{(\w+)\}/g, (_, name: string) => places[name] ?? "");
   const text = query.toString();
   return { path, query: text === "" ? "" : `?${text}`, body: shape.body ? body : undefined };
+}
+
+/** @throws REQUEST_INVALID for what would make another path of it, and so another request: `/v1/tasks/../runs` is `/v1/runs` */
+function placed(name: string, value: string): string {
+  if (!/^\.{0,2}$/.test(value)) return encodeURIComponent(value);
+  throw new CarillonError("REQUEST_INVALID", `${name} cannot be ${JSON.stringify(value)}`, {
+    hint: "Nothing has such a name.",
+    path: name,
+  });
 }
 
 function refusal(response: Response, text: string): CarillonError {

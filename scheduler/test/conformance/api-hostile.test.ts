@@ -148,6 +148,10 @@ describe("every route", () => {
       path: "labels.__proto__",
     });
     expect(() => defineTask("labelled", { labels })).toThrow(/labels must hold texts/);
+    await expect(stage.client().getTask({ task: ".." })).rejects.toMatchObject({
+      code: "REQUEST_INVALID",
+      path: "task",
+    });
     expect(({} as { x?: number }).x).toBeUndefined();
   });
 
