@@ -1,6 +1,6 @@
 /** Who may do what. Pure: the store keeps users, tokens and sign-ins, the server asks here. See docs/access.md. */
 import { CarillonError } from "../base/errors.ts";
-import { namespaceOf } from "../base/namespace.ts";
+import { checkNamespace, namespaceOf } from "../base/namespace.ts";
 
 /** Each may do what the ones before it may. */
 export const roles = ["viewer", "operator", "editor", "admin"] as const;
@@ -46,6 +46,14 @@ export type Scope = `${Noun}:${"read" | "write"}`;
 export interface Grant {
   namespace: string;
   role: Role;
+}
+
+/** @throws OPTION_INVALID */
+export function checkGrants(grants: Grant[]): Grant[] {
+  for (const { namespace } of grants) checkNamespace(namespace);
+  if (new Set(grants.map(({ namespace }) => namespace)).size < grants.length)
+    throw new CarillonError("OPTION_INVALID", "two grants are of one namespace", { hint: "Give the higher one." });
+  return grants;
 }
 
 /** Someone who has shown who they are. */

@@ -6,6 +6,12 @@ export const limits = {
   jsonDepth: 200,
   taskNameLength: 200,
   groupNameLength: 100,
+  calendarNameLength: 100,
+  secretNameLength: 100,
+  /** Why something was changed. */
+  reasonLength: 1_000,
+  /** Of what stands for the reason of dead letters. */
+  fingerprintLength: 100,
   keyLength: 200,
   /** The largest limit of a group: above, it would limit nothing. */
   groupRuns: 100_000,

@@ -40,7 +40,7 @@ async function named({ named: thing, beginning, options }: Completion): Promise<
     const { readConfig } = await import("./config/config-file.ts");
     const file = await readConfig(undefined, process.env);
     const names = await namesOf(thing, beginning, { color: false, ...options, ...(file ? { file } : {}) });
-    return names.filter((name) => name.startsWith(beginning)).map((value) => ({ value, description: "" }));
+    return names.map((value) => ({ value, description: "" }));
   } catch {
     // Nobody is there, or refuses: then there is nothing to offer.
     return [];
@@ -53,6 +53,11 @@ export async function namesOf(
   beginning: string,
   options: Parameters<typeof chosenReach>[0],
 ): Promise<string[]> {
+  return (await namesAt(thing, beginning, options)).filter((name) => name.startsWith(beginning));
+}
+
+/** Of some things all names. */
+async function namesAt(thing: Named, beginning: string, options: Parameters<typeof chosenReach>[0]): Promise<string[]> {
   if (thing === "profiles") return Object.keys(readProfiles(process.env).profiles);
   const reach = chosenReach(options);
   if (reach.kind === "store") {
@@ -76,7 +81,7 @@ export async function namesOf(
     case "groups":
       return (await api.listGroups(page)).items.map(({ name }) => name);
     case "keys":
-      return (await api.listWorkerKeys(page)).items.map(({ name }) => name);
+      return (await api.listWorkerKeys(page)).items.flatMap(({ name, revoked }) => (revoked === null ? [name] : []));
     case "nodes": {
       const [nodes, workers] = await Promise.all([api.listNodes(page), api.listWorkers(page)]);
       return [...new Set([...nodes.items, ...workers.items].map(({ node }) => node))];

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { CarillonError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
 import type { ServerChoice } from "./cluster/calls.ts";
 import { profileCalled, readProfiles, serverUrl } from "./config/profiles.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -86,16 +87,19 @@ export interface Reached {
  * @param make lets a store begin where there is none yet
  */
 export async function withCluster(
-  options: CommonOptions,
+  options: CommonOptions & { reason?: string },
   work: (reached: Reached) => Promise<ExitCode>,
   { make = false }: { make?: boolean } = {},
 ): Promise<ExitCode> {
+  const { checked, checkText } = await import("./cluster/checked.ts");
+  if (options.reason !== undefined) checkText("reason", options.reason, 0, limits.reasonLength);
   const reach = chosenReach(options);
   if (reach.kind === "store") {
     const { clusterByStore } = await import("./cluster/by-store.ts");
     return withStore(
       options,
-      ({ tower, store, nowMs, place, signal }) => work({ cluster: clusterByStore(tower, store, nowMs, place), signal }),
+      ({ tower, store, nowMs, place, signal }) =>
+        work({ cluster: checked(clusterByStore(tower, store, nowMs, place)), signal }),
       { make },
     );
   }
@@ -107,7 +111,7 @@ export async function withCluster(
   return interruptible(async (signal) => {
     const cluster = await clusterByServer(reach);
     try {
-      return await work({ cluster, signal });
+      return await work({ cluster: checked(cluster), signal });
     } finally {
       await cluster.close();
     }

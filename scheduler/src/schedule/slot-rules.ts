@@ -162,6 +162,14 @@ export const isCalendarName = (name: unknown): name is string =>
   typeof name === "string" && /^[\p{L}\p{N}][\p{L}\p{N}._:/@-]{0,99}$/u.test(name);
 export const calendarNameHint = "Use 1 to 100 letters, digits and . _ : / @ -, the first a letter or digit.";
 
+/** @throws CALENDAR_INVALID */
+export function checkCalendarName(name: string): void {
+  if (isCalendarName(name)) return;
+  throw new CarillonError("CALENDAR_INVALID", `a calendar's name cannot be ${shownValue(name)}`, {
+    hint: calendarNameHint,
+  });
+}
+
 function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], jitterMs: number): Schedule {
   const steps: Steps = new Map();
   return judgedSchedule(base, (slotMs, dueMs) => {

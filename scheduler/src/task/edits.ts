@@ -27,7 +27,9 @@ export type { EditedParts, TaskPart } from "./options.ts";
 export const partCalled = (name: string): TaskPart | undefined =>
   optionRow(name)?.part ?? optionRows.find(([, { part }]) => part === name)?.[1].part;
 
-export const editedParts = ({ asDefined = {} }: TaskDefinition): TaskPart[] => Object.keys(asDefined) as TaskPart[];
+/** In one order, whether the definition was just made or read from a store, which keeps keys in an order of its own. */
+export const editedParts = ({ asDefined = {} }: TaskDefinition): TaskPart[] =>
+  Object.keys(asDefined).sort() as TaskPart[];
 
 /**
  * The definition with these options edited; of a retry or misfire policy what is not named stays as it is.

@@ -38,7 +38,9 @@ export class HandedSecrets {
   }
 }
 
-function checkValue(value: string): void {
+/** @throws SECRET_INVALID */
+export function checkSecret(name: string, value: string): void {
+  checkSecretName(name);
   const wrong = (what: string, hint: string) => new CarillonError("SECRET_INVALID", what, { hint });
   if (value.includes("\0")) throw wrong("a secret's value has a NUL in it", "Encode it, for example as base64.");
   if (value.trim().length < limits.secretLeastLength)
@@ -62,8 +64,7 @@ export class Secrets implements SecretSource {
 
   /** @param tasks undefined: as before @throws SECRET_INVALID, SECRET_KEY_MISSING */
   async set(name: string, value: string, tasks: string[] | null | undefined, change: Change): Promise<SecretRecord> {
-    checkSecretName(name);
-    checkValue(value);
+    checkSecret(name, value);
     return this.#store.set(name, (version) => this.#keys.seal(value, { name, version }), tasks, change);
   }
 

@@ -10,7 +10,7 @@ const days = {
 
 const calendar = z
   .strictObject({
-    name: name(100),
+    name: name(limits.calendarNameLength),
     version: id,
     ...days,
     author: z.string(),
@@ -20,7 +20,7 @@ const calendar = z
   })
   .meta({ id: "Calendar" });
 
-const params = z.strictObject({ calendar: name(100) });
+const params = z.strictObject({ calendar: name(limits.calendarNameLength) });
 const noun = "calendars" as const;
 
 export const calendarRoutes = {

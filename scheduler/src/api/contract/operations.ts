@@ -11,7 +11,7 @@ const filter = z
     matching: name(limits.taskNameLength),
     group: name(limits.groupNameLength),
     namespaces: z.array(name(namespaceLength)).min(1).max(limits.grants).describe("Whose tasks are meant."),
-    fingerprint: name(100),
+    fingerprint: name(limits.fingerprintLength),
     run: id.describe("Of dead letters: the one of this run."),
     states: z.array(z.enum(runStates)).max(runStates.length),
     since: time,
@@ -72,7 +72,7 @@ const letters = {
   namespaces: z.array(name(namespaceLength)).max(limits.grants).optional().describe("Whose tasks' letters."),
   since: time.optional(),
   until: time.optional(),
-  fingerprint: name(100).optional(),
+  fingerprint: name(limits.fingerprintLength).optional(),
 };
 
 export const operationRoutes = {

@@ -66,7 +66,7 @@ export const versionNumber = z
 export const time = z.iso.datetime({ offset: true }).describe("ISO 8601 with an offset or Z.");
 export const maybeTime = time.nullable();
 export const spanMs = z.number().describe("Milliseconds.");
-export const reason = text(1_000).optional().describe("Why, for those who look at it later.");
+export const reason = text(limits.reasonLength).optional().describe("Why, for those who look at it later.");
 /** "15m", or milliseconds. */
 export const duration = z.union([z.string().max(50), z.number().min(0)]);
 export const json = z.unknown().describe("Any JSON.");

@@ -18,7 +18,7 @@ const secret = z
   })
   .meta({ id: "Secret" });
 
-const params = z.strictObject({ secret: name(100) });
+const params = z.strictObject({ secret: name(limits.secretNameLength) });
 const noun = "secrets" as const;
 
 /** No route gives a value: what is set can be replaced, and handed to runs. */

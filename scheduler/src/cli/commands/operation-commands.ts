@@ -25,15 +25,17 @@ const whole = (text: string) => {
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError("Give a whole number from 1 to 9999999.");
   return Number(text);
 };
+/** Of a run or an operation: they begin with 1. */
+const counted = /^0*[1-9]\d{0,14}$/;
 const operationNumber = (text: string): number => {
-  if (/^\d{1,15}$/.test(text)) return Number(text);
+  if (counted.test(text)) return Number(text);
   throw new CarillonError("USAGE", `${JSON.stringify(text)} is not the number of an operation`, {
     hint: "See carillon operations list.",
   });
 };
 
 export function runNumber(text: string): number {
-  if (!/^\d{1,15}$/.test(text))
+  if (!counted.test(text))
     throw new CarillonError("USAGE", `${JSON.stringify(text)} is not the number of a run`, {
       hint: "See carillon runs list.",
     });

@@ -1,9 +1,8 @@
-import type { Grant, Principal } from "../../access/access.ts";
+import { checkGrants, type Principal } from "../../access/access.ts";
 import type { User } from "../../access/access-store.ts";
 import { checkPassword, hashPassword } from "../../access/password.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
-import { checkNamespace } from "../../base/namespace.ts";
 import type { Store } from "../../store/store.ts";
 import { checkName } from "../../task/names.ts";
 import type { Some } from "../call.ts";
@@ -27,13 +26,6 @@ const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs,
   provided,
   version,
 });
-/** @throws OPTION_INVALID */
-function checkedGrants(grants: Grant[]): Grant[] {
-  for (const { namespace } of grants) checkNamespace(namespace);
-  if (new Set(grants.map(({ namespace }) => namespace)).size < grants.length)
-    throw new CarillonError("OPTION_INVALID", "two grants are of one namespace", { hint: "Give the higher one." });
-  return grants;
-}
 
 export function userCalls(
   store: Store,
@@ -53,7 +45,7 @@ export function userCalls(
     async createUser({ name, password, role, grants = [], reason }, call) {
       checkName("a user's name", name, 100);
       checkPassword(name, password);
-      checkedGrants(grants);
+      checkGrants(grants);
       const user = { name, role, grants, hash: await hashPassword(password) };
       return asUser(await access.createUser(user, changeOf(call, reason)));
     },
@@ -62,7 +54,7 @@ export function userCalls(
       if (password !== undefined) checkPassword(user, password);
       const given = {
         ...(role === undefined ? {} : { role }),
-        ...(grants === undefined ? {} : { grants: checkedGrants(grants) }),
+        ...(grants === undefined ? {} : { grants: checkGrants(grants) }),
         ...(disabled === undefined ? {} : { disabled }),
         ...(password === undefined ? {} : { hash: await hashPassword(password) }),
         ifVersion: call.ifVersion,

@@ -2,7 +2,7 @@ import type { Change, SqlClient } from "../../../base/change.ts";
 import { CarillonError, within } from "../../../base/errors.ts";
 import { type Json, sortedJson } from "../../../base/json.ts";
 import { type Calendar, type CalendarContent, calendarContent } from "../../../schedule/calendar.ts";
-import { calendarNameHint, isCalendarName } from "../../../schedule/slot-rules.ts";
+import { checkCalendarName } from "../../../schedule/slot-rules.ts";
 import type { CalendarRecord, CalendarStore } from "../../../task/calendar-store.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import { audited } from "../access/audit.ts";
@@ -92,11 +92,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
 
   return {
     async set(name, given, change, expectedVersion = null) {
-      if (!isCalendarName(name)) {
-        throw new CarillonError("CALENDAR_INVALID", `a calendar's name cannot be ${JSON.stringify(name)}`, {
-          hint: calendarNameHint,
-        });
-      }
+      checkCalendarName(name);
       const content = calendarContent(given);
       const now = Math.round(change.nowMs);
       return database.persist(() =>

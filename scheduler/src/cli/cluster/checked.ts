@@ -1,0 +1,157 @@
+import { checkGrants } from "../../access/access.ts";
+import { checkSecret } from "../../access/secrets/secrets.ts";
+import { silenceSpanMs } from "../../alarms/alarms.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { jsonText } from "../../base/json.ts";
+import { limits } from "../../base/limits.ts";
+import { payloadName } from "../../library/payload.ts";
+import type { OperationFilter } from "../../run/operations.ts";
+import { calendarContent } from "../../schedule/calendar.ts";
+import { checkCalendarName } from "../../schedule/slot-rules.ts";
+import { edited } from "../../task/edits.ts";
+import { checkName } from "../../task/names.ts";
+import { checkSecretName } from "../../task/secret-names.ts";
+import type { Cluster } from "../nodes/cluster.ts";
+
+const keyNameLength = 100;
+const userNameLength = 100;
+
+/** No path of a URL leads to it, or no store has a name so long: nothing is asked for by it. */
+const isNowhere = (name: string, longest: number): boolean => /^\.{0,2}$/.test(name) || name.length > longest;
+
+/** @throws TASK_INVALID */
+function checkFindable(what: string, name: string, longest: number): void {
+  if (isNowhere(name, longest)) checkName(what, name, longest);
+}
+const checkTask = (name: string | null | undefined): void => {
+  if (name != null) checkFindable("a task's name", name, limits.taskNameLength);
+};
+const checkGroup = (name: string): void => checkFindable("a group", name, limits.groupNameLength);
+const checkUser = (name: string): void => checkFindable("a user's name", name, userNameLength);
+const checkCalendar = (name: string): void => {
+  if (isNowhere(name, limits.calendarNameLength)) checkCalendarName(name);
+};
+
+/** @throws OPTION_INVALID */
+export function checkText(what: string, text: string, least: number, most: number): void {
+  if (text.length >= least && text.length <= most) return;
+  throw new CarillonError("OPTION_INVALID", `${what} has ${text.length} characters`, {
+    hint: `Give ${least} to ${most} characters.`,
+    path: what,
+  });
+}
+
+/** @throws TASK_INVALID, OPTION_INVALID */
+function checkFilter({ task, group, matching, fingerprint }: OperationFilter): void {
+  checkTask(task);
+  if (group !== undefined) checkGroup(group);
+  if (matching !== undefined) checkText("matching", matching, 1, limits.taskNameLength);
+  if (fingerprint !== undefined) checkText("fingerprint", fingerprint, 1, limits.fingerprintLength);
+}
+
+/** The cluster, each request checked before it is made: so what is wrong is refused in the same words by the store and by a server. */
+export function checked(cluster: Cluster): Cluster {
+  const { tasks, operations, dead, calendars, groups, access, secrets, alarms } = cluster;
+  return {
+    ...cluster,
+    tasks: {
+      ...tasks,
+      async records(names) {
+        names?.forEach(checkTask);
+        return tasks.records(names);
+      },
+      async find(name) {
+        checkTask(name);
+        return tasks.find(name);
+      },
+      async edit(record, options, change) {
+        edited(record.definition, options);
+        return tasks.edit(record, options, change);
+      },
+      async run(name, payload) {
+        checkTask(name);
+        jsonText(payload, payloadName(name));
+        return tasks.run(name, payload);
+      },
+    },
+    operations: {
+      ...operations,
+      async preview(bulk, show) {
+        checkFilter(bulk.filter);
+        return operations.preview(bulk, show);
+      },
+    },
+    dead: {
+      ...dead,
+      async groups(filter) {
+        checkFilter(filter);
+        return dead.groups(filter);
+      },
+    },
+    calendars: {
+      ...calendars,
+      async set(name, content, reason) {
+        checkCalendarName(name);
+        return calendars.set(name, calendarContent(content), reason);
+      },
+      async find(name, version) {
+        checkCalendar(name);
+        return calendars.find(name, version);
+      },
+      async remove(name) {
+        checkCalendar(name);
+        return calendars.remove(name);
+      },
+    },
+    groups: {
+      ...groups,
+      async limit(name, most, reason) {
+        checkGroup(name);
+        return groups.limit(name, most, reason);
+      },
+    },
+    access: {
+      ...access,
+      async createUser(user, reason) {
+        checkGrants(user.grants);
+        return access.createUser(user, reason);
+      },
+      async setPassword(name, password) {
+        checkUser(name);
+        return access.setPassword(name, password);
+      },
+      async removeUser(name, reason) {
+        checkUser(name);
+        return access.removeUser(name, reason);
+      },
+      async revokeKey(name) {
+        checkFindable("a key's name", name, keyNameLength);
+        return access.revokeKey(name);
+      },
+    },
+    secrets: {
+      ...secrets,
+      async set(name, value, of, reason) {
+        checkSecret(name, value);
+        of?.forEach(checkTask);
+        return secrets.set(name, value, of, reason);
+      },
+      async remove(name, reason) {
+        if (isNowhere(name, limits.secretNameLength)) checkSecretName(name);
+        return secrets.remove(name, reason);
+      },
+    },
+    alarms: {
+      ...alarms,
+      async acknowledge(rule, task, reason) {
+        checkTask(task);
+        return alarms.acknowledge(rule, task, reason);
+      },
+      async silence(rule, task, span, reason) {
+        checkTask(task);
+        silenceSpanMs(span);
+        return alarms.silence(rule, task, span, reason);
+      },
+    },
+  };
+}
