@@ -445,33 +445,25 @@ export const wordsOf = (line: string): string[] =>
 export const placedIn = (words: readonly string[], known: Readonly<Record<string, unknown>>): string[] =>
   words.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => String(known[name] ?? whole)));
 
-export interface Varied {
-  name: string;
-  words: string[];
-}
-
 /** The first line of a command with each of its flags, and with odd values for each argument and option. */
-export function varied({ name, command }: Leaf): Varied[] {
+export function varied({ name, command }: Leaf): string[][] {
   const words = wordsOf(lines[name]?.[0] ?? "");
-  const made: Varied[] = [];
+  const made: string[][] = [];
   const first = words.findIndex((word) => word.startsWith("-"));
   const given = first < 0 ? words.length : first;
   for (let at = 0; at < command.registeredArguments.length; at++)
     for (const value of oddValues) {
       // What begins with a dash is an option to the program, and refused before anything is asked.
       if (value.startsWith("-")) continue;
-      made.push({
-        name,
-        words: [...words.slice(0, Math.min(at, given)), value, ...words.slice(at < given ? at + 1 : given)],
-      });
+      made.push([...words.slice(0, Math.min(at, given)), value, ...words.slice(at < given ? at + 1 : given)]);
     }
   for (const option of command.options) {
     const flag = option.long as string;
     if (notVaried.has(flag)) continue;
-    if (!takesValue(option)) made.push({ name, words: [...words, flag] });
-    else for (const value of oddValues) made.push({ name, words: [...words, `${flag}=${value}`] });
+    if (!takesValue(option)) made.push([...words, flag]);
+    else for (const value of oddValues) made.push([...words, `${flag}=${value}`]);
   }
-  return made;
+  return made.map((odd) => [...name.split(" "), ...odd]);
 }
 
 const takesValue = ({ required, optional }: Option): boolean => required || optional;
