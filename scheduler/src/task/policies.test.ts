@@ -54,6 +54,7 @@ describe("routes and limits of a task", () => {
     ["route", { shards: 1.5 }, "route.shards cannot be 1.5"],
     ["route", { shards: 1_001 }, "route.shards cannot be 1001"],
     ["labels", { gpu: 1 }, "labels must hold texts"],
+    ["labels", JSON.parse('{"__proto__":"a"}'), "labels must hold texts"],
     ["labels", ["gpu"], "labels must hold texts"],
     ["labels", "gpu", "labels must hold texts"],
     ["limit", 5, "limit cannot be 5"],
