@@ -138,6 +138,8 @@ export const runRoutes = {
     summary: "Runs: what is under way or overdue by due time, then what ended, newest first",
     query: z.strictObject({
       ...paged,
+      // It names the runs that the pages before have shown live.
+      cursor: text(7_500).optional().describe("`next` of the page before."),
       task: taskName.optional(),
       state: z
         .array(z.enum(runStates))

@@ -53,11 +53,12 @@ async function worthSeeing(
   const waiting = await runs.list({ ...anyTime, states: ["ready"] }, whole);
   const live = await runs.list({ ...anyTime, states: ["undecided", "claimed", "held", "paused"] }, whole);
   const ended = await runs.list({ ...filter, states: [...outcomes] }, whole);
-  const overdue = waiting.filter(({ dueMs }) => dueMs <= now);
-  return [...live.filter(({ state, dueMs }) => state !== "claimed" || dueMs <= now), ...overdue, ...ended].slice(
-    0,
-    filter.limit,
-  );
+  // A run goes on while the three are read: it is shown as it was read last.
+  const later = new Set([...live, ...ended].map(({ runId }) => runId));
+  const overdue = waiting.filter(({ runId, dueMs }) => dueMs <= now && !later.has(runId));
+  const gone = new Set(ended.map(({ runId }) => runId));
+  const under = live.filter(({ runId, state, dueMs }) => !gone.has(runId) && (state !== "claimed" || dueMs <= now));
+  return [...under, ...overdue, ...ended].slice(0, filter.limit);
 }
 
 export function showRuns(runs: RunRecord[], now: number, terminal: Terminal): void {

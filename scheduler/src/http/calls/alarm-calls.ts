@@ -16,7 +16,7 @@ import type { AlarmSettings, ChannelOptions } from "../../settings/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
 import { changeOf } from "./changes.ts";
-import { cursorText, numberCursor, pageOf } from "./pages.ts";
+import { numberCursor, pageOf, readCursor } from "./pages.ts";
 
 const asAlarm = ({ rule, subject, openedMs, lastMs, count, text, runId, seen, silencedUntilMs }: AlarmRecord) => ({
   rule,
@@ -76,6 +76,14 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
     recovery: null,
   })[rule];
 
+type AlarmPlace = [openedMs: number, rule: string, subject: string];
+
+/** It stays while the alarm is open, unlike when the alarm was found last. */
+const placeOf = ({ openedMs, rule, subject }: AlarmRecord): AlarmPlace => [openedMs, rule, subject];
+
+const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+const inOrder = (a: AlarmPlace, b: AlarmPlace): number => b[0] - a[0] || byText(a[1], b[1]) || byText(a[2], b[2]);
+
 /** What is of no task is of the cluster. */
 const isSeen = (reach: Reach, task: string): boolean => (task === "" ? reach.namespaces === null : reach.has(task));
 
@@ -101,9 +109,14 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
       const open = (await alarms.open(nowMs)).filter(
         (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject && isSeen(reach, one.subject),
       );
-      const from = cursor === undefined ? 0 : Math.max(0, numberCursor(cursor));
-      const items = open.slice(from, from + limit).map(asAlarm);
-      return { items, next: open.length > from + limit ? cursorText(from + limit) : null };
+      const after = readCursor(cursor, ["number", "string", "string"]) as AlarmPlace | null;
+      const rest = open.filter((one) => after === null || inOrder(after, placeOf(one)) < 0);
+      return pageOf(
+        rest.sort((a, b) => inOrder(placeOf(a), placeOf(b))),
+        limit,
+        asAlarm,
+        placeOf,
+      );
     },
     async acknowledgeAlarm({ rule, task, reason }, call) {
       checkAbout(call.reach, task);

@@ -24,10 +24,13 @@ export function readCursor(text: string | undefined, shape: ("string" | "number"
         typeof part === shape[at] && (typeof part === "string" ? !part.includes("\0") : Number.isSafeInteger(part)),
     );
   if (fits) return place as (string | number)[];
-  throw new CarillonError("REQUEST_INVALID", "the cursor is not one of this list's", {
-    hint: "Give `next` of the page before, as it is.",
-  });
+  throw cursorForeign();
 }
+
+export const cursorForeign = (): CarillonError =>
+  new CarillonError("REQUEST_INVALID", "the cursor is not one of this list's", {
+    hint: "Give `next` of the page before, as it is. One from before an upgrade may no longer be valid: begin with the first page.",
+  });
 
 /** A page of at most `limit`, of a list from which one more was read to see whether it goes on. */
 export function pageOf<Row, Item>(
@@ -49,8 +52,8 @@ const looksMost = 10;
 const lookedAtOnce = 200;
 
 /**
- * A page of what the caller may see. Where that is everything it is one look, as `pageOf`; else a bounded number of them, and
- * `next` leads on from where it stopped, also when it found less than a page.
+ * A page of the rows that are `visible`, which are `shown` one by one. Where that may be all, the first look is for no more than a page. It
+ * takes a bounded number of looks, and `next` leads on from where they stopped, also when they found less than a page.
  */
 export async function visiblePage<Row, Item, Place>(
   { limit, start, everything }: { limit: number; start: Place; everything: boolean },
@@ -60,19 +63,28 @@ export async function visiblePage<Row, Item, Place>(
     item,
     place,
     after,
-  }: { item: (row: Row) => Item; place: (row: Row) => (string | number)[]; after: (row: Row) => Place },
+    shown,
+  }: {
+    item: (row: Row) => Item;
+    place: (row: Row) => (string | number)[];
+    after: (row: Row) => Place;
+    shown?: (row: Row) => void;
+  },
 ): Promise<{ items: Item[]; next: string | null }> {
-  if (everything) return pageOf(await read(start, limit + 1), limit, item, place);
   const seen: Row[] = [];
   let last: Row | undefined;
   for (let looks = 0, from = start; looks < looksMost; looks++) {
-    const rows = await read(from, lookedAtOnce);
+    const most = everything && looks === 0 ? limit + 1 : lookedAtOnce;
+    const rows = await read(from, most);
     for (const row of rows) {
-      if (visible(row)) seen.push(row);
-      if (seen.length > limit) return pageOf(seen, limit, item, place);
+      if (!visible(row)) continue;
+      const before = seen[limit - 1];
+      if (before !== undefined) return { items: seen.map(item), next: cursorText(...place(before)) };
+      seen.push(row);
+      shown?.(row);
     }
     last = rows.at(-1);
-    if (last === undefined || rows.length < lookedAtOnce) return { items: seen.map(item), next: null };
+    if (last === undefined || rows.length < most) return { items: seen.map(item), next: null };
     from = after(last);
   }
   return { items: seen.map(item), next: last === undefined ? null : cursorText(...place(last)) };

@@ -6,8 +6,9 @@ import type { RunRecord } from "../../run/run-record.ts";
 import type { RunPlace } from "../../store/browse-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { Some } from "../call.ts";
+import { ShownRuns } from "../shown-runs.ts";
 import { Gathered } from "./gathered.ts";
-import { pageOf, readCursor, visiblePage } from "./pages.ts";
+import { cursorForeign, pageOf, readCursor, visiblePage } from "./pages.ts";
 
 /** The number of a task that is there, by its name. @throws TASK_UNKNOWN */
 export type TaskIdOf = (name: string) => Promise<number>;
@@ -79,6 +80,19 @@ export function knownTaskIds(store: Store): TaskIdOf {
   };
 }
 
+const placeOf = ({ endedMs, dueMs, runId }: RunRecord): RunPlace =>
+  endedMs === null ? { phase: "live", atMs: dueMs, runId } : { phase: "ended", atMs: endedMs, runId };
+
+/** @throws REQUEST_INVALID */
+function readRunCursor(cursor: string | undefined): { start: RunPlace | null; shown: ShownRuns } {
+  const place = readCursor(cursor, ["string", "number", "number", "string"]);
+  if (place === null) return { start: null, shown: new ShownRuns() };
+  const [phase, atMs, runId, runs] = place as [string, number, number, string];
+  const shown = ShownRuns.read(runs);
+  if (shown === null || (phase !== "live" && phase !== "ended")) throw cursorForeign();
+  return { start: { phase, atMs, runId }, shown };
+}
+
 export function runCalls({
   store,
   taskIdOf,
@@ -111,12 +125,7 @@ export function runCalls({
     async listRuns({ cursor, limit, task, state, since, until }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
       const taskId = task === undefined ? null : await taskIdOf(task);
-      const place = readCursor(cursor, ["string", "number", "number"]);
-      const start = place && {
-        phase: place[0] as RunPlace["phase"],
-        atMs: place[1] as number,
-        runId: place[2] as number,
-      };
+      const { start, shown } = readRunCursor(cursor);
       const browse = {
         taskId,
         states: state ? runStates.filter((one) => state.includes(one)) : [...runStates],
@@ -124,13 +133,16 @@ export function runCalls({
         sinceMs: since === undefined ? null : Date.parse(since),
         untilMs: until === undefined ? null : Date.parse(until),
       };
-      const after = ({ endedMs, dueMs, runId }: RunRecord): RunPlace =>
-        endedMs === null ? { phase: "live", atMs: dueMs, runId } : { phase: "ended", atMs: endedMs, runId };
       return visiblePage(
         { limit, start, everything: taskId !== null || reach.namespaces === null },
         (from, most) => store.browse.runs({ ...browse, after: from, limit: most }),
-        (run) => reach.has(run.task),
-        { item: summary, place: (run) => Object.values(after(run)), after },
+        ({ task: of, runId }) => reach.has(of) && !shown.has(runId),
+        {
+          item: summary,
+          place: (run) => [...Object.values(placeOf(run)), shown.text()],
+          after: placeOf,
+          shown: ({ endedMs, runId }) => endedMs === null && shown.add(runId),
+        },
       );
     },
 

@@ -31,7 +31,7 @@ export function saidStore(database: Database): Said {
                 a.run_id::float8 as "runId", a.seen_ms::float8 as "seenMs", a.seen_by as "seenBy", a.seen_why as "seenWhy",
                 (select max(z.until_ms) from ${s}.alarm_silence z where z.ended_ms is null and z.from_ms <= $1 and z.until_ms > $1
                    and coalesce(z.rule, a.rule) = a.rule and coalesce(z.subject, a.subject) = a.subject)::float8 as "silencedUntilMs"
-         from ${s}.alarm a where a.cleared_ms is null order by a.last_ms desc, a.rule, a.subject`,
+         from ${s}.alarm a where a.cleared_ms is null order by a.opened_ms desc, a.rule, a.subject`,
         [Math.round(nowMs)],
       );
       return rows.map(({ seenMs, seenBy, seenWhy, ...row }) => ({

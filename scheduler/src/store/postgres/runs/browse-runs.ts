@@ -54,17 +54,15 @@ export async function listRuns(database: Database, filter: RunFilter): Promise<R
   }
   const { length: most } = liveStates;
   const wanted = new Set(states.map((state) => stateNames.indexOf(state)));
-  const live = Array.from({ length: most }, (_, i) => most - 1 - i).filter((number) => wanted.has(number));
+  const live = liveStates.map((_, number) => number).filter((number) => wanted.has(number));
   const ended = [...wanted].filter((number) => number >= most).map((number) => number - most);
   const browse = { states: [], taskId, readyBeforeMs: null, sinceMs, untilMs: null, after: null, brief: false };
-  const runs: RunRecord[] = [];
-  for (const state of live) {
-    if (runs.length < limit)
-      runs.push(...(await liveRuns(database, { ...browse, limit: limit - runs.length }, [state])));
-  }
-  if (ended.length > 0 && runs.length < limit)
-    runs.push(...(await endedRuns(database, { ...browse, limit: limit - runs.length }, ended.sort())));
-  return runs;
+  const runs = live.length > 0 ? await liveRuns(database, { ...browse, limit }, live) : [];
+  if (ended.length === 0 || runs.length >= limit) return runs;
+  const since = await endedRuns(database, { ...browse, limit: limit - runs.length }, ended.sort());
+  // A run that ended between the two statements is in both.
+  const shown = new Set(runs.map(({ runId }) => runId));
+  return [...runs, ...since.filter(({ runId }) => !shown.has(runId))];
 }
 
 /** `brief`, which is the default: what lists show of a run is less than what it has. */
@@ -73,14 +71,19 @@ type Asked = RunBrowse & { brief?: boolean };
 const isLive = (state: string): state is (typeof liveStates)[number] =>
   (liveStates as readonly string[]).includes(state);
 
-/** By due time. The orders of the indexes begin with a task, a group or a priority, of which there are few; each is probed. */
+/**
+ * By due time, in full lists (not `brief`) by state before that. The orders of the indexes begin with a task, a group or a priority, of
+ * which there are few; each is probed. One statement for all states: a run that changes its state meanwhile is in one of them.
+ */
 async function liveRuns(database: Database, browse: Asked, states: number[]): Promise<RunRecord[]> {
   const s = database.schema;
   const { taskId, sinceMs, untilMs, readyBeforeMs, after, limit, brief = true } = browse;
   const size = sizeOf(limit);
   const bound = (state: string) => `and r.due_ms >= $1 and r.due_ms < $2 and (r.due_ms, r.id) > ($3, $4)
     ${state === String(runState.ready) ? "and r.due_ms < $6" : ""} order by r.due_ms, r.id limit ${size}`;
-  const of = (where: string, state: string) => `select r.id, r.due_ms from ${s}.run r where ${where} ${bound(state)}`;
+  const of = (where: string, state: string) =>
+    `select r.id, r.due_ms${brief ? "" : ", r.state"} from ${s}.run r where ${where} ${bound(state)}`;
+  const order = (from: string) => `${brief ? "" : `${from}state desc, `}${from}due_ms, ${from}id`;
   const pieces = states.map((state) => {
     if (taskId !== null) {
       const one = of(`r.task_id = $5 and r.state = ${state} and r.priority = q.priority`, String(state));
@@ -102,9 +105,9 @@ async function liveRuns(database: Database, browse: Asked, states: number[]): Pr
   });
   const rows = await database.query<RunRow>(
     nameOf("live", states, browse, size),
-    `${runRecordSql(s, "run", brief)} join (select id from (${pieces.join(" union all ")}) pieces order by due_ms, id limit ${size}) p
+    `${runRecordSql(s, "run", brief)} join (select id from (${pieces.join(" union all ")}) pieces order by ${order("")} limit ${size}) p
        on p.id = r.id
-     where ($5::int is null or true) and $6::bigint is not null order by r.due_ms, r.id`,
+     where ($5::int is null or true) and $6::bigint is not null order by ${order("r.")}`,
     [
       sinceMs ?? after?.atMs ?? Number.MIN_SAFE_INTEGER,
       untilMs ?? Number.MAX_SAFE_INTEGER,
