@@ -39,12 +39,13 @@ import { userCalls } from "./calls/user-calls.ts";
 import { workerKeyCalls } from "./calls/worker-key-calls.ts";
 import { readGiven } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
+import { tailOf } from "./log-tail.ts";
 import { packed, packFromLength, takesPacked } from "./packed.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
 import { needed, Principals } from "./sign-in/principals.ts";
 import { Throttle } from "./sign-in/throttle.ts";
-import { LiveEvents, tailOf } from "./streams.ts";
+import { LiveEvents } from "./streams.ts";
 import { unpack } from "./unpacked.ts";
 import { beatLine } from "./workers/line-beat.ts";
 

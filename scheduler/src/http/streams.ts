@@ -6,76 +6,16 @@ import type { Log } from "../base/log.ts";
 import type { Signal } from "../cluster/signal-store.ts";
 import { outcomes } from "../run/run.ts";
 import type { RunRecord } from "../run/run-record.ts";
-import type { BrowseStore, LogPlace } from "../store/browse-store.ts";
-import type { Store } from "../store/store.ts";
+import type { BrowseStore } from "../store/browse-store.ts";
 import type { StreamHandler } from "./call.ts";
-import { isEnd, logObject, placeText, readPlace, summary } from "./calls/run-calls.ts";
+import { summary } from "./calls/run-calls.ts";
 
 const lookMs = 500;
-/** Lines are told by the writer's clock and come in batches: each look goes back by this much, and passes over what it knows. */
-const logBackMs = 5_000;
-const linesPerLook = 1_000;
 /** A run that ended is stored a little after its end. */
 const endBackMs = 5_000;
 const endsPerLook = 500;
 /** Of a reader that does not keep up, the oldest is left out and counted. */
 const waitingMax = 2_000;
-
-/** A run's log as it is written; ends with the run. */
-export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> => {
-  return async ({ run: runId, after }, { signal, lastEventId }) => {
-    const from = after ?? lastEventId;
-    const place = from === undefined ? null : readPlace(from);
-    const { state } = await store.runs.find(runId);
-    return written(runId, state, place, signal);
-  };
-
-  async function* written(runId: number, first: RunRecord["state"], after: LogPlace | null, signal: AbortSignal) {
-    let [state, place] = [first, after];
-    const told = new Map<string, number>();
-    // What was told before it broke off is not told again, though each look goes back behind it.
-    const before: LogPlace | null = place && { atMs: place.atMs - logBackMs, lies: "(0,0)" };
-    for (let from = before; place && from; ) {
-      const lines = await store.browse.logs(runId, from, linesPerLook);
-      from = null;
-      for (const line of lines) {
-        if (line.atMs > place.atMs) break;
-        told.set(placeText(line), line.atMs);
-        if (placeText(line) === placeText(place)) break;
-        from = line;
-      }
-      if (lines.length < linesPerLook) break;
-    }
-    let ended = false;
-    while (!signal.aborted) {
-      // Looked at before the log: what a run wrote is there before its end is.
-      ended = isEnd(state);
-      for (;;) {
-        const lines = await store.browse.logs(runId, place, linesPerLook);
-        for (const line of lines) {
-          const id = placeText(line);
-          if (told.has(id)) continue;
-          told.set(id, line.atMs);
-          yield { data: { type: "line" as const, line: logObject(line) }, id };
-        }
-        const last = lines.at(-1);
-        if (last) place = { atMs: last.atMs, lies: last.lies };
-        if (lines.length < linesPerLook) break;
-      }
-      if (ended) {
-        yield { data: { type: "end" as const, state } };
-        return;
-      }
-      if (place) {
-        const backMs = place.atMs - logBackMs;
-        for (const [id, atMs] of told) if (atMs < backMs) told.delete(id);
-        if (told.size > 0) place = { atMs: backMs, lies: "(0,0)" };
-      }
-      await pause(clock, lookMs, signal);
-      if (!signal.aborted) ({ state } = await store.runs.find(runId));
-    }
-  }
-};
 
 type LiveEvent = Event<"followEvents">;
 

@@ -38,6 +38,18 @@ export interface LogPlace {
   lies: string;
 }
 
+export type PlacedLine = LogLine & { lies: string };
+
+/**
+ * How far a log was read in the order of arrival: all lines that the snapshot `seen` has (null: none), and of those that only the snapshot
+ * `reading` has, the ones up to `place`; null: no such snapshot was begun.
+ */
+export interface LogRead {
+  seen: string | null;
+  reading: string | null;
+  place: LogPlace | null;
+}
+
 /** What of a log is looked at: without it all, the oldest line first. */
 export interface LogLook {
   /** The newest first; places are then those before a line. */
@@ -69,7 +81,15 @@ export interface BrowseStore {
   runs(browse: RunBrowse): Promise<RunRecord[]>;
   /** What one asks of a run by its number, of many at once, each in its place; null: there is none. @param relativesMost of each */
   whole(runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]>;
-  logs(runId: number, beside: LogPlace | null, limit: number, look?: LogLook): Promise<(LogLine & { lies: string })[]>;
+  /** @returns with the snapshot that the lines were read by: `arrived` goes on behind it */
+  logs(
+    runId: number,
+    beside: LogPlace | null,
+    limit: number,
+    look?: LogLook,
+  ): Promise<{ lines: PlacedLine[]; seen: string }>;
+  /** The lines that were not read yet, and the snapshot that has them: of one snapshot by time, and those of a later one after them. */
+  arrived(runId: number, read: LogRead, limit: number): Promise<{ lines: PlacedLine[]; reading: string }>;
   letters(
     filter: OperationFilter,
     before: { endedMs: number; runId: number } | null,

@@ -20,7 +20,7 @@ export interface LogLines {
 }
 
 interface Tail {
-  after: string | undefined;
+  after: string;
 }
 
 interface Read {
@@ -58,8 +58,8 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
       const given: Given<"listLogs"> = { run, limit: pageSize, order };
       if (beside !== undefined) given.beside = beside;
       if (least !== "debug") given.level = least;
-      const { items, next } = await call("listLogs", given);
-      return { lines: order === "newest" ? items.toReversed() : items, more: next !== null };
+      const { items, next, tail } = await call("listLogs", given);
+      return { lines: order === "newest" ? items.toReversed() : items, more: next !== null, tail };
     },
     [run, least],
   );
@@ -83,15 +83,15 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
     (to: "start" | "end" | LogLine) => {
       setTail(null);
       void take(async () => {
-        const none = { lines: [], more: false };
         const [earlier, later] = await Promise.all([
-          to === "start" ? none : ask("newest", to === "end" ? undefined : to.id),
-          to === "end" ? none : ask("oldest", to === "start" ? undefined : to.id),
+          to === "start" ? null : ask("newest", to === "end" ? undefined : to.id),
+          to === "end" ? null : ask("oldest", to === "start" ? undefined : to.id),
         ]);
-        const lines = [...earlier.lines, ...(typeof to === "object" ? [to] : []), ...later.lines];
+        const lines = [...(earlier?.lines ?? []), ...(typeof to === "object" ? [to] : []), ...(later?.lines ?? [])];
+        const after = (later ?? earlier)?.tail;
         return {
-          change: () => ({ lines, before: earlier.more, after: later.more }),
-          tail: follows && !later.more ? { after: lines.at(-1)?.id } : null,
+          change: () => ({ lines, before: earlier?.more ?? false, after: later?.more ?? false }),
+          tail: follows && after !== undefined && !later?.more ? { after } : null,
         };
       });
     },
@@ -109,7 +109,7 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
           way === "before"
             ? { ...window, lines: [...page.lines, ...window.lines], before: page.more }
             : kept({ ...window, lines: [...window.lines, ...page.lines], after: page.more }),
-        tail: follows && way === "after" && !page.more ? { after: page.lines.at(-1)?.id ?? last } : null,
+        tail: follows && way === "after" && !page.more ? { after: page.tail } : null,
       };
     });
 
@@ -120,7 +120,7 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
       least,
       after: tail.after,
       onLines: (added) =>
-        setWindow((window) => kept({ ...window, lines: [...window.lines, ...unknownTo(window.lines, added)] })),
+        setWindow((window) => kept({ ...window, lines: byPlace([...window.lines, ...added], window.lines.length) })),
       onRefused: setError,
       onBroken: setBroken,
     });
@@ -134,11 +134,20 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
   return { lines, error: error ?? broken, before, after, reading, grow, jump, again };
 }
 
-/** Lines that were written beside one another may be told a second time when the log is opened again. */
-function unknownTo(lines: LogLine[], added: LogLine[]): LogLine[] {
-  const known = new Set(lines.slice(-pageSize).map(({ id }) => id));
-  return added.filter(({ id }) => !known.has(id));
+/** Lines by time, as pages have them: those from `from` on are new, and may have arrived after later ones. */
+function byPlace(lines: LogLine[], from: number): LogLine[] {
+  const isLate = lines.some((line, at) => at >= from && at > 0 && inOrder(lines[at - 1] as LogLine, line) > 0);
+  return isLate ? lines.sort(inOrder) : lines;
 }
+
+function inOrder(a: LogLine, b: LogLine): number {
+  const [first, second] = [numbersOf(a), numbersOf(b)];
+  const at = first.findIndex((number, i) => number !== second[i]);
+  return at < 0 ? 0 : (first[at] as number) - (second[at] as number);
+}
+
+/** A line's id is its time and where it lies: `1234(5,6)`. */
+const numbersOf = ({ id }: LogLine): number[] => id.split(/\D/).slice(0, 3).map(Number);
 
 function kept(window: Window): Window {
   const over = window.lines.length - keptMost;

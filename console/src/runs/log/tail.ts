@@ -9,9 +9,9 @@ const gatherMs = 120;
 export interface Tailing {
   run: number;
   least: Level;
-  /** The last line that is there already; undefined: none. */
-  after: string | undefined;
-  /** A batch of new lines. A line may come twice: a stream that reopens repeats lines of the same instant. */
+  /** `tail` of the page after which the lines are new. */
+  after: string;
+  /** A batch of new lines, in the order of their arrival. */
   onLines: (lines: LogLine[]) => void;
   /** The server refused for good, and the tail ends. */
   onRefused: (error: unknown) => void;
@@ -21,7 +21,7 @@ export interface Tailing {
 
 /** @returns a function that ends the tail */
 export function tailLog({ run, least, onLines, onRefused, onBroken, ...from }: Tailing): () => void {
-  /** The last line that arrived, of whatever level. */
+  /** Of the last line that arrived, of whatever level. */
   let { after } = from;
   let waiting: LogLine[] = [];
   const flush = setInterval(() => {
@@ -34,14 +34,13 @@ export function tailLog({ run, least, onLines, onRefused, onBroken, ...from }: T
   const tell = (event: Event<"tailLogs">) => {
     if (event.type === "end") ended = true;
     else {
-      after = event.line.id;
+      after = event.after;
       if (levels.indexOf(event.line.level) >= levels.indexOf(least)) waiting.push(event.line);
     }
   };
   const open = async ({ signal, heard }: Attempt) => {
-    const place = after === undefined ? {} : { after };
     try {
-      await follow("tailLogs", { run, ...place }, tell, { signal, heard, opened: () => onBroken(undefined) });
+      await follow("tailLogs", { run, after }, tell, { signal, heard, opened: () => onBroken(undefined) });
     } catch (error) {
       if (!isForGood(error)) throw error;
       onRefused(error);

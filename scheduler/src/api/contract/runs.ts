@@ -94,7 +94,7 @@ const run = runSummary
 const logLevels = ["debug", "info", "warn", "error"] as const;
 const logLine = z
   .strictObject({
-    id: z.string().describe("Its place in the log; `after` takes it."),
+    id: z.string().describe("Its place in the log by time; `beside` and `after` take it."),
     at: time,
     attempt: z.int(),
     level: z.enum(logLevels),
@@ -213,7 +213,9 @@ export const runRoutes = {
       level: z.enum(logLevels).optional().describe("No lines of a lesser level."),
       find: text(200).min(1).optional().describe("Only lines with this in message or fields; A to Z are as a to z."),
     }),
-    answer: page(logLine),
+    answer: page(logLine).extend({
+      tail: z.string().describe("`after` of the tail: what came after this page was read, whatever its time."),
+    }),
     errors: ["RUN_UNKNOWN"],
   }),
   tailLogs: route({
@@ -225,10 +227,16 @@ export const runRoutes = {
     params,
     summary: "A run's log as it is written; ends with the run",
     query: z.strictObject({
-      after: z.string().max(100).optional().describe("Only lines after this one; also Last-Event-ID."),
+      after: z
+        .string()
+        .max(8_000)
+        .optional()
+        .describe(
+          "What was not told up to a line (its `after`; also Last-Event-ID) or a page (its `tail`), or a line's id: later ones.",
+        ),
     }),
     event: z.discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("line"), line: logLine }),
+      z.strictObject({ type: z.literal("line"), line: logLine, after: z.string() }),
       z.strictObject({ type: z.literal("end"), state: z.enum(runStates) }),
     ]),
     errors: ["RUN_UNKNOWN", "SERVER_BUSY", "STREAMS_TAKEN"],

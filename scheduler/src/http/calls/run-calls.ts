@@ -1,11 +1,11 @@
 import { runStates } from "../../api/contract/runs.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../../api/run-json.ts";
-import { CarillonError } from "../../base/errors.ts";
 import { outcomes, runUnknown } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
-import type { RunPlace } from "../../store/browse-store.ts";
+import type { PlacedLine, RunPlace } from "../../store/browse-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { Some } from "../call.ts";
+import { logReadText, placeText, readPlace } from "../log-places.ts";
 import { ShownRuns } from "../shown-runs.ts";
 import { Gathered } from "./gathered.ts";
 import { cursorForeign, pageOf, readCursor, visiblePage } from "./pages.ts";
@@ -41,24 +41,7 @@ const recent = (run: RunRecord) => {
   return { run: number, state: state as (typeof outcomes)[number], due, ended: ended as string, lateMs, tookMs };
 };
 
-export const placeText = ({ atMs, lies }: { atMs: number; lies: string }) => `${atMs}${lies}`;
-
-export function readPlace(text: string): { atMs: number; lies: string } {
-  const [, atMs, lies, block, line] = /^(\d{1,15})(\((\d{1,10}),(\d{1,5})\))$/.exec(text) ?? [];
-  // The store has no others.
-  if (atMs !== undefined && lies !== undefined && Number(block) < 2 ** 32 && Number(line) < 2 ** 16)
-    return { atMs: Number(atMs), lies };
-  throw new CarillonError("REQUEST_INVALID", "that is no place in a log", { hint: "Give a line's id, as it is." });
-}
-
-export const logObject = ({
-  atMs,
-  lies,
-  attempt,
-  level,
-  message,
-  fields,
-}: Awaited<ReturnType<Store["browse"]["logs"]>>[number]) => ({
+export const logObject = ({ atMs, lies, attempt, level, message, fields }: PlacedLine) => ({
   id: placeText({ atMs, lies }),
   at: isoTime(atMs),
   attempt,
@@ -169,10 +152,12 @@ export function runCalls({
     async listLogs({ run, cursor, limit, order, beside, level, find }) {
       const from = (readCursor(cursor, ["string"])?.[0] as string | undefined) ?? beside;
       const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
-      const lines = await store.browse.logs(run, from === undefined ? null : readPlace(from), limit + 1, look);
+      const place = from === undefined ? null : readPlace(from);
+      const { lines, seen } = await store.browse.logs(run, place, limit + 1, look);
       // Of a run that is not there there is no log; one that has none yet is not the same.
       if (lines.length === 0) await store.runs.find(run);
-      return pageOf(lines, limit, logObject, (line) => [placeText(line)]);
+      const page = pageOf(lines, limit, logObject, (line) => [placeText(line)]);
+      return { ...page, tail: logReadText({ seen, reading: null, place: null }) };
     },
 
     tailLogs: tail,

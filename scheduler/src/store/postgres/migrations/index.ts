@@ -33,6 +33,7 @@ import { releases } from "./0033-releases.ts";
 import { signalsUntil } from "./0034-signals-until.ts";
 import { still } from "./0035-still.ts";
 import { signIns } from "./0038-sign-ins.ts";
+import { logArrival } from "./0039-log-arrival.ts";
 import { drainedNodes } from "./0041-drained-nodes.ts";
 
 /**
@@ -78,5 +79,6 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 34, name: "signals-until", sql: signalsUntil },
   { number: 35, name: "still", sql: still },
   { number: 38, name: "sign-ins", sql: signIns },
+  { number: 39, name: "log-arrival", sql: logArrival },
   { number: 41, name: "drained-nodes", sql: drainedNodes },
 ];

@@ -3,25 +3,21 @@ import type { Member, Term } from "../../../cluster/session-store.ts";
 import type { DeadLetter } from "../../../run/dead-letters.ts";
 import type { OperationFilter, OperationRecord } from "../../../run/operations.ts";
 import { likeOf } from "../../../run/operations.ts";
-import type { LogLine, RunRecord } from "../../../run/run-record.ts";
+import type { RunRecord } from "../../../run/run-record.ts";
 import type { RunStore } from "../../../run/run-store.ts";
 import type { SlotRecord } from "../../../slots/history-store.ts";
 import type { TaskRecord, VersionRecord } from "../../../task/task-record.ts";
 import type { TaskStore } from "../../../task/task-store.ts";
-import type { BrowseStore, Found, LogLook, LogPlace, RunBrowse, TaskBrowse, WorkerRecord } from "../../browse-store.ts";
+import type { BrowseStore, Found, RunBrowse, TaskBrowse, WorkerRecord } from "../../browse-store.ts";
 import { asMember, type MemberRow, memberFields } from "../cluster/sessions.ts";
 import type { Database } from "../database.ts";
 import { runState, slotOutcome } from "../states.ts";
 import { inNamespacesSql } from "../tasks/task-filter.ts";
+import { arrivedLogs, browseLogs } from "./browse-logs.ts";
 import { browseRuns } from "./browse-runs.ts";
 import { letterValues, openLettersSql } from "./dead-letters.ts";
 import { asOperation, type OperationRow } from "./operation-rows.ts";
 import { wholeRuns } from "./whole-runs.ts";
-
-const levels = ["debug", "info", "warn", "error"] as const;
-/** Before and behind all lines of a log. */
-const firstPlace = { atMs: 0, lies: "(0,0)" };
-const lastPlace = { atMs: Number.MAX_SAFE_INTEGER, lies: "(4294967295,65535)" };
 
 const versionFields = `version, definition, author, reason, changed_ms as "changedMs"`;
 
@@ -34,7 +30,8 @@ export function browseStore(database: Database, tasks: TaskStore, runs: RunStore
     versionsAt: (taskId, versions) => versionsAt(database, taskId, versions),
     slots: (taskId, fromMs, beforeMs, limit) => slots(database, taskId, fromMs, beforeMs, limit),
     runs: (browse) => runsOf(database, browse),
-    logs: (runId, beside, limit, look) => logs(database, runId, beside, limit, look),
+    logs: (runId, beside, limit, look) => browseLogs(database, runId, beside, limit, look),
+    arrived: (runId, read, limit) => arrivedLogs(database, runId, read, limit),
     letters: (filter, before, limit) => letters(database, filter, before, limit),
     operations: (beforeId, limit) => operations(database, beforeId, limit),
     nodes: (afterName, limit) => nodes(database, afterName, limit),
@@ -118,31 +115,6 @@ function slots(
 
 function runsOf(database: Database, browse: RunBrowse): Promise<RunRecord[]> {
   return browseRuns(database, browse);
-}
-
-async function logs(
-  database: Database,
-  runId: number,
-  beside: LogPlace | null,
-  limit: number,
-  { newest = false, level, find }: LogLook = {},
-): Promise<(LogLine & { lies: string })[]> {
-  const s = database.schema;
-  // Lines are only ever added, and those of one moment lie in one partition: where a line lies tells them apart for good.
-  // Cases are folded as the collation "C" does it: as the database's own does it a million lines took seconds.
-  const [ahead, order, none] = newest ? ["<", "desc", lastPlace] : [">", "asc", firstPlace];
-  const has = (text: string) => `strpos(lower(${text} collate "C"), lower($6 collate "C")) > 0`;
-  const { atMs, lies } = beside ?? none;
-  const rows = await database.query<Omit<LogLine, "level"> & { level: number; lies: string }>(
-    `browse-logs-${order}${level === undefined ? "" : "-level"}${find === undefined ? "" : "-find"}`,
-    `select run_id as "runId", attempt, at_ms as "atMs", level, message, fields, ctid::text as lies
-     from ${s}.run_log where run_id = $1 and at_ms ${ahead}= $2 and (at_ms, ctid) ${ahead} ($2, $3::tid)
-       and ($5::smallint is null ${level === undefined ? "or true" : "or level >= $5"})
-       and ($6::text is null ${find === undefined ? "or true" : `or ${has("message")} or ${has("fields::text")}`})
-     order by at_ms ${order}, ctid ${order} limit $4`,
-    [runId, atMs, lies, limit, level === undefined ? null : levels.indexOf(level), find ?? null],
-  );
-  return rows.map((row) => ({ ...row, level: levels[row.level] ?? "info" }));
 }
 
 async function letters(
