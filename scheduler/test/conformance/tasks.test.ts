@@ -4,7 +4,7 @@ import { at, every } from "../../src/schedule/schedule.ts";
 import { defineTask, type TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+import { asCode, change, openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("tasks on $title", (server) => {
   let stage: Stage;
@@ -46,6 +46,37 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
         { version: 2, author: "ann", reason: "why", changedMs: 3_000, definition: { description: "b" } },
         { version: 1, definition: { description: "a" } },
       ]);
+    });
+
+    it("refuses a definition and leaves nothing of it, nor the group that it names first", async () => {
+      const { tasks } = stage.store;
+      const next = () => ({ group: `refused-${++groups}` });
+      await stage.task("refused-there", { description: "a" });
+      const stale = { code: "TASK_STALE" };
+      await expect(tasks.save(defineTask("refused-there", next()), 7, change(1))).rejects.toMatchObject(stale);
+      await expect(tasks.save(defineTask("refused-new", next()), 7, change(1))).rejects.toMatchObject(stale);
+      const unknown = { ...next(), calendar: { name: "nowhere" } };
+      const saveAll = (...given: [string, TaskOptions][]) =>
+        tasks.saveAll(
+          given.map(([name, options]) => defineTask(name, options)),
+          change(1),
+          asCode,
+        );
+      const noCalendar = { code: "CALENDAR_UNKNOWN" };
+      await expect(tasks.save(defineTask("refused-new", unknown), null, change(1))).rejects.toMatchObject(noCalendar);
+      await expect(saveAll(["refused-new", unknown])).rejects.toMatchObject(noCalendar);
+      const after = saveAll(["refused-new", { ...next(), after: "nowhere" }]);
+      await expect(after).rejects.toMatchObject({ code: "TASK_INVALID" });
+      const left = async () => (await stage.store.groups.list(stage.nowMs)).filter(({ name }) => /^refused/.test(name));
+      expect(await left()).toEqual([]);
+      expect(await stage.rows("select name from $s.task where name = 'refused-new'")).toEqual([]);
+
+      const same = { group: unknown.group };
+      const made = await tasks.save(defineTask("refused-new", same), null, change(1));
+      expect((await tasks.save(defineTask("refused-other", same), null, change(1))).record.groupId).toBe(
+        made.record.groupId,
+      );
+      expect(await left()).toMatchObject([{ name: unknown.group, tasks: 2 }]);
     });
 
     it("refuses a change made from another version with TASK_STALE, also one that would create", async () => {

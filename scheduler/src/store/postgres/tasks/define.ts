@@ -10,7 +10,7 @@ import { lookAgain } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
 import { isApplied, markApplied } from "./applied.ts";
 import { edit } from "./edit.ts";
-import { groupNumber } from "./groups.ts";
+import { groupNumber, groupNumberIn } from "./groups.ts";
 import { createTasks } from "./new-tasks.ts";
 import { asRecords, lockTask, readTask, stale, type Tasks } from "./read.ts";
 import { bring, enterRelease, leftTasks, standings } from "./releases.ts";
@@ -177,12 +177,12 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
       throw await stale(tasks, name, expectedVersion);
     return { record: (await asRecords(tasks, [present]))[0] as TaskRecord, changed: false };
   }
-  const groupId = await groupNumber(tasks, wanted.group);
   const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
   const written = await database.transaction(async (client) => {
     // Before the task's own row: whoever changes a calendar locks the two in this order.
     let calendar = await calendars.in(client, wanted, true);
     if (flows) await lockUpstream(client, s);
+    const groupId = await groupNumberIn(tasks, client, wanted.group);
     // Creating first and locking then lets two nodes that start at once agree on who was first.
     await create(client, s, { definition: wanted, text: wantedText, groupId, nowMs: change.nowMs });
     const row = await lockTask(client, s, name);
@@ -199,7 +199,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
         changed: false,
       };
     }
-    // Someone edited the group since it was read: its number is asked for outside of a transaction.
+    // The group was edited since it was read: its number is read before the task is locked.
     if (definition.group !== wanted.group) return undefined;
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);
@@ -207,6 +207,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
     return { record: withCalendar(record, calendar), changed: true };
   });
   if (!written) return write(tasks, given);
+  tasks.groups.set(written.record.definition.group, written.record.groupId);
   if (written.changed) await lookAgain(database, written.record.taskId, change.nowMs);
   return written;
 }

@@ -1,3 +1,4 @@
+import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { type GroupRecord, type GroupStore, waitingMost } from "../../../task/group-store.ts";
 import { audited } from "../access/audit.ts";
@@ -79,23 +80,35 @@ export function groupStore(database: Database): GroupStore {
   };
 }
 
+const groupSql = (s: string) => `
+  with made as (insert into ${s}.worker_group (name) select $1
+                where not exists (select from ${s}.worker_group where name = $1)
+                on conflict do nothing returning id)
+  select id from made union all select id from ${s}.worker_group where name = $1`;
+
 /** The group's number. The group is made where there is none of this name. */
 export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
   const { database, s, groups } = tasks;
   const known = groups.get(name);
   if (known !== undefined) return known;
-  const [row] = await database.query<{ id: number }>(
-    "task-group",
-    `with made as (insert into ${s}.worker_group (name) select $1
-                   where not exists (select from ${s}.worker_group where name = $1)
-                   on conflict do nothing returning id)
-     select id from made union all select id from ${s}.worker_group where name = $1`,
-    [name],
-  );
+  const [row] = await database.query<{ id: number }>("task-group", groupSql(s), [name]);
   // Another node made it between this statement's snapshot and its insert.
   if (!row) return groupNumber(tasks, name);
   groups.set(name, row.id);
   return row.id;
+}
+
+/**
+ * The same in the caller's transaction, with which a group that it made goes away. It waits while another transaction makes a group of this
+ * name, so it comes before the locks of tasks.
+ */
+export async function groupNumberIn({ s, groups }: Tasks, client: SqlClient, name: string): Promise<number> {
+  const known = groups.get(name);
+  if (known !== undefined) return known;
+  for (;;) {
+    const { rows } = await client.query(groupSql(s), [name]);
+    if (rows[0]) return rows[0].id as number;
+  }
 }
 
 const unknown = (name: string) =>
