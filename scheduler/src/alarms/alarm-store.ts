@@ -106,6 +106,7 @@ export interface AlarmStore {
   test(channel: string, change: Change): Promise<number>;
   /** Open alarms of the rule, of the task or of all, are known to somebody. @returns how many @throws ALARM_UNKNOWN where none is open */
   see(rule: AlarmRule, task: string | null, change: Change): Promise<number>;
+  /** @throws TASK_UNKNOWN for a task that there is not: by a slip in its name nothing would be silenced */
   silence(what: Pick<Silence, "rule" | "task" | "untilMs">, change: Change): Promise<Silence>;
   /** Ends it. @throws ALARM_UNKNOWN */
   unsilence(silenceId: number, change: Change): Promise<void>;

@@ -18,7 +18,7 @@ export async function withNearName(error: unknown, words: readonly string[], opt
   const thing = isCarillonError(error) ? unknown[error.code] : undefined;
   if (!isCarillonError(error) || thing === undefined) return error;
   const word = words.find((one) => error.message.includes(one));
-  if (word === undefined) return error;
+  if (word === undefined || error.message.includes("did you mean")) return error;
   // Names of the same namespace that begin with the same letter.
   const beginning = word.slice(0, word.lastIndexOf("/") + 2);
   try {

@@ -336,6 +336,11 @@ describe("secrets, users and alarms, by a server", () => {
     const made = await jsonOf("alarms", "silence", "late", "--task", "order", "--for", "2h", "--reason", "migration");
     expect(made).toMatchObject({ rule: "late", task: "order", reason: "migration" });
     expect((await inProcess(["alarms", "silence", "--task", "mail", "--for", "1h", ...store()])).code).toBe(0);
+    const slip = ["alarms", "silence", "--task", "ordr", "--for", "1h"];
+    for (const { code, stderr } of [await byServer(...slip), await inProcess([...slip, ...store()])]) {
+      expect([code, stderr]).toEqual([3, expect.stringContaining('there is no task "ordr"; did you mean "order"?')]);
+      expect(stderr.split("did you mean").length).toBe(2);
+    }
     await both("alarms");
     await both("alarms", "silences");
     expect(await jsonOf("alarms")).toMatchObject({

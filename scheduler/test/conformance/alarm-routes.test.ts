@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { AlarmRule } from "../../src/alarms/alarms.ts";
 import { type Carillon, carillon } from "../../src/library/carillon.ts";
+import { defineTask } from "../../src/task/task.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
-import { recordingLog, until } from "../support/store-stage.ts";
+import { change, recordingLog, until } from "../support/store-stage.ts";
 import { WebhookReceiver } from "../support/webhook-receiver.ts";
 
 const receiver = new WebhookReceiver();
@@ -161,6 +162,14 @@ describe("alarms, known and silenced", () => {
     expect((await second().listAlarms()).items).toEqual([]);
     // The store's clock is behind this test's, in which a silence must hold.
     await expect(second().silenceAlarms({ for: "40d" })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    await stage.store.tasks.save(defineTask("noisy", {}), null, change(t));
+    await expect(second().silenceAlarms({ task: "noisi", for: "1h" })).rejects.toMatchObject({
+      code: "TASK_UNKNOWN",
+      message: expect.stringContaining('there is no task "noisi"; did you mean "noisy"?'),
+    });
+    const elsewhere = second().silenceAlarms({ task: "other/noisy", for: "1h" });
+    await expect(elsewhere).rejects.toMatchObject({ message: expect.not.stringContaining("did you mean") });
+    expect((await second().listSilences()).silences).toEqual([]);
     const made = await second().silenceAlarms({
       rule: "late",
       task: "noisy",

@@ -275,6 +275,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
           .join(),
       ]);
     };
+    for (const name of ["hushed", "hushed-too"]) await stage.task(name);
     await look(t, ["late"]);
     await look(t + 60_000, ["late"]);
     await stage.rows("delete from $s.alarm_outbox");

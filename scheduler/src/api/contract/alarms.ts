@@ -174,7 +174,7 @@ export const alarmRoutes = {
       reason,
     }),
     answer: silence,
-    errors: ["OPTION_INVALID", "DURATION_INVALID"],
+    errors: ["OPTION_INVALID", "DURATION_INVALID", "TASK_UNKNOWN"],
   }),
   endSilence: route({
     touches: "silence",

@@ -5,6 +5,7 @@ import { CarillonError } from "../../../base/errors.ts";
 import type { Json } from "../../../base/json.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
+import { checkTask } from "../tasks/read.ts";
 
 /** Whether a silence holds over a rule's subject; each of the three is SQL. */
 export const silencedSql = (s: string, rule: string, subject: string, now: string): string =>
@@ -90,6 +91,7 @@ export function saidStore(database: Database): Said {
 
     silence: ({ rule, task, untilMs }, change) =>
       database.transaction(async (client) => {
+        if (task !== null) await checkTask(client, s, task);
         const { rows } = await client.query(
           `insert into ${s}.alarm_silence (rule, subject, from_ms, until_ms, author, reason) values ($1, $2, $3, $4, $5, $6)
            returning ${silenceFields}`,

@@ -1,5 +1,7 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
+import { namespaceOf } from "../../../base/namespace.ts";
+import { meant } from "../../../base/nearest.ts";
 import type { TaskChange, TaskRecord, VersionRecord } from "../../../task/task-record.ts";
 import { staleTask } from "../../../task/versions.ts";
 import type { Database } from "../database.ts";
@@ -113,8 +115,24 @@ export async function stale(
   return staleTask(name, expected, present, before);
 }
 
-export function unknownTask(name: string): CarillonError {
-  return new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {
+export function unknownTask(name: string, near = ""): CarillonError {
+  return new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}${near}`, {
     hint: "See `carillon tasks list`.",
   });
+}
+
+/** So many names are compared with one that is unknown. */
+const nearMost = 2_000;
+
+/** @throws TASK_UNKNOWN with the nearest name of the same namespace, unless there is the task */
+export async function checkTask(client: SqlClient, s: string, name: string): Promise<void> {
+  const live = `from ${s}.task where deleted_ms is null and version > 0`;
+  const { rows } = await client.query(`select ${live} and name = $1`, [name]);
+  if (rows.length > 0) return;
+  const { rows: others } = await client.query(
+    `select name ${live} and starts_with(name, $2) and abs(length(name) - length($1::text)) < 5 limit ${nearMost}`,
+    [name, name.slice(0, name.indexOf("/") + 1)],
+  );
+  const names = others.map((row) => String(row.name)).filter((one) => namespaceOf(one) === namespaceOf(name));
+  throw unknownTask(name, meant(name, names));
 }
