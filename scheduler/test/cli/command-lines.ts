@@ -395,7 +395,16 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     "{folder}/crontab --zone UTC --group two~words",
     "{folder}/crontab --dry-run --zone UTC",
   ],
-  nodes: ["", "--terms 0"],
+  "nodes list": ["", "--terms 0"],
+  "nodes drain": [
+    "w-prepared",
+    "w-prepared --reason again --wait",
+    "no-such",
+    "w-preparde",
+    "w-prepared --timeout 5m",
+    "w-prepared --wait --timeout soon",
+  ],
+  "nodes resume": ["w-prepared", "w-prepared", "no-such"],
   top: [""],
 };
 

@@ -95,8 +95,8 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
         );
         return drained.map(({ since, ...rest }) => ({ ...holdsOf(rest), sinceMs: Date.parse(since) }));
       },
-      drain: async (node, reason) => holdsOf(await once((key) => api.drainNode({ node, ...why(reason) }, key))),
-      resume: (node, reason) => once((key) => api.resumeNode({ node, ...why(reason) }, key)),
+      drain: async (node, reason) => holdsOf(await api.drainNode({ node, ...why(reason) })),
+      resume: (node, reason) => api.resumeNode({ node, ...why(reason) }),
     },
     access: serverAccess(api),
     secrets: serverSecrets(api),

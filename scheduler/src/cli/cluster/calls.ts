@@ -149,6 +149,7 @@ const isLost = (error: unknown): error is CarillonError =>
 
 /** Commands that show what was changed, by the first part of a route's path. */
 const looks: Readonly<Record<string, string>> = {
+  nodes: "carillon nodes list",
   tasks: "carillon tasks show NAME, and for a run carillon runs list",
   bundles: "carillon diff FILE",
   runs: "carillon runs show RUN",

@@ -15,6 +15,7 @@ import type { Cluster } from "../nodes/cluster.ts";
 
 const keyNameLength = 100;
 const userNameLength = 100;
+const nodeNameLength = 100;
 
 /** No path of a URL leads to it, or no store has a name so long: nothing is asked for by it. */
 const isNowhere = (name: string, longest: number): boolean => /^\.{0,2}$/.test(name) || name.length > longest;
@@ -27,6 +28,7 @@ const checkTask = (name: string | null | undefined): void => {
   if (name != null) checkFindable("a task's name", name, limits.taskNameLength);
 };
 const checkGroup = (name: string): void => checkFindable("a group", name, limits.groupNameLength);
+const checkNode = (name: string): void => checkFindable("a node's name", name, nodeNameLength);
 const checkUser = (name: string): void => checkFindable("a user's name", name, userNameLength);
 const checkCalendar = (name: string): void => {
   if (isNowhere(name, limits.calendarNameLength)) checkCalendarName(name);
@@ -51,7 +53,7 @@ function checkFilter({ task, group, matching, fingerprint }: OperationFilter): v
 
 /** The cluster, each request checked before it is made: so what is wrong is refused in the same words by the store and by a server. */
 export function checked(cluster: Cluster): Cluster {
-  const { tasks, operations, dead, calendars, groups, access, secrets, alarms } = cluster;
+  const { tasks, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;
   return {
     ...cluster,
     tasks: {
@@ -108,6 +110,17 @@ export function checked(cluster: Cluster): Cluster {
       async limit(name, most, reason) {
         checkGroup(name);
         return groups.limit(name, most, reason);
+      },
+    },
+    drains: {
+      ...drains,
+      async drain(node, reason) {
+        checkNode(node);
+        return drains.drain(node, reason);
+      },
+      async resume(node, reason) {
+        checkNode(node);
+        return drains.resume(node, reason);
       },
     },
     access: {
