@@ -81,7 +81,8 @@ export interface Term {
 export interface ElectionOptions {
   /**
    * Called at the beginning of each term of this process. It leads until the term's signal aborts, whether this has
-   * returned or not; a rejection gives the term up. The next term of this process begins after it has settled.
+   * returned or not; a rejection gives the term up. It has to end soon after the signal has aborted: one that goes on for
+   * `drain` is named in the log, another process can lead then, and this one stands again only when it has settled.
    */
   readonly onLead: (term: Term) => void | Promise<void>;
 }
@@ -91,8 +92,8 @@ export interface Election extends AsyncDisposable {
   /** The term while this process leads, asked of the clock at this moment. */
   readonly term: Term | undefined;
   /**
-   * Leaves: the term's signal aborts, and as soon as `onLead` has settled, at most a drain's time later, another can lead.
-   * Never rejects.
+   * Leaves: the term's signal aborts, and as soon as `onLead` has settled, at most `drain` later, another can lead. Resolves
+   * then, also where `onLead` goes on. Never rejects.
    */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import { type Clock, pause } from "../base/clock.ts";
+import { type Clock, pause, settlesWithin } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type Election, type ElectionOptions, type Held, notHeld, type Term } from "../cluster/locks.ts";
@@ -6,7 +6,7 @@ import { type Election, type ElectionOptions, type Held, notHeld, type Term } fr
 export interface ElectedOptions extends ElectionOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long a term that was given up waits for `onLead` to settle, ms. */
+  /** How long `onLead` has to settle once its term is over, ms: a term that was given up waits so long. */
   readonly drainMs: number;
   /** In line until it holds. */
   readonly acquire: (signal: AbortSignal) => Promise<Held>;
@@ -17,7 +17,9 @@ const retryMs = 1_000;
 
 /**
  * An election is a lock whose holder leads. One term after the other: in line, led until the term's signal aborts, and in
- * line again once `onLead` has settled; so two terms of one process never overlap either.
+ * line again once `onLead` has settled; so two terms of one process never overlap either. An `onLead` that ignores its
+ * signal for `drainMs` keeps this process out of the line, and nothing else: the log names it, the term is given up, and
+ * `close` ends without it.
  */
 export class LockElection implements Election {
   readonly name: string;
@@ -25,6 +27,7 @@ export class LockElection implements Election {
   readonly #closing = new AbortController();
   readonly #run: Promise<void>;
   #term: LockTerm | undefined;
+  #closed: Promise<void> | undefined;
 
   constructor(name: string, options: ElectedOptions) {
     this.name = name;
@@ -36,10 +39,18 @@ export class LockElection implements Election {
     return this.#term?.leads ? this.#term : undefined;
   }
 
-  async close(): Promise<void> {
+  /** @param drainMs how long `onLead` has; only the first call counts */
+  close(drainMs = this.#options.drainMs): Promise<void> {
+    this.#closed ??= this.#close(drainMs);
+    return this.#closed;
+  }
+
+  async #close(drainMs: number): Promise<void> {
     this.#closing.abort(new Error("the election was left"));
-    this.#term?.resign();
-    await this.#run;
+    const term = this.#term;
+    if (!term) return this.#run;
+    term.giveUp(drainMs);
+    await Promise.race([this.#run, term.abandoned]);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -64,21 +75,24 @@ export class LockElection implements Election {
   /** @returns whether `onLead` did its part */
   async #lead(held: Held): Promise<boolean> {
     const { onLead, clock, log, drainMs } = this.#options;
+    if (this.#closing.signal.aborted) {
+      await held.release();
+      return true;
+    }
+    const fields = { election: this.name, fence: String(held.fence) };
     let settled: () => void = () => undefined;
     const worked = new Promise<void>((resolve) => {
       settled = resolve;
     });
-    const term = new LockTerm(held, () => Promise.race([worked, pause(clock, drainMs, held.signal)]));
+    const late = () => log.warn(fields, "onLead did not end in time; the term is given up without it");
+    const term = new LockTerm(held, { clock, drainMs, worked, late });
     this.#term = term;
     let good = true;
-    if (this.#closing.signal.aborted) term.resign();
-    else {
-      try {
-        await onLead(term);
-      } catch (error) {
-        good = term.signal.aborted;
-        log.error({ election: this.name, fence: String(held.fence), error: messageOf(error) }, "onLead failed");
-      }
+    try {
+      await onLead(term);
+    } catch (error) {
+      good = term.signal.aborted;
+      log.error({ ...fields, error: messageOf(error) }, "onLead failed");
     }
     settled();
     if (!good) term.resign();
@@ -88,21 +102,35 @@ export class LockElection implements Election {
   }
 }
 
+interface TermOptions {
+  readonly clock: Clock;
+  readonly drainMs: number;
+  /** Resolves when `onLead` has settled. */
+  readonly worked: Promise<void>;
+  /** Called when `onLead` goes on for `drainMs` after the term. */
+  readonly late: () => void;
+}
+
 class LockTerm implements Term {
   readonly name: string;
   readonly fence: bigint;
   /** Resolves when the permit is given back, or was lost. */
   readonly ended: Promise<void>;
+  /** Resolves when the permit is given back, or was lost, and `onLead` has had its time and goes on. */
+  readonly abandoned: Promise<void>;
   readonly #held: Held;
-  readonly #worked: () => Promise<void>;
+  readonly #options: TermOptions;
   readonly #over = new AbortController();
+  #drainMs: number;
+  #inTime: Promise<boolean> | undefined;
   #released: Promise<unknown> | undefined;
 
-  constructor(held: Held, worked: () => Promise<void>) {
+  constructor(held: Held, options: TermOptions) {
     this.name = held.name;
     this.fence = held.fence;
     this.#held = held;
-    this.#worked = worked;
+    this.#options = options;
+    this.#drainMs = options.drainMs;
     this.ended = new Promise((resolve) => {
       const over = () => {
         this.#over.abort(held.signal.reason);
@@ -111,6 +139,16 @@ class LockTerm implements Term {
       };
       if (held.signal.aborted) over();
       else held.signal.addEventListener("abort", over, { once: true });
+    });
+    this.abandoned = new Promise((resolve) => {
+      const over = async () => {
+        if (await this.#endsInTime()) return;
+        options.late();
+        await this.ended;
+        resolve();
+      };
+      if (this.signal.aborted) void over();
+      else this.signal.addEventListener("abort", () => void over(), { once: true });
     });
   }
 
@@ -126,10 +164,22 @@ class LockTerm implements Term {
     this.#released ??= this.#release();
   }
 
+  /** @param drainMs how long `onLead` has from now on, if the term is not over yet */
+  giveUp(drainMs: number): void {
+    this.#drainMs = drainMs;
+    this.resign();
+  }
+
   /** The work ends first: whoever leads next begins when this one has put down what it had in hand. */
   async #release(): Promise<void> {
     this.#over.abort(notHeld(`the term of ${this.name}`, "it was given up"));
-    await this.#worked();
+    await this.#endsInTime();
     await this.#held.release();
+  }
+
+  /** Its time begins with the first call, when the term is over. */
+  #endsInTime(): Promise<boolean> {
+    this.#inTime ??= settlesWithin(this.#options.clock, this.#drainMs, this.#options.worked);
+    return this.#inTime;
   }
 }

@@ -112,10 +112,10 @@ export class Locks {
     return lock;
   }
 
-  /** Lays down what elections have given it, when their work has ended or has had its time; other locks stay. Never rejects. */
-  async closeElections(): Promise<void> {
+  /** Gives up what elections lead, when their work has ended or has had `drainMs`; other locks stay. Never rejects. */
+  async closeElections(drainMs: number): Promise<void> {
     const elections = [...this.#users].filter((user) => user instanceof LockElection);
-    await Promise.allSettled(elections.map((election) => election.close())); // `close` tells how they ended
+    await Promise.allSettled(elections.map((election) => election.close(drainMs))); // `close` tells how they ended
   }
 
   /** Releases everything, ends all waiting (STOPPED). Never rejects. */

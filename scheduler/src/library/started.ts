@@ -47,7 +47,7 @@ export async function endNode(
 ): Promise<void> {
   await Promise.all([
     started && endWork(started, ending, why, opening, log),
-    locks && ending.step("elections", () => locks.closeElections(), ending.workMs),
+    locks && ending.step("elections", () => locks.closeElections(ending.drainMs), ending.workMs),
   ]);
   isolates.close();
   if (locks) await ending.step("locks", () => locks.close());

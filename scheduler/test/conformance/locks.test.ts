@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, type TestContext } from "vitest";
 import { seeded } from "../../src/base/random.ts";
 import type { Held, Term } from "../../src/cluster/locks.ts";
-import { type LockStage, type LockUser, lockDrivers, lockTimeoutMs } from "../support/lock-stage.ts";
+import { type JoinOptions, type LockStage, type LockUser, lockDrivers, lockTimeoutMs } from "../support/lock-stage.ts";
 import { until } from "../support/store-stage.ts";
 
 const patienceMs = 60_000;
@@ -17,7 +17,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
   });
   afterAll(() => stage.close());
 
-  const join = async (test: TestContext, options?: { timeoutMs?: number }): Promise<LockUser> => {
+  const join = async (test: TestContext, options?: JoinOptions): Promise<LockUser> => {
     const user = await stage.join(options);
     test.onTestFinished(() => user.close());
     return user;
@@ -318,6 +318,34 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     const good = b.locks.elect(name, { onLead: () => undefined });
     await soon("another leads", () => good.term !== undefined);
     expect(bad.term).toBeUndefined();
+  });
+
+  it("gives up leading although onLead ignores its signal: for close, for stop, and without the next term", async (t) => {
+    const name = fresh();
+    const [a, b] = [await join(t, { timeoutMs: longMs, drainMs: 50 }), await join(t, { timeoutMs: longMs })];
+    const terms: Term[] = [];
+    const onLead = (term: Term) => new Promise<void>(() => void terms.push(term));
+    const named = () => a.lines.filter(({ message }) => message.startsWith("onLead did not end in time"));
+    const passesOn = async () => {
+      const election = b.locks.elect(name, { onLead: () => undefined });
+      await soon("another leads", () => election.term !== undefined);
+      await election.close();
+    };
+    const first = a.locks.elect(name, { onLead });
+    await soon("a leads", () => terms.length === 1);
+    await first.close();
+    expect([terms[0]?.leads, terms[0]?.signal.aborted]).toEqual([false, true]);
+    expect(named()).toMatchObject([{ level: "warn", fields: { election: name, fence: `${terms[0]?.fence}` } }]);
+    await passesOn();
+    const second = a.locks.elect(name, { onLead });
+    await soon("a leads again", () => terms.length === 2);
+    terms[1]?.resign();
+    await passesOn();
+    expect([named().length, second.term, terms.length]).toEqual([2, undefined, 2]);
+    const third = a.locks.elect(`${name}-2`, { onLead });
+    await soon("a leads another", () => third.term !== undefined);
+    await a.locks.close();
+    expect([named().length, third.term]).toEqual([3, undefined]);
   });
 
   it("ends with the stop: what is held is free, and who waits is told", async (t) => {

@@ -7,6 +7,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import type { Term } from "../../src/cluster/locks.ts";
 import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { RemoteWorker, worker } from "../../src/library/remote-worker.ts";
 import { every } from "../../src/schedule/schedule.ts";
@@ -226,6 +227,18 @@ it("a handler that ignores its signal is left behind, and its run goes to anothe
   again.end();
   const { store } = await next.tower.open();
   await until("it has ended", async () => (await store.runs.find(runId)).endedMs !== null);
+});
+
+it("a process stops whose onLead ignores its signal, which the log names", async () => {
+  const one = made();
+  const terms: Term[] = [];
+  one.tower.elect("exporter", { onLead: (term) => new Promise(() => void terms.push(term)) });
+  await until("it leads", () => terms.length > 0);
+  await stops(one);
+  expect(terms.map(({ leads, signal }) => [leads, signal.aborted])).toEqual([[false, true]]);
+  expect(one.lines.filter(({ message }) => message.startsWith("onLead did not end in time"))).toMatchObject([
+    { level: "warn", fields: { election: "exporter", fence: String(terms[0]?.fence) } },
+  ]);
 });
 
 it("handlers have the whole of `drain` to end", async () => {

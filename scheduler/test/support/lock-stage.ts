@@ -10,7 +10,7 @@ import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import type { PausableClock } from "./pausable-clock.ts";
 import { RedisServer } from "./redis-server.ts";
 import { postgres } from "./servers.ts";
-import { openStage, recordingLog, until } from "./store-stage.ts";
+import { type Line, openStage, recordingLog, until } from "./store-stage.ts";
 
 /** As short as the services take it. */
 export const lockTimeoutMs = 1_500;
@@ -23,9 +23,15 @@ export interface LockDriver {
   open(): Promise<LockStage>;
 }
 
+export interface JoinOptions {
+  timeoutMs?: number;
+  /** How long an election's work has to end. */
+  drainMs?: number;
+}
+
 export interface LockStage {
   /** One process's locks, with a line of its own to the service. */
-  join(options?: { timeoutMs?: number }): Promise<LockUser>;
+  join(options?: JoinOptions): Promise<LockUser>;
   /** What it knows of locks is lost. */
   wipe(): Promise<void>;
   /** For a fair lock: resolves when so many hold or wait. */
@@ -35,12 +41,14 @@ export interface LockStage {
 
 export interface LockUser extends Faults {
   readonly locks: Locks;
+  /** What its locks have logged. */
+  readonly lines: readonly Line[];
   close(): Promise<void>;
 }
 
-function locksOn(place: LockPlace, clock: PausableClock): Locks {
-  const { log } = recordingLog();
-  return new Locks({ open: async () => place, clock, log, drainMs: 20_000, owner: null, failFast: false });
+function locksOn(place: LockPlace, clock: PausableClock, drainMs = 20_000) {
+  const { log, lines } = recordingLog();
+  return { lines, locks: new Locks({ open: async () => place, clock, log, drainMs, owner: null, failFast: false }) };
 }
 
 const store: LockDriver = {
@@ -49,7 +57,7 @@ const store: LockDriver = {
   async open() {
     const stage = await openStage(postgres());
     return {
-      async join({ timeoutMs = lockTimeoutMs } = {}) {
+      async join({ timeoutMs = lockTimeoutMs, drainMs } = {}) {
         const line = await lineBefore(stage.server.url);
         const { clock } = line;
         const own = await openPostgres({
@@ -61,9 +69,10 @@ const store: LockDriver = {
         });
         const nowMs = () => Date.now();
         const options = { store: own, clock, nowMs, timeoutMs, log: recordingLog().log, era: 0 };
-        const locks = locksOn(new StoreLocks(options), clock);
+        const { locks, lines } = locksOn(new StoreLocks(options), clock, drainMs);
         return {
           locks,
+          lines,
           ...line.faults,
           async close() {
             line.faults.heal();
@@ -94,7 +103,7 @@ const zookeeper: LockDriver = {
     let bases = 0;
     const address = ensemble.server.address;
     return {
-      async join({ timeoutMs = lockTimeoutMs } = {}) {
+      async join({ timeoutMs = lockTimeoutMs, drainMs } = {}) {
         const line = await zooKeeperLineBefore(address);
         const { clock } = line;
         const witness = await openZooKeeper({
@@ -105,9 +114,11 @@ const zookeeper: LockDriver = {
           signal: new AbortController().signal,
           clock,
         });
-        const locks = locksOn(await witness.locks({ era: 0, nextBase: async () => ++bases }), clock);
+        const place = await witness.locks({ era: 0, nextBase: async () => ++bases });
+        const { locks, lines } = locksOn(place, clock, drainMs);
         return {
           locks,
+          lines,
           ...line.faults,
           async close() {
             line.faults.heal();
@@ -144,7 +155,7 @@ const redis: LockDriver = {
     const server = await RedisServer.start();
     let bases = 0;
     return {
-      async join({ timeoutMs = lockTimeoutMs } = {}) {
+      async join({ timeoutMs = lockTimeoutMs, drainMs } = {}) {
         const line = await lineBefore(server.url);
         const { clock } = line;
         const place = await RedisLocks.open({
@@ -155,9 +166,10 @@ const redis: LockDriver = {
           log: () => undefined,
           ttlMs: timeoutMs,
         });
-        const locks = locksOn(place, clock);
+        const { locks, lines } = locksOn(place, clock, drainMs);
         return {
           locks,
+          lines,
           ...line.faults,
           async close() {
             line.faults.heal();
