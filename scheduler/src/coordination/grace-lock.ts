@@ -187,6 +187,8 @@ export class HeldRow<Kept extends object> {
   readonly #terms: Terms;
   readonly #end = new AbortController();
   #provedMono: number;
+  /** The row may be empty because this process wished it, which has no answer yet. */
+  #releasing = false;
   #cancelTrust: () => void = () => undefined;
 
   /** @param provedMono when the take began */
@@ -221,9 +223,14 @@ export class HeldRow<Kept extends object> {
   }
 
   async release(record: Kept): Promise<boolean> {
-    const released = await this.#write(record, true);
-    this.stop();
-    return released;
+    this.#releasing = true;
+    try {
+      const released = await this.#write(record, true);
+      this.stop();
+      return released;
+    } finally {
+      this.#releasing = false;
+    }
   }
 
   stop(): void {
@@ -258,7 +265,10 @@ export class HeldRow<Kept extends object> {
       if (this.#end.signal.aborted) return;
       const beganMono = this.#clock.monotonic();
       try {
-        if (!(await this.#store.beat(name, this.holder))) return this.stop();
+        if (!(await this.#store.beat(name, this.holder))) {
+          if (!this.#releasing) return this.stop();
+          continue;
+        }
         if (this.remainingMs === 0) return this.stop(); // the belief was over when the answer came
         this.#provedMono = beganMono;
         waitMs = beatMs;

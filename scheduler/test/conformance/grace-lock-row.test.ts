@@ -60,6 +60,37 @@ describe("grace lock's row", () => {
     expect(await b.lastUse()).toMatchObject({ note: "after 4" });
   });
 
+  it("is released in order also where the answer is lost, and a beat finds the row empty before it is asked again", async () => {
+    fresh();
+    const { graceLocks } = stage.store;
+    const clock = new VirtualClock(0);
+    let isLost = false;
+    let beats = 0;
+    const store: GraceLockStore = {
+      ...graceLocks,
+      async write(...given) {
+        const written = await graceLocks.write(...given);
+        const [, , , release] = given;
+        if (!release || isLost) return written;
+        isLost = true;
+        throw new CarillonError("STORE_UNREACHABLE", "the answer is lost");
+      },
+      beat: (...given) => graceLocks.beat(...given).finally(() => beats++),
+    };
+    const states: string[] = [];
+    const row = new GraceLockRow<LockRecord>(store, name, { ...longTimes, clock });
+    const lock = new GraceLock(row, { owner: "a", clock, onState: (state) => void states.push(state) });
+    closing.push(() => lock.close());
+    await (await lock.lock()).end();
+    clock.advance(longTimes.beatMs - 1);
+    const released = lock.release();
+    await until("the answer is lost", () => isLost);
+    clock.advance(1);
+    await until("a beat finds the row empty", () => beats > 0);
+    clock.advance(longTimes.beatMs);
+    expect([await released, states]).toEqual([true, ["OWN", "CREATED"]]);
+  });
+
   it("is held by the store's table: a take on an old version, a write and a beat of an old holder change nothing", async () => {
     fresh();
     const { graceLocks } = stage.store;

@@ -59,6 +59,8 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     expect(await b.lock.tryLock()).toBeUndefined();
     const waiting = b.lock.lock();
     expect(await a.lock.release()).toBe(true);
+    const states = happenedTo(a, "state").map(({ detail }) => detail);
+    expect(states.slice(0, 2)).toEqual(["OWN", "CREATED"]);
     const next = await waiting;
     expect(next.fence).toBeGreaterThan(use.fence);
     expect([next.takenOver, b.happened.filter(({ what }) => what !== "state")]).toEqual([undefined, []]);
@@ -279,6 +281,9 @@ describe.each(drivers)("grace lock in $title", (driver) => {
       expect(next.fence).toBeGreaterThan(use.fence);
       await next.end();
     }
+    const states = happenedTo(a, "state").map(({ detail }) => detail);
+    const released = states.flatMap((state, at) => (state === "OWN" ? [states[at + 1]] : []));
+    expect(released).toEqual(["CREATED", "CREATED", "CREATED"]);
   });
 
   it("random histories: one belief at a time, fences only rise", async () => {
