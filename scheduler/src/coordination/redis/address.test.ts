@@ -39,6 +39,8 @@ describe("Redis URLs", () => {
     "redis+unix://h",
     "redis://h?prefx=a",
     "redis://h?prefix=a{b}",
+    "redis://h?prefix=a:lock",
+    "redis://h?prefix=a:election:b",
     "redis://a:b%zz@h",
   ])("%s is refused", (url) => {
     expect(() => parseRedisUrl(url)).toThrowError(expect.objectContaining({ code: "OPTION_INVALID" }));

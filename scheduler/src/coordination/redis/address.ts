@@ -24,6 +24,8 @@ const shapes =
 const shape = /^(rediss?)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^/?#]+)(\/[^?#]*)?(?:\?([^#]*))?$/;
 const hostAndPort = /^(\[[\da-f:.]+\]|[^:[\]]+)(?::(\d{1,5}))?$/i;
 const prefixShape = /^[\w.:/-]{1,100}$/;
+/** Keys of such a prefix could be those of another prefix's locks. */
+const locksShape = /:(?:lock|semaphore|election)(?::|$)/;
 
 /** @throws OPTION_INVALID; the message never holds the password */
 export function parseRedisUrl(url: string): RedisAddress {
@@ -56,6 +58,7 @@ export function parseRedisUrl(url: string): RedisAddress {
   }
   const prefix = options.get("prefix") ?? "carillon";
   if (!prefixShape.test(prefix)) throw wrong(`the prefix ${JSON.stringify(prefix)} has characters it cannot have`);
+  if (locksShape.test(prefix)) throw wrong(`the prefix ${JSON.stringify(prefix)} has a part that names a kind of lock`);
 
   const colon = credentials?.indexOf(":") ?? -1;
   const user = colon < 0 ? credentials : credentials?.slice(0, colon);

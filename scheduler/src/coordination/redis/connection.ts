@@ -147,7 +147,7 @@ export class RedisConnection {
     if (!followed || this.#closed) return;
     followed.cancel?.();
     client.subscribe(channel).then(followed.following, (error: unknown) => {
-      const trouble = redisTrouble(error, this.address.text);
+      const trouble = redisTrouble(error, this.address);
       // That it cannot be reached is told by those who ask something.
       if (isCarillonError(trouble, "COORDINATION_REFUSED")) {
         if (!followed.refused) this.#options.log(trouble.message);
@@ -183,6 +183,7 @@ export class RedisConnection {
     try {
       checkServer(String(await this.#send(look, [`{${this.address.prefix}}:state`], [])), where);
       // ioredis tells it as an event, and would go on in database 0. Its answer came before that of `look`.
+      if (/NOPERM.*'select'/i.test(String(this.#lastError))) throw redisTrouble(this.#lastError, this.address);
       if (/DB index|SELECT/i.test(String(this.#lastError))) {
         throw new CarillonError("COORDINATION_UNSUPPORTED", `${this.title} has no such database`, {
           hint: "Give the number of one that it has (setting `databases`), or none.",
@@ -191,7 +192,8 @@ export class RedisConnection {
     } catch (error) {
       this.#renew(this.#requests);
       // A wrong password is told as an event too; what follows only says that there was no login.
-      if (/WRONGPASS|invalid password/i.test(String(this.#lastError))) throw redisTrouble(this.#lastError, where);
+      if (/WRONGPASS|invalid password/i.test(String(this.#lastError)))
+        throw redisTrouble(this.#lastError, this.address);
       throw error;
     }
     this.#failures = 0;
@@ -216,7 +218,7 @@ export class RedisConnection {
     });
     // Another status than before: it has changed while we waited.
     if ((client.status as string) === "ready") return;
-    throw redisTrouble(this.#lastError ?? new Error("no connection in time"), this.address.text);
+    throw redisTrouble(this.#lastError ?? new Error("no connection in time"), this.address);
   }
 
   async #send(script: RedisScript, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
@@ -238,7 +240,7 @@ export class RedisConnection {
     } catch (error) {
       // A master that was demoted under us: the next connection finds the new one.
       if (/^(?:READONLY|MASTERDOWN)/.test(String((error as Error).message))) this.#renew(client);
-      throw redisTrouble(error, this.address.text);
+      throw redisTrouble(error, this.address);
     } finally {
       cancel();
     }

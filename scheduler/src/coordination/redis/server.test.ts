@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CarillonError } from "../../base/errors.ts";
 import { checkServer, redisTrouble } from "./server.ts";
 
+const h = { text: "h", prefix: "carillon", database: 0, kind: "single" } as const;
 const info = (fields: Record<string, string>) =>
   Object.entries({ redis_version: "7.0.15", maxmemory_policy: "noeviction", role: "master", ...fields })
     .map((field) => `${field.join(":")}\r\n`)
@@ -35,7 +36,7 @@ describe("a Redis server", () => {
     ["READONLY You can't write against a read only replica.", "COORDINATION_UNREACHABLE"],
     ["OOM command not allowed when used memory > 'maxmemory'.", "COORDINATION_UNREACHABLE"],
   ])("that answers %s", (answer, code) => {
-    expect(redisTrouble(new Error(answer), "h")).toMatchObject({ code, hint: expect.stringMatching(/\w/) });
+    expect(redisTrouble(new Error(answer), h)).toMatchObject({ code, hint: expect.stringMatching(/\w/) });
   });
 
   it("is not blamed for our own mistakes", () => {
@@ -43,9 +44,9 @@ describe("a Redis server", () => {
       new Error("ERR user_script:3: attempt to index a nil value"),
       new CarillonError("STOPPED", "x"),
     ]) {
-      expect(redisTrouble(own, "h")).toBe(own);
+      expect(redisTrouble(own, h)).toBe(own);
     }
     const behind = Object.assign(new Error("Failed to refresh slots cache."), { lastNodeError: new Error("NOAUTH") });
-    expect(redisTrouble(behind, "h")).toMatchObject({ code: "COORDINATION_REFUSED" });
+    expect(redisTrouble(behind, h)).toMatchObject({ code: "COORDINATION_REFUSED" });
   });
 });

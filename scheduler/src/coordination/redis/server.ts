@@ -1,4 +1,5 @@
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
+import { rightsAt } from "./rights.ts";
 
 /** The oldest that is accepted: before it scripts, ACLs and replication behave in ways nobody tests any more. */
 const oldest = { major: 6, minor: 2 };
@@ -40,8 +41,9 @@ export function checkServer(info: string, where: string): void {
 }
 
 /** What a failed request means for whoever asked. What is a bug of ours is given back as it is. */
-export function redisTrouble(error: unknown, where: string): unknown {
+export function redisTrouble(error: unknown, address: Parameters<typeof rightsAt>[0] & { text: string }): unknown {
   if (isCarillonError(error)) return error;
+  const where = address.text;
   const last = (error as { lastNodeError?: unknown } | undefined)?.lastNodeError;
   const message = messageOf(last ?? error);
   const foreign = /\bFOREIGN (.*)/.exec(message);
@@ -59,9 +61,7 @@ export function redisTrouble(error: unknown, where: string): unknown {
   }
   if (/NOAUTH|WRONGPASS|NOPERM|ACL failure|invalid password|invalid username|no permissions?\b/i.test(message)) {
     return new CarillonError("COORDINATION_REFUSED", `the Redis at ${where} refused: ${message}`, {
-      hint:
-        "Check user and password of the URL. The user needs EVAL, EVALSHA, INFO, SUBSCRIBE, PUBLISH and the commands " +
-        "on hashes, sorted sets and strings, for keys and channels that start with {prefix}.",
+      hint: `Check user and password of the URL. The user needs these rights: ${rightsAt(address)}`,
       cause: error,
     });
   }
