@@ -116,6 +116,16 @@ export interface Beat {
   unserved?: boolean;
 }
 
+export interface ClusterRecord {
+  clusterId: string;
+  /** A service's id, `store`, or null before the first node. */
+  coordination: string | null;
+  /** Where that service is, as `serviceAddress` writes it; null: not known. */
+  coordinationAt: string | null;
+  /** The higher half of fences, at least. */
+  lockEra: number;
+}
+
 export interface SessionStore {
   /** @returns its number, or the live member that has the name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
@@ -142,13 +152,13 @@ export interface SessionStore {
   /** Marks ended sessions that hold nothing any more, so that pulses pass over them; forgets those past retention. */
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
-  /** Whose store this is, and what its nodes coordinate by: a service's id, `store`, or null before the first node. */
-  cluster(): Promise<{ clusterId: string; coordination: string | null; lockEra: number }>;
+  /** Whose store this is, and what its nodes coordinate by. */
+  cluster(): Promise<ClusterRecord>;
   /**
-   * From now on the cluster coordinates by `next`, if it still does by `before`; locks get a new era, so that their fences
-   * go on rising there. @returns whether it was so
+   * From now on the cluster coordinates by `next`, if it still does by `before`; if that is another, locks get a new era, so that their
+   * fences go on rising there. @param at where `next` is; null: it has no address @returns whether it was so
    */
-  coordinateBy(before: string | null, next: string): Promise<boolean>;
+  coordinateBy(before: string | null, next: string, at: string | null): Promise<boolean>;
   /** What each node reported of its clocks. @param prompt every process is signalled to beat now */
   clockVotes(prompt: boolean): Promise<ClockVotes>;
   /**

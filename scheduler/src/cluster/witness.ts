@@ -95,4 +95,6 @@ export interface WitnessOptions {
   readonly log: (line: string) => void;
   /** Gives the opening up; what was opened ends with `leave`. */
   readonly signal: AbortSignal;
+  /** The service's id, asked where it holds nothing of any cluster; default: a new one. What it rejects with ends the opening. */
+  readonly nameNew?: () => Promise<string>;
 }

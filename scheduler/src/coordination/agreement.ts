@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { type Clock, pause } from "../base/clock.ts";
 import { CarillonError, isCarillonError, isStoreAway, messageOf } from "../base/errors.ts";
 import { untilAnswered } from "../base/until-answered.ts";
@@ -9,6 +10,7 @@ import type { StoreClock } from "../store/store-clock.ts";
 import { watchBeats } from "./living.ts";
 import { joinCluster } from "./membership.ts";
 import { isGone, type JoinOptions } from "./open-session.ts";
+import { serviceAddress } from "./service-address.ts";
 
 const retryMs = 250;
 /** What the store remembers of nodes that use no service. */
@@ -57,7 +59,7 @@ async function agree(options: JoinOptions, sessionId: number, signal?: AbortSign
   for (;;) {
     try {
       const place = identity.settings?.coordination ?? null;
-      const mine = { serviceId: witness?.serviceId ?? storeAlone, place, sessionId };
+      const mine = { serviceId: witness?.serviceId ?? storeAlone, place, at: options.serviceAt ?? null, sessionId };
       await agreeOnCoordination(store.sessions, mine, { clock, storeClock, signal });
       return await agreeOnSettings(options, sessionId, signal);
     } catch (error) {
@@ -105,10 +107,11 @@ async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?:
 const endSilent = (sessions: SessionStore, { sessionId, beat }: Member, storeClock: StoreClock) =>
   sessions.end(sessionId, beat, storeClock.now(), "silent while another that differs was to join");
 
-/** What a process coordinates by: the store's name for it, and where it is for people; null: the store alone. */
+/** What a process coordinates by: the store's name for it, and where it is, for people and to compare; null: the store alone. */
 interface Coordination {
   serviceId: string;
   place: string | null;
+  at: string | null;
 }
 
 interface AgreeOptions {
@@ -121,7 +124,44 @@ interface AgreeOptions {
 
 /** @param url undefined: the store alone */
 export function coordinationOf(url: string | undefined, witness: Witness | undefined): Coordination {
-  return { serviceId: witness?.serviceId ?? storeAlone, place: url === undefined ? null : servicePlace(url) };
+  const serviceId = witness?.serviceId ?? storeAlone;
+  if (url === undefined) return { serviceId, place: null, at: null };
+  return { serviceId, place: servicePlace(url), at: serviceAddress(url) };
+}
+
+const after = " after ";
+/** The id of a service that was wiped says which one it had before, so that whoever finds it knows what happened. */
+const renewed = (before: string) => `${randomUUID()}${after}${before.split(after)[0]}`;
+const isRenewed = (id: string, before: string) => id.endsWith(`${after}${before.split(after)[0]}`);
+
+/**
+ * The id for a service that holds nothing of any cluster. Where the cluster coordinates by a service at the same address, that one was
+ * wiped: a live member writes its id there again, so this process waits for it; while none lives, it gets another id.
+ * @param mine as this process has it
+ * @param waits for a live member
+ * @throws COORDINATION_UNREACHABLE: a live member has not written it yet; COORDINATION_DIFFERS: it does not
+ */
+export async function nameForNew(
+  sessions: SessionStore,
+  mine: Omit<Coordination, "serviceId">,
+  { clock, storeClock, signal, joins = true }: AgreeOptions,
+  waits: boolean,
+): Promise<string> {
+  const { coordination, coordinationAt } = await sessions.cluster();
+  const isWiped = coordination !== null && coordinationAt === mine.at;
+  if (coordination === null || (joins && !isWiped)) return randomUUID();
+  if (!isWiped) throw locksDiffer();
+  const watched = await watchBeats(sessions, () => true, clock, signal);
+  if (!("living" in watched)) {
+    for (const member of watched.silent) await endSilent(sessions, member, storeClock);
+    return renewed(coordination);
+  }
+  if (!waits) throw coordinationDiffers(watched.living, coordination, { ...mine, serviceId: "nothing" });
+  throw new CarillonError(
+    "COORDINATION_UNREACHABLE",
+    `${mine.place} holds nothing of this cluster, although the live node ${watched.living.node} relies on it`,
+    { hint: "It was wiped, and the nodes write there again within seconds; or it is another service than theirs." },
+  );
 }
 
 /**
@@ -135,24 +175,32 @@ export async function agreeOnCoordination(
   { clock, storeClock, signal, joins = true }: AgreeOptions,
 ): Promise<void> {
   for (;;) {
-    const { coordination } = await sessions.cluster();
-    if (coordination === mine.serviceId) return;
-    if (coordination !== null && !joins) {
-      throw new CarillonError(
-        "COORDINATION_DIFFERS",
-        "the cluster coordinates by something else than this process's locks would",
-        { hint: "Give every process the same `coordination`; to change it, stop them all, and `start` one first." },
-      );
+    const { coordination, coordinationAt } = await sessions.cluster();
+    if (coordination === mine.serviceId) {
+      const isKnown = coordinationAt === mine.at || (coordinationAt !== null && !joins);
+      if (isKnown || (await sessions.coordinateBy(coordination, coordination, mine.at))) return;
+      continue;
     }
+    const isWiped = coordination !== null && coordinationAt === mine.at && isRenewed(mine.serviceId, coordination);
+    if (coordination !== null && !joins && !isWiped) throw locksDiffer();
     if (coordination !== null) {
       const others = (member: Member) => member.sessionId !== mine.sessionId;
       const watched = await watchBeats(sessions, others, clock, signal);
       if ("living" in watched) throw coordinationDiffers(watched.living, coordination, mine);
       for (const member of watched.silent) await endSilent(sessions, member, storeClock);
     }
-    if (await sessions.coordinateBy(coordination, mine.serviceId)) return;
+    if (await sessions.coordinateBy(coordination, mine.serviceId, mine.at)) return;
   }
 }
+
+const locksDiffer = () =>
+  new CarillonError(
+    "COORDINATION_DIFFERS",
+    "the cluster coordinates by something else than this process's locks would",
+    {
+      hint: "Give every process the same `coordination`; to change it, stop them all, and `start` one first.",
+    },
+  );
 
 function coordinationDiffers(
   { node, host, settings }: Member,

@@ -11,6 +11,8 @@ export interface JoinOptions {
   store: Store;
   /** A coordination service; without one the store is all there is. */
   witness?: Witness | undefined;
+  /** Where that is: `serviceAddress`. */
+  serviceAt?: string | undefined;
   clock: Clock;
   storeClock: StoreClock;
   identity: SessionIdentity;

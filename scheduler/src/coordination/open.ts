@@ -5,7 +5,7 @@ import type { Log } from "../base/log.ts";
 import type { SessionStore } from "../cluster/session-store.ts";
 import type { Witness, WitnessOptions } from "../cluster/witness.ts";
 import type { StoreClock } from "../store/store-clock.ts";
-import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
+import { agreeOnCoordination, coordinationOf, nameForNew } from "./agreement.ts";
 
 const zookeeper = /^zookeepers?:\/\/./;
 const redis = /^rediss?(?:\+(?:sentinel|cluster))?:\/\/./;
@@ -33,6 +33,8 @@ export interface OpenOptions {
 }
 
 const retryMs = 1_000;
+/** How long a live member has to write again to a service that was wiped: it may find out by its session's timeout. */
+const timeoutsForLiving = 2;
 
 // A driver is loaded where it is used: a cluster that needs none starts without reading their code.
 const openRedis = async () => (await import("./redis/redis.ts")).openRedisWitness;
@@ -51,10 +53,15 @@ export async function openCoordination(
   const { clock, log, signal, failFast, sessionTimeoutMs } = openOptions;
   const { clusterId } = await sessions.cluster();
   const say = (line: string) => log.warn({}, line);
+  let waitsUntilMono: number | undefined;
+  const nameNew = () => {
+    waitsUntilMono ??= clock.monotonic() + timeoutsForLiving * sessionTimeoutMs;
+    return nameForNew(sessions, coordinationOf(url, undefined), openOptions, clock.monotonic() < waitsUntilMono);
+  };
   for (let told = false; ; told = true) {
     let witness: Witness | undefined;
     try {
-      const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true };
+      const options = { clusterId, sessionTimeoutMs, clock, log: say, signal, failFast: true, nameNew };
       if (url !== undefined) {
         const open = openOptions.openWitness ?? (await (redis.test(url) ? openRedis() : openZooKeeper()));
         witness = await open({ ...options, url });

@@ -6,6 +6,7 @@ import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { agreeOnCoordination, coordinationOf } from "./agreement.ts";
 import { type OpenOptions, openCoordination } from "./open.ts";
+import { serviceAddress } from "./service-address.ts";
 
 export interface ServiceOptions {
   /** undefined: the store alone. */
@@ -27,6 +28,12 @@ export class CoordinationService {
 
   constructor(options: ServiceOptions) {
     this.#options = options;
+  }
+
+  /** undefined: the store alone. */
+  get at(): string | undefined {
+    const { url } = this.#options;
+    return url === undefined ? undefined : serviceAddress(url);
   }
 
   /** For a member of the cluster. @throws COORDINATION_…, STORE_… */

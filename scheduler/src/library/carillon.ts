@@ -439,6 +439,7 @@ export class Carillon {
     const optionsOf = () => ({
       store,
       witness,
+      serviceAt: this.#service.at,
       standIn,
       clock: this.#clock,
       storeClock: this.#storeClock,

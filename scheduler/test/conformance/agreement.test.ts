@@ -156,7 +156,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     storeClock.sample(systemClock.monotonic(), stage.nowMs, systemClock.monotonic());
     const options = { clock: systemClock, storeClock, log, signal, failFast: true, sessionTimeoutMs: timeoutMs };
     const { membership } = await join("atlas");
-    expect(await stage.store.sessions.coordinateBy("store", "some service")).toBe(true);
+    expect(await stage.store.sessions.coordinateBy("store", "some service", null)).toBe(true);
     await expect(openCoordination(undefined, stage.store.sessions, options)).rejects.toMatchObject({
       code: "COORDINATION_DIFFERS",
       message: expect.stringContaining("the live node atlas on host-of-atlas"),
@@ -227,7 +227,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       stage.nowMs,
     );
     const sessionId = "sessionId" in opened ? opened.sessionId : 0;
-    expect(await stage.store.sessions.coordinateBy("store", "some service")).toBe(true);
+    expect(await stage.store.sessions.coordinateBy("store", "some service", null)).toBe(true);
     const beats = setInterval(() => void stage.store.sessions.beat(sessionId, stage.nowMs), 100);
     goOn("atlas");
     await expect.poll(() => errors().length, soon).toBe(1);

@@ -268,7 +268,7 @@ describe("membership with ZooKeeper: whose path it is", () => {
     const options = { clock: systemClock, storeClock: new StoreClock(systemClock), log: recordingLog().log, signal };
     const sessions = {
       ...stage.store.sessions,
-      cluster: async () => ({ clusterId: "closed", coordination: null, lockEra: 0 }),
+      cluster: async () => ({ clusterId: "closed", coordination: null, coordinationAt: null, lockEra: 0 }),
     };
     sessions.coordinateBy = async () => true;
     const at = (who: string) =>
@@ -330,7 +330,7 @@ describe("membership with ZooKeeper: whose path it is", () => {
     await expect(at("/elsewhere/carillon")).rejects.toMatchObject({ code: "COORDINATION_DIFFERS" });
     const other = {
       ...stage.store.sessions,
-      cluster: async () => ({ clusterId: "another", coordination: null, lockEra: 0 }),
+      cluster: async () => ({ clusterId: "another", coordination: null, coordinationAt: null, lockEra: 0 }),
     };
     await expect(openCoordination(`zookeeper://${ensemble.server.address}${path}`, other, away)).rejects.toMatchObject({
       code: "COORDINATION_FOREIGN",

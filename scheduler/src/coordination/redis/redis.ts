@@ -39,7 +39,7 @@ export async function openRedisWitness(options: RedisWitnessOptions): Promise<Wi
     timeoutMs: Math.ceil(sessionTimeoutMs / renewalsPerTtl),
     probe: (connection) => {
       registry = new RedisRegistry(connection, clock, clusterId, sessionTimeoutMs);
-      return registry.knowService();
+      return registry.knowService(options.nameNew);
     },
   });
   if (!registry) throw new Error("a connection was opened without its probe");

@@ -151,13 +151,17 @@ const look = redisScript("return {redis.call('GET', KEYS[1]), redis.call('GET', 
 export async function lookAtRedis(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   const connection = await RedisConnection.open({ url, timeoutMs: 5_000, log: () => undefined, failFast: true });
   try {
-    const { prefix } = connection.address;
-    const keys = [`{${prefix}}:cluster`, `{${prefix}}:service`];
-    const [clusterId, serviceId] = (await connection.run(look, keys, [])) as [string | null, string | null];
-    return clusterId === null ? undefined : { clusterId, serviceId: serviceId ?? "" };
+    return await readOwner(connection);
   } finally {
     connection.close();
   }
+}
+
+async function readOwner(connection: RedisConnection): Promise<{ clusterId: string; serviceId: string } | undefined> {
+  const { prefix } = connection.address;
+  const keys = [`{${prefix}}:cluster`, `{${prefix}}:service`];
+  const [clusterId, serviceId] = (await connection.run(look, keys, [])) as [string | null, string | null];
+  return clusterId === null ? undefined : { clusterId, serviceId: serviceId ?? "" };
 }
 
 export interface Renewal {
@@ -235,9 +239,11 @@ export class RedisRegistry {
     return ids.map(Number);
   }
 
-  async knowService(): Promise<void> {
+  /** @param nameNew gives the id of a Redis that holds nothing of any cluster here; default: a new one @throws what that rejects with */
+  async knowService(nameNew: () => Promise<string> = async () => ""): Promise<void> {
+    if (this.#serviceId === "" && !(await readOwner(this.#connection))) this.#serviceId = await nameNew();
     const [, , , id] = (await this.#ask(service, [])) as [string, number, number, string];
-    if (this.#serviceId === "") this.#serviceId = id;
+    this.#serviceId = id;
   }
 
   async members(): Promise<{ version: number; shown: readonly number[] }> {

@@ -95,8 +95,17 @@ export class ZooKeeperLocks implements LockPlace {
     );
     const either = AbortSignal.any([signal, late.signal]);
     try {
-      const node = await take(false, either);
-      return node && (await this.#hold(spec, node, either));
+      for (;;) {
+        try {
+          const node = await take(false, either);
+          return node && (await this.#hold(spec, node, either));
+        } catch (error) {
+          // ZooKeeper was wiped under this process, which is about to make the cluster's path again.
+          if (!isZooKeeperError(error, "NO_NODE")) throw error;
+          await pause(clock, retryMs, either);
+          either.throwIfAborted();
+        }
+      }
     } catch (error) {
       either.throwIfAborted();
       throw path.translated(error);

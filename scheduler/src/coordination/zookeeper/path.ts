@@ -49,30 +49,46 @@ export class ClusterPath {
 
   /**
    * Makes the path ours, or finds that it is.
-   * @param known the service's id, when it was wiped under us
+   * @param nameNew gives the service's id where the path is nobody's
    * @returns the service's id, by which another ZooKeeper is told apart
-   * @throws COORDINATION_FOREIGN
+   * @throws COORDINATION_FOREIGN, what `nameNew` rejects with
    */
-  async claim(zk: ZooKeeper, known: string = randomUUID()): Promise<string> {
-    try {
-      await this.#create(zk, members, "");
-    } catch (error) {
-      if (!isZooKeeperError(error, "NO_NODE")) throw error;
-      await this.#createRoot();
-      await this.#create(zk, members, "");
+  async claim(zk: ZooKeeper, nameNew: () => Promise<string> = async () => randomUUID()): Promise<string> {
+    for (;;) {
+      const found = await this.look(zk);
+      if (found && found.clusterId !== this.#clusterId)
+        throw this.#foreign(`belongs to another cluster, ${found.clusterId}`);
+      const name = found ? undefined : await nameNew();
+      try {
+        await this.#create(zk, members, "");
+      } catch (error) {
+        if (!isZooKeeperError(error, "NO_NODE")) throw error;
+        await this.#createRoot();
+        await this.#create(zk, members, "");
+      }
+      if (found) return found.serviceId;
+      await this.#create(zk, service, JSON.stringify({ cluster: this.#clusterId, service: name }));
     }
-    await this.#create(zk, service, JSON.stringify({ cluster: this.#clusterId, service: known }));
-    const found = await this.look(zk);
-    if (found.clusterId === this.#clusterId) return found.serviceId;
-    throw this.#foreign(`belongs to another cluster, ${found.clusterId}`);
   }
 
-  /** Whose it is. @throws NO_NODE of ZooKeeper's while it is nobody's; COORDINATION_FOREIGN: not Carillon's */
-  async look(zk: ZooKeeper): Promise<{ clusterId: string; serviceId: string }> {
-    const found = parsed((await zk.get(service)).data.toString("utf8"));
+  /** Whose it is. @returns undefined: nobody's yet @throws COORDINATION_FOREIGN: not Carillon's */
+  async look(zk: ZooKeeper): Promise<{ clusterId: string; serviceId: string } | undefined> {
+    let text: string;
+    try {
+      text = (await zk.get(service)).data.toString("utf8");
+    } catch (error) {
+      if (isZooKeeperError(error, "NO_NODE")) return undefined;
+      throw error;
+    }
+    const found = parsed(text);
     if (typeof found?.cluster === "string" && typeof found.service === "string")
       return { clusterId: found.cluster, serviceId: found.service };
     throw this.#foreign(`has a node ${service} that Carillon did not write`);
+  }
+
+  /** Whether somebody has made the path theirs. @param changed called once, when that may have changed */
+  async exists(session: Session, changed: () => void): Promise<boolean> {
+    return (await session.exists(service, { watch: changed })) !== undefined;
   }
 
   /** Another text for each time that the path was made. */

@@ -33,7 +33,7 @@ export async function openZooKeeper(options: WitnessOptions & { clock: Clock }):
       signal: options.signal,
       log: options.log,
     });
-    const serviceId = await path.claim(zk);
+    const serviceId = await path.claim(zk, options.nameNew);
     return new ZooKeeperWitness(zk, options, path, serviceId);
   } catch (error) {
     await zk?.close();
@@ -49,7 +49,6 @@ export async function lookAtZooKeeper(url: string): Promise<{ clusterId: string;
     zk = await connect(path.servers, { ...path.access, connectTimeoutMs: 5_000 });
     return await path.look(zk);
   } catch (error) {
-    if (isZooKeeperError(error, "NO_NODE")) return undefined;
     throw path.translated(error);
   } finally {
     await zk?.close();
@@ -232,6 +231,28 @@ class ZooKeeperWitness implements Witness {
       this.#tell("sure");
     });
     this.#tell("sure");
+    void this.#keepPath(session);
+  }
+
+  /** What was wiped is made again also where this process shows nothing and only uses locks. */
+  async #keepPath(session: Session): Promise<void> {
+    const over = AbortSignal.any([session.signal, this.#left.signal]);
+    for (let told = false; !over.aborted; ) {
+      try {
+        const changed = new AbortController();
+        const end = AbortSignal.any([over, changed.signal]);
+        if (!(await this.#path.exists(session, () => changed.abort()))) await this.#claim();
+        else if (!end.aborted) await new Promise((resolve) => end.addEventListener("abort", resolve, { once: true }));
+      } catch (error) {
+        if (!told && !over.aborted) this.#trouble(error);
+        told = true;
+        await pause(this.#options.clock, retryMs, over);
+      }
+    }
+  }
+
+  #claim(): Promise<string> {
+    return this.#path.claim(this.#zk, async () => this.serviceId);
   }
 
   /** Keeps the announced member shown, from session to session. */
@@ -264,7 +285,7 @@ class ZooKeeperWitness implements Witness {
     }
     this.#shown = undefined;
     if (before?.session === session) await this.#remove(session, before.member.sessionId);
-    await this.#path.claim(this.#zk, this.serviceId);
+    await this.#claim();
     this.#knownSince(await this.#path.born(session), session);
     for (;;) {
       try {

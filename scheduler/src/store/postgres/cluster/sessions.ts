@@ -2,6 +2,7 @@ import type { ClusterClock } from "../../../cluster/clock-votes.ts";
 import type {
   Beat,
   Beating,
+  ClusterRecord,
   Leadership,
   Member,
   Pulse,
@@ -145,7 +146,7 @@ export function sessionStore(database: Database): SessionStore {
     clockVotes: (prompt) => clockVotes(database, prompt),
     shiftClock: (number, shiftMs, nowMs) => shiftClock(database, number, shiftMs, nowMs),
     adoptClock: (change) => adoptClock(database, change),
-    coordinateBy: (before, next) => coordinateBy(database, before, next),
+    coordinateBy: (before, next, at) => coordinateBy(database, before, next, at),
     members: () => members(database),
   };
 }
@@ -296,26 +297,32 @@ async function sweep(database: Database, nowMs: number, keepMs: number): Promise
   );
 }
 
-async function cluster(
-  database: Database,
-): Promise<{ clusterId: string; coordination: string | null; lockEra: number }> {
+async function cluster(database: Database): Promise<ClusterRecord> {
   const s = database.schema;
-  const [row] = await database.ask<{ clusterId: string; coordination: string | null; lockEra: number }>(
+  const [row] = await database.ask<ClusterRecord>(
     "session-cluster",
-    `select id as "clusterId", coordination, lock_era as "lockEra" from ${s}.cluster`,
+    `select id as "clusterId", coordination, lock_era as "lockEra",
+       case when starts_with(coordination_at, coordination || ' ') then substr(coordination_at, length(coordination) + 2)
+       end as "coordinationAt"
+     from ${s}.cluster`,
   );
   if (!row) throw new Error("the cluster row is missing");
   return row;
 }
 
-async function coordinateBy(database: Database, before: string | null, next: string): Promise<boolean> {
+async function coordinateBy(
+  database: Database,
+  before: string | null,
+  next: string,
+  at: string | null,
+): Promise<boolean> {
   const s = database.schema;
   const rows = await database.ask(
     "session-coordinate-by",
-    `update ${s}.cluster set coordination = $2,
-       lock_era = case when coordination is null then lock_era else nextval('${s}.lock_base') end
+    `update ${s}.cluster set coordination = $2, coordination_at = $2 || ' ' || $3::text,
+       lock_era = case when coordination is null or coordination = $2 then lock_era else nextval('${s}.lock_base') end
      where coordination is not distinct from $1 returning 1`,
-    [before, next],
+    [before, next, at],
   );
   return rows.length > 0;
 }

@@ -35,6 +35,7 @@ import { still } from "./0035-still.ts";
 import { signIns } from "./0038-sign-ins.ts";
 import { logArrival } from "./0039-log-arrival.ts";
 import { drainedNodes } from "./0041-drained-nodes.ts";
+import { coordinationAt } from "./0040-coordination-at.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -81,4 +82,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 38, name: "sign-ins", sql: signIns },
   { number: 39, name: "log-arrival", sql: logArrival },
   { number: 41, name: "drained-nodes", sql: drainedNodes },
+  { number: 40, name: "coordination-at", sql: coordinationAt },
 ];

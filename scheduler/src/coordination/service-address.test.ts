@@ -1,0 +1,17 @@
+import { hostname } from "node:os";
+import { expect, it } from "vitest";
+import { serviceAddress } from "./service-address.ts";
+
+it("keeps what leads to a service and its part for a cluster, and nothing that is secret", () => {
+  expect(serviceAddress("zookeeper://me:pass@zk1:2181,zk2:2181/billing?auth=sasl")).toBe(
+    "zookeeper://zk1:2181,zk2:2181/billing",
+  );
+  expect(serviceAddress("redis+sentinel://u:p@s1,s2/main/1?sentinelPassword=secret&prefix=b")).toBe(
+    "redis+sentinel://s1,s2/main/1?prefix=b",
+  );
+});
+
+it("is another one on each machine where the name leads every machine to itself", () => {
+  for (const host of ["localhost:6379", "127.0.0.1", "zk1,[::1]:2181"])
+    expect(serviceAddress(`redis://${host}`)).toBe(`redis://${host} on ${hostname()}`);
+});
