@@ -156,11 +156,13 @@ export async function nameForNew(
     for (const member of watched.silent) await endSilent(sessions, member, storeClock);
     return renewed(coordination);
   }
-  if (!waits) throw coordinationDiffers(watched.living, coordination, { ...mine, serviceId: "nothing" });
+  const { node, host } = watched.living;
   throw new CarillonError(
-    "COORDINATION_UNREACHABLE",
-    `${mine.place} holds nothing of this cluster, although the live node ${watched.living.node} relies on it`,
-    { hint: "It was wiped, and the nodes write there again within seconds; or it is another service than theirs." },
+    waits ? "COORDINATION_UNREACHABLE" : "COORDINATION_DIFFERS",
+    `${mine.place} holds nothing of this cluster, by whose record the live node ${node} on ${host} relies on it`,
+    {
+      hint: "After a wipe that node writes there again within seconds. If it does not, its address leads to another service than this one's.",
+    },
   );
 }
 
