@@ -1,8 +1,8 @@
 import { setMaxListeners } from "node:events";
 import type { GraceLock, GraceLockOptions } from "@carillon/zookeeper";
-import { type Clock, pause } from "../base/clock.ts";
+import { type Clock, EarliestTimer, pause } from "../base/clock.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
-import { CarillonError, isCarillonError, isStoreAway } from "../base/errors.ts";
+import { CarillonError, isCarillonError, isStoreAway, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import {
   checkLockName,
@@ -23,8 +23,10 @@ import {
 import { LockElection } from "./election.ts";
 
 export interface LocksOptions {
-  /** Opens what the locks rest on; called at the first use, and again after it has failed. */
+  /** Opens what the locks rest on; called at the first use, again after it has failed, and again after `rest`. */
   readonly open: () => Promise<LockPlace>;
+  /** Called when what was opened has been closed because nothing is held or waited for. */
+  readonly rest?: () => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
   /** How long a term that is given up waits for its work to end, ms. */
@@ -43,6 +45,8 @@ export interface GraceOptions extends Omit<GraceLockOptions, "owner" | "graceMs"
 }
 
 const retryMs = 1_000;
+/** What the locks rest on stays open for so long after the last use, ms: a program that uses one again and again opens it once. */
+const restAfterMs = 2_000;
 
 /** All locks of one Carillon, on whatever it coordinates by. */
 export class Locks {
@@ -50,10 +54,17 @@ export class Locks {
   readonly #stopping = new AbortController();
   readonly #users = new Set<{ close(): Promise<void> }>();
   #place: Promise<LockPlace> | undefined;
+  /** That of `#place`, once it is there. */
+  #there: LockPlace | undefined;
   #closed: Promise<void> | undefined;
+  /** How many are asked for or held. */
+  #inUse = 0;
+  #resting: Promise<void> = Promise.resolve();
+  readonly #restTimer: EarliestTimer;
 
   constructor(options: LocksOptions) {
     this.#options = options;
+    this.#restTimer = new EarliestTimer(options.clock, () => this.#restIfIdle());
     setMaxListeners(0, this.#stopping.signal);
   }
 
@@ -105,11 +116,16 @@ export class Locks {
       });
     }
     const graceMs = parseDuration(grace, "grace", 0);
-    const place = await whileWaiting(this.#opened(), this.#stopping.signal);
-    const lock = place.graceLock(name, { ...told, owner, graceMs });
-    this.#users.add(lock);
-    lock.closed.addEventListener("abort", () => this.#users.delete(lock), { once: true });
-    return lock;
+    const asked = this.#use();
+    try {
+      const place = await whileWaiting(this.#opened(), this.#stopping.signal);
+      const lock = place.graceLock(name, { ...told, owner, graceMs });
+      this.#users.add(lock);
+      lock.closed.addEventListener("abort", () => this.#forget(lock), { once: true });
+      return lock;
+    } finally {
+      asked();
+    }
   }
 
   /** Gives up what elections lead, when their work has ended or has had `drainMs`; other locks stay. Never rejects. */
@@ -126,6 +142,7 @@ export class Locks {
 
   async #stop(): Promise<void> {
     this.#stopping.abort(stopped());
+    this.#restTimer.close();
     const ended = await Promise.allSettled([...this.#users].map((user) => user.close()));
     for (const one of ended)
       if (one.status === "rejected")
@@ -133,11 +150,49 @@ export class Locks {
     // One that could not be opened holds nothing.
     const [place] = await Promise.allSettled([this.#place]);
     if (place.status === "fulfilled") await place.value?.close();
+    await this.#resting;
   }
 
   async #close(election: LockElection): Promise<void> {
     await election.close();
-    this.#users.delete(election);
+    this.#forget(election);
+  }
+
+  #forget(user: { close(): Promise<void> }): void {
+    this.#users.delete(user);
+    this.#restLater();
+  }
+
+  /** @returns called once when it is used no more */
+  #use(): () => void {
+    this.#inUse++;
+    this.#restTimer.clear();
+    return () => {
+      this.#inUse--;
+      this.#restLater();
+    };
+  }
+
+  #restLater(): void {
+    if (this.#there && this.#isIdle) this.#restTimer.within(restAfterMs);
+  }
+
+  get #isIdle(): boolean {
+    return this.#inUse === 0 && this.#users.size === 0 && !this.#stopping.signal.aborted;
+  }
+
+  /** Sessions and connections that nothing hangs from would keep a process alive that has nothing left to do. */
+  #restIfIdle(): void {
+    const place = this.#there;
+    if (!place || !this.#isIdle) return;
+    this.#place = this.#there = undefined;
+    const rest = async () => {
+      await place.close();
+      await this.#options.rest?.();
+    };
+    this.#resting = rest().catch((error: unknown) => {
+      this.#options.log.warn({ error: messageOf(error) }, "what the locks rested on could not be closed");
+    });
   }
 
   #check(kind: string, name: unknown): void {
@@ -159,12 +214,13 @@ export class Locks {
     };
   }
 
-  /** Of one handle: a driver may keep something for it. */
+  /** Of one handle: a driver may keep something for it, as long as its place is open. */
   #permits(spec: PermitSpec): () => Promise<Permits> {
-    let permits: Permits | undefined;
+    let known: { place: LockPlace; permits: Permits } | undefined;
     return async () => {
-      permits ??= (await this.#opened()).permits(spec);
-      return permits;
+      const place = await this.#opened();
+      if (known?.place !== place) known = { place, permits: place.permits(spec) };
+      return known.permits;
     };
   }
 
@@ -193,13 +249,23 @@ export class Locks {
         }),
       );
     const cancel = limitMs === undefined ? () => undefined : this.#options.clock.after(limitMs, busy);
+    const asked = this.#use();
     try {
       end.signal.throwIfAborted();
-      return await (await this.#patiently(permits, wait, end.signal)).acquire(wait, end.signal);
+      const held = await (await this.#patiently(permits, wait, end.signal)).acquire(wait, end.signal);
+      if (held) this.#keepWhile(held);
+      return held;
     } finally {
+      asked();
       cancel();
       for (const stop of stops) stop();
     }
+  }
+
+  #keepWhile({ signal }: Held): void {
+    const over = this.#use();
+    if (signal.aborted) over();
+    else signal.addEventListener("abort", over, { once: true });
   }
 
   async #patiently(permits: () => Promise<Permits>, wait: boolean, signal: AbortSignal): Promise<Permits> {
@@ -216,11 +282,18 @@ export class Locks {
   }
 
   #opened(): Promise<LockPlace> {
-    this.#place ??= this.#options.open().catch((error: unknown) => {
+    this.#place ??= this.#open().catch((error: unknown) => {
       this.#place = undefined;
       throw error;
     });
     return this.#place;
+  }
+
+  async #open(): Promise<LockPlace> {
+    await this.#resting;
+    this.#there = await this.#options.open();
+    this.#restLater();
+    return this.#there;
   }
 }
 

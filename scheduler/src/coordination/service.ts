@@ -25,6 +25,7 @@ export class CoordinationService {
   readonly #options: ServiceOptions;
   #witness: Promise<Witness | undefined> | undefined;
   #locked = false;
+  #joined = false;
 
   constructor(options: ServiceOptions) {
     this.#options = options;
@@ -38,6 +39,7 @@ export class CoordinationService {
 
   /** For a member of the cluster. @throws COORDINATION_…, STORE_… */
   async join(store: Store): Promise<Witness | undefined> {
+    this.#joined = true;
     const witness = await this.#open(store, true);
     // Opened earlier for locks, it may be another than the cluster's by now.
     if (this.#locked) {
@@ -57,14 +59,23 @@ export class CoordinationService {
     return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
   }
 
-  /** Nothing came of the joining: whoever has no locks either leaves. */
+  /** Nothing came of the joining: a process that uses no locks either leaves. */
   async abandon(): Promise<void> {
+    this.#joined = false;
     if (!this.#locked) await this.leave();
   }
 
+  /** No locks are used any more: a process that is no member either leaves, until the next time. */
+  async rest(): Promise<void> {
+    this.#locked = false;
+    if (!this.#joined) await this.leave();
+  }
+
   async leave(): Promise<void> {
-    const [witness] = await Promise.allSettled([this.#witness]);
+    const opened = this.#witness;
+    // At once: whoever needs it from here on opens another.
     this.#witness = undefined;
+    const [witness] = await Promise.allSettled([opened]);
     if (witness.status === "fulfilled") await witness.value?.leave();
   }
 

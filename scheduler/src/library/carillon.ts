@@ -112,16 +112,10 @@ export class Carillon {
     this.#measuring = new Measuring(metrics ? this.#clock : null, (listener) => this.onRun(listener));
     const shared = { clock: this.#clock, log: this.#log, failFast };
     const [storeClock, { signal }] = [this.#storeClock, this.#stopping];
-    this.#service = new CoordinationService({
-      ...shared,
-      url: options.coordination,
-      sessionTimeoutMs,
-      storeClock,
-      signal,
-      openWitness: surroundings.openWitness,
-    });
+    const [{ coordination: url }, { openWitness }] = [options, surroundings];
+    this.#service = new CoordinationService({ ...shared, url, sessionTimeoutMs, storeClock, signal, openWitness });
     const open = async () => this.#service.locks((await this.open()).store);
-    this.#locks = new Locks({ ...shared, open, drainMs, owner });
+    this.#locks = new Locks({ ...shared, open, rest: () => this.#service.rest(), drainMs, owner });
     this.#enqueues = new EnqueueCall({
       defined: this.#defined,
       now: () => this.#storeClock.now(),

@@ -6,9 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { carillon } from "../../src/library/carillon.ts";
-import { postgres } from "../support/servers.ts";
+import { zooKeeperServer } from "../support/grace-lock-stage.ts";
+import { postgres, redis } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, until } from "../support/store-stage.ts";
 
 /** Here "carillon" is this package. */
@@ -72,6 +73,46 @@ await tower.start();`);
   expect(await ended).toMatchObject({ code: null, signal: "SIGTERM" });
 });
 
+describe.each<[string, () => string | undefined]>([
+  ["PostgreSQL", () => undefined],
+  ["ZooKeeper", () => `zookeeper://${zooKeeperServer()}/${stage.schema}`],
+  ["Redis", () => `${redis().url}?prefix=${stage.schema}`],
+])("with locks on %s", (_, coordinationOf) => {
+  const options = () => {
+    const coordination = coordinationOf();
+    return { store: postgres().url, schema: stage.schema, ...(coordination === undefined ? {} : { coordination }) };
+  };
+
+  it("a script ends by itself when it has released its last lock, without stop()", async () => {
+    const { ended } = script(
+      `const held = await tower.lock("books").acquire();
+console.log("has it");
+await held.release();
+const slot = await tower.semaphore("gpu", { permits: 1 }).tryAcquire();
+await slot.release();
+const nightly = await tower.lock("books", { fair: true }).acquire({ wait: "60s" });
+await nightly.release();`,
+      options(),
+    );
+    expect(await ended).toEqual({ code: 0, signal: null, lines: ["has it"] });
+    expect(await stage.rows("select id from $s.lock_session")).toEqual([]);
+  });
+});
+
+it("who holds a lock goes on, long after its script's last line", async () => {
+  const { child, lines, ended } = script(
+    `await tower.lock("books").acquire();
+console.log("has it");`,
+    { store: postgres().url, schema: stage.schema, sessionTimeout: "1500ms" },
+  );
+  await until("it has it", () => lines.length > 0);
+  // A beat each half second: more than the time after which what nobody uses is closed.
+  const beat = async () => (await stage.one<{ beat: number }>("select beat::int from $s.lock_session")).beat;
+  await until("it has beaten", async () => (await beat()) > 8);
+  child.kill("SIGTERM");
+  expect(await ended).toMatchObject({ code: null, signal: "SIGTERM" });
+});
+
 it("who waits for a lock ends once it has had it, not before", async () => {
   const owner = carillon({
     store: postgres().url,
@@ -83,8 +124,7 @@ it("who waits for a lock ends once it has had it, not before", async () => {
   const { lines, ended } = script(`console.log("asks");
 const held = await tower.lock("books").acquire();
 console.log("has it");
-await held.release();
-await tower.stop();`);
+await held.release();`);
   await until("it to ask", () => lines.includes("asks"));
   await held.release();
   expect(await ended).toEqual({ code: 0, signal: null, lines: ["asks", "has it"] });
