@@ -1,4 +1,5 @@
 /** Locks as the library gives them: by the instance's own options, from opening to stop. */
+import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { type Carillon, type CarillonOptions, carillon, type Term } from "../../src/index.ts";
 import { zooKeeperServer } from "../support/grace-lock-stage.ts";
@@ -71,6 +72,32 @@ describe("a Carillon's locks", () => {
     const next = theirs.lock();
     await a.stop();
     expect((await next).fence).toBeGreaterThan(use.fence);
+  });
+
+  it("hold a grace lock as its page's example does, and are not re-entrant", async () => {
+    const page = readFileSync(new URL("../../../docs/grace-lock.md", import.meta.url), "utf8");
+    const [, text = ""] = /^```ts\n([\s\S]*?)^```/m.exec(page) ?? [];
+    const names = ["tower", "days", "write", "told"];
+    const example = new Function(...names, `return (async () => {${text}return before;})()`);
+    const [tower, other] = [make(), make({ name: "other" })];
+    const theirs = await other.graceLock("nightly", { grace: "1h" });
+    const cutOff = await theirs.lock();
+    await cutOff.note("monday");
+    expect(await theirs.tryLock()).toBeUndefined();
+    await theirs.close();
+    const written: [string, bigint][] = [];
+    const write = async (day: string, fence: bigint) => void written.push([day, fence]);
+    const told: string[] = [];
+    const before = await example(tower, ["tuesday", "wednesday"], write, (line: string) => told.push(line));
+    expect(before).toMatchObject({ owner: "other", endedMs: null, note: "monday" });
+    expect(told).toEqual(["other came as far as monday"]);
+    expect(written.map(([day]) => day)).toEqual(["tuesday", "wednesday"]);
+    const last = await (await make({ name: "third" }).graceLock("nightly")).lastUse();
+    expect(last).toMatchObject({ owner: "host-1", fence: String(written[1]?.[1]), note: "wednesday" });
+    expect(last?.endedMs).toBeGreaterThan(0);
+    const held = await tower.lock("books").acquire();
+    expect(await tower.lock("books").tryAcquire()).toBeUndefined();
+    await held.release();
   });
 
   it("hold no grace lock in Redis", async () => {
