@@ -34,8 +34,8 @@ import { signalsUntil } from "./0034-signals-until.ts";
 import { still } from "./0035-still.ts";
 import { signIns } from "./0038-sign-ins.ts";
 import { logArrival } from "./0039-log-arrival.ts";
-import { drainedNodes } from "./0041-drained-nodes.ts";
 import { coordinationAt } from "./0040-coordination-at.ts";
+import { drainedNodes } from "./0041-drained-nodes.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -81,6 +81,6 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 35, name: "still", sql: still },
   { number: 38, name: "sign-ins", sql: signIns },
   { number: 39, name: "log-arrival", sql: logArrival },
-  { number: 41, name: "drained-nodes", sql: drainedNodes },
   { number: 40, name: "coordination-at", sql: coordinationAt },
+  { number: 41, name: "drained-nodes", sql: drainedNodes },
 ];
