@@ -2,7 +2,7 @@ import type { Change } from "../base/change.ts";
 import type { SessionIdentity } from "../cluster/session-store.ts";
 
 /** A session's number, the host of a worker that has the name, or how many sessions the key has, which are as many as one may have. */
-export type Opening = { sessionId: number } | { takenBy: string } | { full: number };
+export type Opening = { sessionId: number } | { takenBy: { host: string; pid: number } } | { full: number };
 
 /**
  * The part of the store's port that remote workers need: their keys, and their sessions, which a server keeps alive for

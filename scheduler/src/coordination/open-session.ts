@@ -1,6 +1,7 @@
 import { type Clock, pause } from "../base/clock.ts";
 import { CarillonError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { nameHolder } from "../cluster/name-holder.ts";
 import type { Member, SessionIdentity } from "../cluster/session-store.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
 import type { Witness } from "../cluster/witness.ts";
@@ -67,8 +68,8 @@ export async function openSession(options: JoinOptions, signal?: AbortSignal): P
   }
 }
 
-function nameTaken({ node, pid, host }: Member): CarillonError {
-  return new CarillonError("NODE_NAME_TAKEN", `the name ${node} is used by a live process: pid ${pid} on ${host}`, {
+function nameTaken(member: Member): CarillonError {
+  return new CarillonError("NODE_NAME_TAKEN", `the name ${member.node} is used by ${nameHolder(member)}`, {
     hint: "Give this process another name, or leave the name out and one is made.",
   });
 }

@@ -187,6 +187,10 @@ describe("answers that are lost", () => {
     expect(await stage.join(key, join)).toBe(await stage.join(key, join));
     const { status, body } = await stage.post(key, { join: { ...join, instance: "other" } });
     expect([status, body.code]).toEqual([409, "NODE_NAME_TAKEN"]);
+    expect(body.detail).toBe("the name twin is used by a live process");
+    await stage.join(key, { name: "placed", host: "node-7", pid: 42 });
+    const placed = await stage.post(key, { join: { name: "placed" } });
+    expect(placed.body.detail).toBe("the name placed is used by a live process: pid 42 on node-7");
   });
 
   test("claims are given again to one that does not name them, by any server, and not twice to one that does", async () => {

@@ -6,6 +6,7 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
 import type { Random } from "../../base/random.ts";
+import { nameHolder } from "../../cluster/name-holder.ts";
 import type { Signal } from "../../cluster/signal-store.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
 import type { Definitions } from "../../store/definitions.ts";
@@ -206,7 +207,7 @@ export class Poller {
     const owner = { keyId: key.keyId, instance: join.instance ?? "", tasks: join.tasks ?? null };
     const opened = await store.workers.open(identity, owner, storeClock.now());
     if ("takenBy" in opened) {
-      throw new CarillonError("NODE_NAME_TAKEN", `the name ${node} is used by a worker on ${opened.takenBy}`, {
+      throw new CarillonError("NODE_NAME_TAKEN", `the name ${node} is used by ${nameHolder(opened.takenBy)}`, {
         hint: "If that was this worker before, its session ends within its timeout. Else give this one another name.",
       });
     }

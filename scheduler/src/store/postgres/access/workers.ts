@@ -158,15 +158,15 @@ async function open(
       ],
     );
     if (opened) return { sessionId: opened.id };
-    const [found] = await database.ask<{ id: number | null; host: string; mine: boolean; live: number }>(
+    const [found] = await database.ask<{ id: number | null; host: string; pid: number; mine: boolean; live: number }>(
       "worker-session-holder",
-      `select o.id, o.host, o.key_id is not distinct from $2 and o.instance is not distinct from $3 and o.instance <> '' as mine,
+      `select o.id, o.host, o.pid, o.key_id is not distinct from $2 and o.instance is not distinct from $3 and o.instance <> '' as mine,
          ${live("$2")} as live
        from (select) one left join ${s}.session o on o.node = $1 and o.ended_ms is null`,
       [identity.node, keyId, instance],
     );
-    const { id = null, host = "", mine = false, live: sessions = 0 } = found ?? {};
-    if (id !== null) return mine ? { sessionId: id } : { takenBy: host };
+    const { id = null, host = "", pid = 0, mine = false, live: sessions = 0 } = found ?? {};
+    if (id !== null) return mine ? { sessionId: id } : { takenBy: { host, pid } };
     if (sessions >= limits.sessionsPerKey) return { full: sessions };
     // One ended between the two statements: there is room now, or the name is free.
   }

@@ -1,0 +1,11 @@
+import { expect, it } from "vitest";
+import { nameHolder } from "./name-holder.ts";
+
+it.each([
+  ["node-7", 42, "a live process: pid 42 on node-7"],
+  ["node-7", 0, "a live process on node-7"],
+  ["", 42, "a live process: pid 42"],
+  ["", 0, "a live process"],
+])("a holder with host %j and pid %i is told of as far as it is known", (host, pid, words) => {
+  expect(nameHolder({ host, pid })).toBe(words);
+});
