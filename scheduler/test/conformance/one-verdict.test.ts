@@ -245,6 +245,34 @@ describe("two verdicts on one claim", () => {
     await clear();
   });
 
+  const cancelled: [string, object, object[]][] = [
+    ["a chain", on(1), [on(2), joined, succeeded]],
+    ["a chain without a payload", { outcome: "succeeded", onward: { continueAs: {} } }, [on(null), succeeded]],
+    ["a join", joined, [{ outcome: "succeeded", onward: { join: "publish" } }, on(1), succeeded]],
+    ["a plain success", succeeded, [on(1), joined]],
+    ["a failure", failed("no"), [succeeded, failed("nor")]],
+    ["a release", { outcome: "released" }, [succeeded]],
+    ["a confirmation", { outcome: "cancelled" }, [succeeded, on(1)]],
+  ];
+  test.each(cancelled)(
+    "of a run that is being cancelled: %s said again has the same answer, another is refused",
+    async (_name, word, others) => {
+      const run = await stage.claimed(key, session, "link");
+      expect(await stage.store.runs.cancel(run.runId, "enough", Date.now())).toBe("asked");
+      const say = async (verdict: object, server = stage.server) =>
+        codes(await stage.poll(key, { session, verdicts: [said(run, verdict)] }, server));
+      for (const server of [stage.server, stage.server, stage.second, stage.second])
+        expect(await say(word, server)).toEqual([]);
+      expect(await begunBy(run.runId)).toEqual([]);
+      expect(await late(run.runId)).toEqual([]);
+      for (const other of others)
+        for (const server of [stage.server, stage.second])
+          expect(await say(other, server)).toEqual(["verdict FENCE_STALE"]);
+      expect(await say(word, stage.second)).toEqual([]);
+      await clear();
+    },
+  );
+
   const pairs: [string, string, object, object][] = [
     ["a success and a failure", "again", succeeded, failed("no")],
     ["a chain and a join", "link", on(1), joined],

@@ -55,8 +55,8 @@ const [chain, child, join] = (["chain", "child", "join"] as const).map(sourceNum
 
 /**
  * Whether the end `h` of the claim began what the verdict `i` asks for, and nothing where it asks for nothing. A run keeps
- * no record of that, but what it began does: the join that waits or was made, or the next run of the chain. Where the
- * task to run was removed there is no such row, and the verdict is believed.
+ * no record of that, but what it began does: the join that waits or was made, or the next run of the chain; of what it did not begin
+ * because it was being cancelled it keeps one. Where the task to run was removed there is no such row, and the verdict is believed.
  */
 const sameOnwardSql = (s: string) => `(
   select case when i.onward is null then count(*) = 0
@@ -65,6 +65,7 @@ const sameOnwardSql = (s: string) => `(
                 or count(*) = 0 and exists (select from ${s}.task t where t.id = coalesce(i.onward_task, h.task_id) and t.deleted_ms is not null) end
   from (
     select ${join} as source, task_id, payload from ${s}.gathering where parent_id = h.id
+    union all select (h.unbegun->>'source')::smallint, (h.unbegun->>'task')::int, h.unbegun->'payload' where h.unbegun is not null
     ${["run", "run_history"]
       .map(
         (table) => `

@@ -10,6 +10,7 @@
  */
 
 import type { SqlClient } from "../../../base/change.ts";
+import type { Onward } from "../../../run/flow.ts";
 import { settleGates } from "../claims/gates.ts";
 import type { Ended } from "../claims/settle.ts";
 import { notifyReadySql } from "../cluster/signals.ts";
@@ -66,7 +67,10 @@ export async function follow(
     const { runId, verdict } = run.settlement;
     const { onward } = verdict;
     if (run.parentId !== null) loose.parents.add(run.parentId);
-    if (run.cancelling) continue;
+    if (run.cancelling) {
+      if (onward) await leaveUnbegun(client, s, run.settlement, onward);
+      continue;
+    }
     if (onward?.kind === "join") {
       loose.parents.add(runId);
       await gather(client, s, run, onward, now);
@@ -138,6 +142,18 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
     ],
   );
   return rows.filter(({ state }) => state === runState.held).map((row) => row.task_id as number);
+}
+
+/** Kept for whoever says the same again. */
+async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: Onward): Promise<void> {
+  const { runId, fence, endedMs, taskId } = ended;
+  const [source, task] = onward.kind === "join" ? [join, onward.taskId] : [chain, taskId];
+  await client.query(
+    `update ${s}.run_history set unbegun = jsonb_build_object('source', $4::smallint, 'task', $5::int)
+       || case when $6::jsonb is null then '{}' else jsonb_build_object('payload', $6::jsonb) end
+     where ended_ms = $3 and id = $1 and fence = $2`,
+    [runId, fence, Math.round(endedMs), source, task, onward.payload],
+  );
 }
 
 /**
