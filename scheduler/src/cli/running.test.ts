@@ -5,6 +5,20 @@ import { Terminal } from "./screen/terminal.ts";
 
 afterEach(() => vi.restoreAllMocks());
 
+it("one that stops by itself stops the others, and says why", async () => {
+  const stopped: string[] = [];
+  const tower = (name: string, ended?: () => Promise<void>) => ({
+    start: async () => undefined,
+    stop: async () => void stopped.push(name),
+    ...(ended ? { ended } : {}),
+  });
+  const fault = new Error("its key was revoked");
+  const towers = [tower("first"), tower("second", () => Promise.reject(fault))];
+  const hooks = { onStarted: async () => undefined, onStopping: () => undefined };
+  await expect(runUntilStopped(towers, hooks)).rejects.toBe(fault);
+  expect(stopped).toEqual(["first", "second"]);
+});
+
 it("a terminal that closes stops a node in order, whether its end is noticed by a write or by its signal first", async () => {
   const exit = vi.spyOn(process, "exit").mockImplementation(() => undefined as never);
   watchReaders(new Terminal({ json: false, colour: false }));

@@ -121,10 +121,10 @@ export async function makeTowers(
 
 /**
  * Starts them, waits for a signal, stops them: what runs ends first. A second signal ends the process at once, and what
- * ran is run again elsewhere, as each task says.
+ * ran is run again elsewhere, as each task says. @throws why one of them stopped by itself
  */
 export async function runUntilStopped(
-  towers: readonly { start(): Promise<unknown>; stop(): Promise<void> }[],
+  towers: readonly { start(): Promise<unknown>; stop(): Promise<void>; ended?(): Promise<void> }[],
   { onStarted, onStopping }: { onStarted: () => Promise<void>; onStopping: () => void },
 ): Promise<ExitCode> {
   const stopping = new AbortController();
@@ -146,7 +146,7 @@ export async function runUntilStopped(
     const first = await Promise.race([started, stopped]);
     // Given up while it still waits for its store: `stop` ends that, and the rejection that follows is no news.
     if (first === "stopped") started.catch((error) => void error);
-    else await stopped;
+    else await Promise.race([stopped, ...towers.flatMap((tower) => tower.ended?.() ?? [])]);
     onStopping();
     return first === "stopped" ? exitCodes.interrupted : exitCodes.ok;
   } finally {

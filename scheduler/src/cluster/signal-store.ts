@@ -20,6 +20,8 @@ export type Signal =
   | { kind: "beat"; sessionId: number; beat: number }
   /** Whoever has this token in a lock's line holds the lock now. */
   | { kind: "lock"; token: string }
+  /** This worker key was revoked. */
+  | { kind: "revoked"; keyId: number }
   /** Signals may have been lost: look at everything. */
   | { kind: "resync" };
 

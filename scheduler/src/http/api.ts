@@ -65,6 +65,8 @@ export interface ApiOptions {
   secretKeys: SecretKeys;
   /** Whom this process tells of what goes wrong. */
   alarms: AlarmSettings | null;
+  /** Called before the answer to the revocation of a worker key. */
+  onKeyRevoked: (keyId: number) => void;
 }
 
 const openapiPath = "/v1/openapi.json";
@@ -118,7 +120,7 @@ export class Api {
       }),
       ...userCalls(store, this.#principals),
       ...tokenCalls(store, this.#principals),
-      ...workerKeyCalls(store),
+      ...workerKeyCalls(store, options.onKeyRevoked),
       ...auditCalls(store),
     };
   }

@@ -10,7 +10,7 @@ import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import type { WorkerKey } from "../access/worker-store.ts";
 import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../api/worker-protocol.ts";
 import { settlesWithin } from "../base/clock.ts";
-import { CarillonError, messageOf } from "../base/errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { defaultNamespace, namespaceOf } from "../base/namespace.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
@@ -98,7 +98,7 @@ export class HttpServer {
     this.#options = options;
     this.#poller = new Poller(options);
     this.#keys = new Keys(options.store.workers, options.clock, options.log);
-    this.#api = new Api(options);
+    this.#api = new Api({ ...options, onKeyRevoked: (keyId) => this.#keyRevoked(keyId) });
     this.#console = new ConsolePages();
     this.#app = fastify({
       bodyLimit: limits.pollBytes,
@@ -224,6 +224,7 @@ export class HttpServer {
   }
 
   onSignal(signal: Signal): void {
+    if (signal.kind === "revoked") this.#keyRevoked(signal.keyId);
     this.#poller.onSignal(signal);
     this.#api.onSignal(signal);
   }
@@ -254,9 +255,18 @@ export class HttpServer {
     try {
       const traces = request.headers[tracesHeader] !== undefined;
       return await this.#poller.poll(key as WorkerKey, body, gone.signal, traces);
+    } catch (error) {
+      // A session also ends with its key, and then it is no use to join again.
+      if (isCarillonError(error, "SESSION_LOST")) await this.#keys.of(request.headers.authorization, request.ip, true);
+      throw error;
     } finally {
       socket.off("close", onClose);
     }
+  }
+
+  #keyRevoked(keyId: number): void {
+    this.#keys.forget(keyId);
+    this.#poller.endSessionsOf(keyId);
   }
 }
 

@@ -77,6 +77,9 @@ export class RemoteWorker {
   #started: Started | undefined;
   #starting: Promise<this> | undefined;
   #stopped: Promise<void> | undefined;
+  /** The servers refuse the key, so this worker stopped by itself. */
+  #keyGone: CarillonError | undefined;
+  readonly #over = new AbortController();
 
   /** @throws OPTION_INVALID, DURATION_INVALID, KEY_UNKNOWN */
   constructor(given: RemoteWorkerOptions) {
@@ -143,8 +146,16 @@ export class RemoteWorker {
    * Idempotent.
    */
   stop(): Promise<void> {
-    this.#stopped ??= this.#stop();
+    this.#stopped ??= this.#stop().finally(() => this.#over.abort());
     return this.#stopped;
+  }
+
+  /** Resolves when this worker has stopped. @throws KEY_UNKNOWN when it stopped by itself, because its key was revoked */
+  async ended(): Promise<void> {
+    const { signal } = this.#over;
+    if (!signal.aborted)
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+    if (this.#keyGone) throw this.#keyGone;
   }
 
   async #start(): Promise<this> {
@@ -206,6 +217,11 @@ export class RemoteWorker {
       listeners: this.#listeners,
     });
     session.onRecall(() => worker.onSignal({ kind: "recall" }));
+    session.onKeyGone((error) => {
+      this.#keyGone = error;
+      // What goes wrong in a step of it is logged there.
+      this.stop().catch(() => undefined);
+    });
     this.#started = { line, session, standIn, claims, worker };
     if (settings.handleSignals) stopOnSignals(() => this.stop(), this.#stopping.signal, this.#log);
     return this;

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { GivenRecall, JoinRequest, PollAnswer, PollRequest } from "../api/worker-protocol.ts";
 import { type Clock, pause } from "../base/clock.ts";
-import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../base/errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { madeName } from "../base/node-name.ts";
 import type { Random } from "../base/random.ts";
@@ -29,7 +29,6 @@ export interface RemoteSessionOptions {
 
 const firstPauseMs = 100;
 const longestPauseMs = 2_000;
-const lockedOut: ReadonlySet<ErrorCode> = new Set(["KEY_UNKNOWN", "KEY_THROTTLED"]);
 const nothing = () => undefined;
 
 /**
@@ -48,7 +47,10 @@ export class RemoteSession implements Membership {
   #rejoining: Promise<void> | undefined;
   #recalls: GivenRecall[] = [];
   #onRecall: () => void = () => undefined;
-  #lockedOut = false;
+  #onKeyGone: (error: CarillonError) => void = () => undefined;
+  /** Set once no server knows the key any more; every poll is rejected with it from then on. */
+  #keyGone: CarillonError | undefined;
+  #complained = false;
 
   constructor(options: RemoteSessionOptions) {
     this.#options = options;
@@ -79,6 +81,7 @@ export class RemoteSession implements Membership {
 
   doubtMs(mono = this.#options.clock.monotonic()): number {
     const { held, standIn } = this.#options;
+    if (this.#keyGone) return held() === 0 ? 0 : Number.POSITIVE_INFINITY;
     if (standIn.acts) this.#sureUntil(standIn.sureUntilMono());
     return held() === 0 ? 0 : Math.max(0, mono - this.#sureUntilMono);
   }
@@ -95,6 +98,11 @@ export class RemoteSession implements Membership {
     this.#onRecall = listener;
   }
 
+  /** @param listener is called once, when the servers refuse the key of this session: it was revoked, and is never good again */
+  onKeyGone(listener: (error: CarillonError) => void): void {
+    this.#onKeyGone = listener;
+  }
+
   // A remote worker sees no pulses and no members, and never leads.
   readonly refresh = nothing;
   readonly heard = nothing;
@@ -107,15 +115,17 @@ export class RemoteSession implements Membership {
     await this.#join(undefined, signal);
   }
 
-  /** @throws what Line.post does; SESSION_LOST after a new session took the lost one's place */
+  /** @throws what Line.post does; KEY_UNKNOWN once the key was revoked; SESSION_LOST after a new session took the lost one's place */
   async poll(part: Omit<PollRequest, "session" | "join">, signal?: AbortSignal): Promise<PollAnswer> {
+    if (this.#keyGone) throw this.#keyGone;
     if (this.#rejoining) await unless(signal, this.#rejoining);
     const session = this.#sessionId;
     try {
       return await this.#post({ session, ...part }, session, signal);
     } catch (error) {
       if (isCarillonError(error, "SESSION_LOST")) await unless(signal, this.#rejoin(session));
-      if (isCarillonError(error) && lockedOut.has(error.code)) this.#tellLockedOut(error);
+      if (isCarillonError(error, "KEY_UNKNOWN")) this.#loseKey(error);
+      if (isCarillonError(error, "KEY_THROTTLED")) this.#complain(error);
       throw error;
     }
   }
@@ -128,7 +138,7 @@ export class RemoteSession implements Membership {
       } catch (error) {
         const passing =
           isCarillonError(error) &&
-          (error.code === "SERVER_UNREACHABLE" || error.code === "SESSION_LOST" || lockedOut.has(error.code));
+          (error.code === "SERVER_UNREACHABLE" || error.code === "SESSION_LOST" || error.code === "KEY_THROTTLED");
         if (!passing || this.#closing.signal.aborted) throw error;
       }
       await this.#pause(waitMs);
@@ -141,6 +151,8 @@ export class RemoteSession implements Membership {
   }
 
   async leave(_why: string, abandoned?: AbortSignal): Promise<void> {
+    // Its sessions ended with the key.
+    if (this.#keyGone) return;
     try {
       await this.poll({ leave: true });
     } catch (error) {
@@ -158,7 +170,7 @@ export class RemoteSession implements Membership {
     const atMono = writtenMono(answered);
     storeClock.sample(atMono, answer.nowMs, answered.endedMono);
     if (session === this.#sessionId || session === null) this.#sureUntil(atMono + answer.sureForMs);
-    this.#lockedOut = false;
+    this.#complained = false;
     this.#hear(answer.recalls);
     return answer;
   }
@@ -168,10 +180,20 @@ export class RemoteSession implements Membership {
   }
 
   /** It tries on, and says once why nothing happens. */
-  #tellLockedOut({ code, hint, message }: CarillonError): void {
-    if (this.#lockedOut) return;
-    this.#lockedOut = true;
+  #complain({ code, hint, message }: CarillonError): void {
+    if (this.#complained) return;
+    this.#complained = true;
     this.#options.log.error({ node: this.#node, code, hint }, `${message}; this worker is locked out`);
+  }
+
+  #loseKey(error: CarillonError): void {
+    if (this.#keyGone) return;
+    this.#keyGone = error;
+    this.#options.log.error(
+      { node: this.#node, code: error.code, hint: error.hint },
+      `${error.message}; this worker stops, and what it runs is taken back`,
+    );
+    this.#onKeyGone(error);
   }
 
   /** Every answer has all that are open. */
@@ -226,9 +248,12 @@ export class RemoteSession implements Membership {
               error.code === "NODE_NAME_TAKEN" &&
               (former !== undefined || clock.monotonic() - (takenMono ?? 0) < 2 * timeoutMs);
         if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();
-        // One that had joined goes on trying: a key may be put right, and what runs must hear that it is in doubt.
-        else if (!passing && former === undefined) throw error;
-        if (!passing) this.#tellLockedOut(error);
+        // One that had joined goes on trying, except with a key that was revoked: no key is ever good again.
+        else if (error.code === "KEY_UNKNOWN" && former !== undefined) {
+          this.#loseKey(error);
+          throw error;
+        } else if (!passing && former === undefined) throw error;
+        if (!passing) this.#complain(error);
       }
       await this.#pause(waitMs, signal);
     }

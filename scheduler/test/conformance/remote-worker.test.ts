@@ -304,31 +304,29 @@ describe("a worker that cannot begin", () => {
   });
 });
 
-/** After the others: its address is turned away for a minute, with all whose keys are not known yet. */
-test("a worker whose key is revoked is told to stop what it runs, and says that it is locked out", async () => {
+test("a worker whose key is revoked stops what it runs, and itself, and says why", async () => {
   const { log, lines } = recordingLog();
   await stage.task("guarded", { onWorkerLost: "fail" });
   let told: unknown;
   let begun = false;
-  const one = make({ key: await stage.key("brief"), sessionTimeout: "3s", log, drain: 0 }).task(
-    "guarded",
-    async (run) => {
-      begun = true;
-      await untilAborted(run).catch((reason) => {
-        told = reason;
-        throw reason;
-      });
-    },
-  );
+  const one = make({ key: await stage.key("brief"), sessionTimeout: "3s", log }).task("guarded", async (run) => {
+    begun = true;
+    await untilAborted(run).catch((reason) => {
+      told = reason;
+      throw reason;
+    });
+  });
   await one.start();
   const runId = await enqueue("guarded");
   await until("it runs", () => begun);
   await stage.store.workers.revokeKey("brief", { author: "test", reason: "", nowMs: Date.now() });
   await until("the handler is told", () => told !== undefined);
   expect(told).toMatchObject({ code: "SESSION_LOST" });
-  await until("it says so", () =>
-    lines.some(({ level, fields }) => level === "error" && fields.code === "KEY_UNKNOWN"),
-  );
+  await expect(one.ended()).rejects.toMatchObject({ code: "KEY_UNKNOWN", message: "the worker key brief was revoked" });
+  expect(lines.find(({ level }) => level === "error")).toMatchObject({
+    message: "the worker key brief was revoked; this worker stops, and what it runs is taken back",
+    fields: { code: "KEY_UNKNOWN", hint: expect.stringContaining("must stop") },
+  });
   await ended(runId);
   expect(await stage.store.runs.find(runId)).toMatchObject({ state: "failed", error: { code: "WORKER_LOST" } });
   await one.stop();

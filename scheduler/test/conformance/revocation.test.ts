@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { limits } from "../../src/base/limits.ts";
 import { ApiStage } from "../support/api-stage.ts";
+import type { Answer } from "../support/remote-stage.ts";
 import { until } from "../support/store-stage.ts";
 
 const stage = new ApiStage();
@@ -31,6 +33,37 @@ describe("what is revoked elsewhere", () => {
     expect((await asked()).status).toBe(200);
     await stage.store.workers.revokeKey("leaked-too", change());
     await until("the key is refused", async () => (await asked()).status === 401);
+  });
+
+  test("by a worker key: every poll is answered 401 from then on, also one that waits, at every server, however often", async () => {
+    const key = await stage.key("lost");
+    const session = await stage.join(key);
+    const other = await stage.join(key);
+    // Each server knows the key and one of the sessions, whose poll waits there.
+    const waiting = [stage.server, stage.second].map((server, at) =>
+      stage.post(key, { session: [session, other][at], waitMs: limits.pollWaitMs }, { server }),
+    );
+    for (const at of [0, 1])
+      await stage.poll(key, { session: [session, other][at], want: 0 }, [stage.server, stage.second][at]);
+    await stage.client("admin").revokeWorkerKey({ key: "lost", reason: "leaked" });
+    const words = (answer: Answer) => [answer.status, answer.body.code, answer.body.detail];
+    const refused = [401, "KEY_UNKNOWN", "the worker key lost was revoked"];
+    // Oftener than wrong keys may be tried: this one is not guessed.
+    for (let n = 0; n < 25; n++) expect(words(await stage.post(key, { session }))).toEqual(refused);
+    expect((await Promise.all(waiting)).map(words)).toEqual([refused, refused]);
+    expect(words(await stage.post(key, { session: other }, { server: stage.second }))).toEqual(refused);
+    expect(words(await stage.post(key, { join: { name: "lost", former: session } }))).toEqual(refused);
+  });
+
+  test("by a worker key, and no signal came: a poll that finds its session ended is told of the key", async () => {
+    const key = await stage.key("unsaid");
+    const session = await stage.join(key, { timeoutMs: 1_500 });
+    const waiting = stage.post(key, { session, waitMs: limits.pollWaitMs });
+    await stage.rows(
+      `with revoked as (update $s.worker_key set revoked_ms = 1 where name = 'unsaid' returning id)
+       update $s.session set ended_ms = 1 where key_id = (select id from revoked)`,
+    );
+    expect(await waiting).toMatchObject({ status: 401, body: { code: "KEY_UNKNOWN" } });
   });
 
   test("is followed no more: its stream ends", async () => {

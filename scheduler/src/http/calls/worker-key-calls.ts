@@ -15,7 +15,12 @@ const asKey = ({ name, groups, createdMs, createdBy, revokedMs }: WorkerKey) => 
   by: createdBy,
   revoked: iso(revokedMs),
 });
-export function workerKeyCalls(store: Store): Some<"listWorkerKeys" | "createWorkerKey" | "revokeWorkerKey"> {
+
+/** @param onRevoked is called before the answer to a revocation */
+export function workerKeyCalls(
+  store: Store,
+  onRevoked: (keyId: number) => void,
+): Some<"listWorkerKeys" | "createWorkerKey" | "revokeWorkerKey"> {
   return {
     async listWorkerKeys({ cursor, limit }, { reach }) {
       const before = numberCursor(cursor);
@@ -34,6 +39,10 @@ export function workerKeyCalls(store: Store): Some<"listWorkerKeys" | "createWor
       return { ...asKey(made), secret: keyText(made.keyId, secret) };
     },
 
-    revokeWorkerKey: async ({ key, reason }, call) => asKey(await store.workers.revokeKey(key, changeOf(call, reason))),
+    async revokeWorkerKey({ key, reason }, call) {
+      const revoked = await store.workers.revokeKey(key, changeOf(call, reason));
+      onRevoked(revoked.keyId);
+      return asKey(revoked);
+    },
   };
 }

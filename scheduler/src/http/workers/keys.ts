@@ -6,7 +6,7 @@ import { CarillonError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { FailedAttempts, networkOf } from "../sign-in/failed-attempts.ts";
 
-/** What was revoked at another server is known here after this. Who joins, or asks for a secret, is looked up anew each time. */
+/** What was revoked elsewhere is known here after this, should its signal be lost. Who joins, or asks for a secret, is looked up anew each time. */
 const freshMs = 500;
 const rememberedMax = 10_000;
 /** For strangers from where too many keys were wrong, all keys are read together, no oftener than this. */
@@ -25,6 +25,8 @@ export class Keys {
   readonly #known = new Map<number, { key: Known; readMono: number }>();
   /** Polls of many workers that have one key share a read of it. */
   readonly #reading = new Map<number, Promise<Known | null>>();
+  /** Keys that were revoked since the start, as far as this server was told. */
+  #changes = 0;
   #allReadMono = Number.NEGATIVE_INFINITY;
   #readingAll: Promise<void> | undefined;
 
@@ -47,6 +49,7 @@ export class Keys {
     const present = this.#known.get(given.keyId);
     const proven = present !== undefined && timingSafeEqual(present.key.hash, hash);
     const fresh = present !== undefined && this.#clock.monotonic() - present.readMono < freshMs;
+    if (proven && present.key.revokedMs !== null) throw revoked(present.key);
     let key: Known | null | undefined = present?.key;
     // A stranger costs a read of the store, until too many from there were none of ours. A wrong secret costs none.
     if (fresh && !(proven && now)) key = present.key;
@@ -54,8 +57,16 @@ export class Keys {
       key = await (now ? this.#read(given.keyId) : this.#readOnce(given.keyId));
     else key = await this.#amongAll(given.keyId);
     if (!key || !timingSafeEqual(key.hash, hash)) throw this.#refused(network, "no such worker key");
-    if (key.revokedMs !== null) throw this.#refused(network, `the worker key ${key.name} was revoked`);
+    if (key.revokedMs !== null) throw revoked(key);
     return key;
+  }
+
+  /** This key was revoked, here or elsewhere: what is remembered of it, or being read, is wrong. */
+  forget(keyId: number): void {
+    this.#changes++;
+    this.#reading.delete(keyId);
+    const known = this.#known.get(keyId);
+    if (known) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
   #refused(network: string, what: string): CarillonError {
@@ -74,14 +85,17 @@ export class Keys {
   #readOnce(keyId: number): Promise<Known | null> {
     const under = this.#reading.get(keyId);
     if (under) return under;
-    const read = this.#read(keyId).finally(() => this.#reading.delete(keyId));
+    const read = this.#read(keyId).finally(() => {
+      if (this.#reading.get(keyId) === read) this.#reading.delete(keyId);
+    });
     this.#reading.set(keyId, read);
     return read;
   }
 
   async #read(keyId: number): Promise<Known | null> {
+    const changes = this.#changes;
     const key = await this.#store.key(keyId);
-    if (key) this.#remember(key);
+    if (key) this.#remember(key, changes);
     return key;
   }
 
@@ -96,11 +110,20 @@ export class Keys {
 
   async #readAll(): Promise<void> {
     this.#allReadMono = this.#clock.monotonic();
-    for (const key of await this.#store.validKeys(rememberedMax)) this.#remember(key);
+    const changes = this.#changes;
+    for (const key of await this.#store.validKeys(rememberedMax)) this.#remember(key, changes);
   }
 
-  #remember(key: Known): void {
+  /** @param changes as there were when it was read: what was read before a revocation may come in behind it */
+  #remember(key: Known, changes: number): void {
     if (this.#known.size >= rememberedMax && !this.#known.has(key.keyId)) this.#known.clear();
-    this.#known.set(key.keyId, { key, readMono: this.#clock.monotonic() });
+    const isFresh = changes === this.#changes;
+    this.#known.set(key.keyId, { key, readMono: isFresh ? this.#clock.monotonic() : Number.NEGATIVE_INFINITY });
   }
 }
+
+/** Whoever sends it has its secret, and does not guess: it is not counted among the wrong ones, so it is told every time. */
+const revoked = ({ name }: WorkerKey) =>
+  new CarillonError("KEY_UNKNOWN", `the worker key ${name} was revoked`, {
+    hint: "Its worker must stop. Make another key with carillon keys create NAME, and start the worker with that one.",
+  });

@@ -73,6 +73,11 @@ export class Poller {
   }
 
   /** What waits is answered; nothing more is claimed. */
+  /** The key was revoked: its polls that wait are answered. */
+  endSessionsOf(keyId: number): void {
+    this.#sessions.endOf(keyId);
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#sessions.close();

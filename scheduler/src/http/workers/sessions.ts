@@ -171,6 +171,15 @@ export class Sessions {
     session.waiting?.end();
   }
 
+  /** The key was revoked, and its sessions ended with it: their polls that wait are answered. */
+  endOf(keyId: number): void {
+    for (const session of this.#attached.values()) {
+      if (session.row.keyId !== keyId) continue;
+      session.row.ended = true;
+      this.forget(session);
+    }
+  }
+
   /** A recall was signalled, for whomever. */
   async lookForRecalls(): Promise<void> {
     const holders = [...this.#attached.values()].filter(({ held }) => held.size > 0);

@@ -14,6 +14,7 @@ import { limits } from "../../../base/limits.ts";
 import type { SessionIdentity } from "../../../cluster/session-store.ts";
 import { makesRoomSql } from "../claims/group-limits.ts";
 import { prioritiesSql } from "../claims/ready.ts";
+import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { runRecall, runState } from "../states.ts";
 
@@ -115,7 +116,9 @@ async function revokeKey(database: Database, name: string, { author, reason, now
      ), put_down as (
        insert into ${s}.audit (at_ms, who, act, about, named, before, why)
        select $2, $3, 'revoke', 'worker-key', name, jsonb_build_object('groups', groups), $4 from revoked
-     ) select ${keyFields()} from revoked`,
+     ), told as (
+       select ${notifySql(s, "'revoked ' || id")} from revoked
+     ) select ${keyFields()} from revoked where (select count(*) from told) > 0`,
     [name, Math.round(nowMs), author, reason],
   );
   // A second try finds it revoked.
