@@ -60,7 +60,11 @@ def work(run, timeout_ms):
             stop.set()
     if said["outcome"] == "failed" and stop.is_set():
         said["outcome"] = why or "stopped"
-    ask(session=session, verdicts=[{**claim, **said, "startedAgoMs": 1000 * (time.monotonic() - began)}])
+    told = ask(session=session, verdicts=[{**claim, **said, "startedAgoMs": 1000 * (time.monotonic() - began)}])
+    for refused in told["refused"]:
+        if refused["status"] == 400:  # it cannot be kept as it is, such as a number of 20 digits: the claim stands
+            failed = {"outcome": "failed", "retry": False, "error": {"message": refused["message"]}}
+            ask(session=session, verdicts=[{**claim, **failed}])
 
 signal.signal(signal.SIGTERM, lambda *_: leaving.set())
 join()

@@ -235,6 +235,10 @@ const refusal = z.strictObject({
   status: z.int(),
   code: z.string(),
   message: z.string(),
+  path: z
+    .string()
+    .optional()
+    .describe('The place in the request of a value that cannot be kept: "verdicts.0.result.id".'),
 });
 
 const spawned = z.strictObject({

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { inexactNumber, isExact } from "./json-numbers.ts";
+import { inexactNumbers, isExact } from "./json-numbers.ts";
 
 describe("numbers of a JSON text", () => {
   it.each([
@@ -57,14 +57,23 @@ describe("numbers of a JSON text", () => {
     ['[{"x":"12345678901234567890"},{"x":{"y":1E999}}]', "1.x.y"],
     ['{"1e400":["1e400",1e400]}', "1e400.1"],
   ])("%s: the path is %j", (text, path) => {
-    expect(inexactNumber(text)?.path).toBe(path);
+    expect([...inexactNumbers(text)].map(({ path }) => path.join("."))).toEqual([path]);
+  });
+
+  it("finds each of several", () => {
+    const found = [...inexactNumbers('{"a":[1e400,1,{"b":12345678901234567890}],"c":0.5,"d":-1e999}')];
+    expect(found).toEqual([
+      { number: "1e400", path: ["a", 0] },
+      { number: "12345678901234567890", path: ["a", 2, "b"] },
+      { number: "-1e999", path: ["d"] },
+    ]);
   });
 
   it("finds nothing in a text that says the same when it is written again", () => {
     fc.assert(
       fc.property(fc.json(), (text) => {
         const suspicious = `{"e":"12345678901234567890","in":${JSON.stringify(JSON.parse(text))}}`;
-        expect(inexactNumber(suspicious)).toBe(undefined);
+        expect([...inexactNumbers(suspicious)]).toEqual([]);
       }),
     );
   });

@@ -7,17 +7,17 @@
 export interface InexactNumber {
   /** As it is written. */
   readonly number: string;
-  /** Names and places in lists, from the outermost value: `items.2.amount`; "": the text is this number alone. */
-  readonly path: string;
+  /** Names and places in lists, from the outermost value; empty: the text is this number alone. */
+  readonly path: readonly (string | number)[];
 }
 
 /** Sixteen digits and points in a row, or an exponent: nothing else can be too much. */
 const suspect = /[\d.]{16}|\d[eE][+-]?\d/;
 const numberAt = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** @param text JSON that has been parsed without an error. @returns the first that cannot be held */
-export function inexactNumber(text: string): InexactNumber | undefined {
-  if (!suspect.test(text)) return undefined;
+/** @param text JSON that has been parsed without an error. @returns those that cannot be held, in their order */
+export function* inexactNumbers(text: string): Generator<InexactNumber, void> {
+  if (!suspect.test(text)) return;
   /** The name or place that is being read in each open object or list. */
   const path: (string | number)[] = [];
   for (let at = 0; at < text.length; at++) {
@@ -35,11 +35,10 @@ export function inexactNumber(text: string): InexactNumber | undefined {
     } else if (character === "-" || (character >= "0" && character <= "9")) {
       numberAt.lastIndex = at;
       const [number = character] = numberAt.exec(text) ?? [];
-      if (!isExact(number)) return { number, path: path.join(".") };
+      if (suspect.test(number) && !isExact(number)) yield { number, path: [...path] };
       at += number.length - 1;
     }
   }
-  return undefined;
 }
 
 /** @param number as JSON writes one */

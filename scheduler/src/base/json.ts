@@ -1,5 +1,5 @@
 import { CarillonError, messageOf } from "./errors.ts";
-import { endOfString, inexactNumber } from "./json-numbers.ts";
+import { endOfString, inexactNumbers } from "./json-numbers.ts";
 import { limits } from "./limits.ts";
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
@@ -114,15 +114,19 @@ export function readJson(text: string, what: string): unknown {
 
 /** @param text JSON that has been parsed @throws PAYLOAD_NOT_JSON, with the path of the number */
 export function refuseInexact(text: string, what: string): void {
-  const found = inexactNumber(text);
+  const [found] = inexactNumbers(text);
   if (found === undefined) return;
-  const { number, path } = found;
+  const path = found.path.join(".");
+  throw new CarillonError("PAYLOAD_NOT_JSON", `${what} has ${inexactWords(found.number, path)}`, {
+    path,
+    hint: "Give it as a text, in quotes.",
+  });
+}
+
+/** @param number as it is written */
+export function inexactWords(number: string, path: string): string {
   const shown = number.length <= shownLength ? number : `${number.slice(0, shownLength)}…`;
-  throw new CarillonError(
-    "PAYLOAD_NOT_JSON",
-    `${what} has ${shown}${path === "" ? "" : ` at ${path}`}, which a number cannot hold exactly`,
-    { path, hint: "Give it as a text, in quotes." },
-  );
+  return `${shown}${path === "" ? "" : ` at ${path}`}, which a number cannot hold exactly`;
 }
 
 /** Of what a program gave, for a message: also what JSON cannot say. */

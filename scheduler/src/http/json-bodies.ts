@@ -2,6 +2,7 @@ import type { FastifyInstance } from "fastify";
 import { CarillonError } from "../base/errors.ts";
 import { refuseInexact } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
+import { inexactPlaces } from "./workers/inexact-parts.ts";
 
 /** Of a body: what it brings may be as deep as is kept, and lies a little deeper in it. */
 const depthMost = limits.jsonDepth + 10;
@@ -16,10 +17,15 @@ const suspectEscapes = /\\u(?:0000|[dD][89a-fA-F])/;
 export function refuseOddBodies(app: FastifyInstance): void {
   // As an own key, which JSON.parse makes of it, `__proto__` harms nobody, and the store, files and the library take it too.
   const parse = app.getDefaultJsonParser("ignore", "ignore");
+  app.decorateRequest("inexact", null);
   app.addContentTypeParser<string>("application/json", { parseAs: "string" }, (request, body, done) =>
     parse(request, body, (error, value) => {
+      if (error) return done(error, value);
       // A worker's poll brings what many runs said: what is wrong there is refused by its part.
-      if (error || request.routeOptions.config.policy === "worker") return done(error, value);
+      if (request.routeOptions.config.policy === "worker") {
+        request.inexact = inexactPlaces(body);
+        return done(null, value);
+      }
       const odd = isSuspect(body) ? oddOf(value) : undefined;
       if (odd !== undefined)
         return done(new CarillonError("REQUEST_INVALID", `the body ${odd}`, { hint: "Leave it out, or encode it." }));

@@ -2,7 +2,9 @@ import type { ClaimStanding } from "../access/worker-store.ts";
 import { statusOf } from "../api/problem-status.ts";
 import type { Refusal } from "../api/worker-protocol.ts";
 import { type ErrorCode, isCarillonError } from "../base/errors.ts";
-import { jsonText } from "../base/json.ts";
+import { inexactWords, jsonText } from "../base/json.ts";
+import type { InexactNumber } from "../base/json-numbers.ts";
+import type { InexactItems } from "./workers/inexact-parts.ts";
 import type { Attached } from "./workers/sessions.ts";
 
 /** A claim that a worker says something of. */
@@ -46,7 +48,18 @@ export function stale(spoken: Spoken, part: Refusal["part"], standings: Standing
 const keptWords = { report: "progress", log: "log fields" } as const;
 
 /** What cannot be kept is refused by itself: a run must not be done again for a line of its log. */
-export function kept(spoken: Spoken, part: keyof typeof keptWords, value: unknown, refused: Refusal[]): string | null {
+export function kept(
+  spoken: Spoken,
+  part: keyof typeof keptWords,
+  value: unknown,
+  refused: Refusal[],
+  inexact: InexactItems,
+): string | null {
+  const found = inexact.get(spoken);
+  if (found) {
+    refused.push(inexactRefusal(spoken, part, found));
+    return null;
+  }
   try {
     return jsonText(value, `run ${spoken.runId}: ${keptWords[part]}`);
   } catch (error) {
@@ -54,6 +67,13 @@ export function kept(spoken: Spoken, part: keyof typeof keptWords, value: unknow
     refused.push(refusal(spoken, part, error.code, error.message));
     return null;
   }
+}
+
+/** A number that a JavaScript number cannot hold would be kept as another one. */
+export function inexactRefusal(spoken: Spoken, part: Refusal["part"], { number, path }: InexactNumber): Refusal {
+  const place = path.join(".");
+  const message = `run ${spoken.runId}: the ${part} has ${inexactWords(number, place)}; give it as a text, in quotes`;
+  return { ...refusal(spoken, part, "PAYLOAD_NOT_JSON", message), path: place };
 }
 
 const overWords: Partial<Record<ErrorCode, string>> = {

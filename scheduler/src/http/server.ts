@@ -29,6 +29,7 @@ import { refuseOddBodies } from "./json-bodies.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
 import { makeFirstUser } from "./sign-in/first-user.ts";
 import { unpack } from "./unpacked.ts";
+import { type InexactPlaces, inexactItems } from "./workers/inexact-parts.ts";
 import { Keys } from "./workers/keys.ts";
 import { Poller, type PollerOptions } from "./workers/poller.ts";
 
@@ -68,6 +69,8 @@ declare module "fastify" {
   }
   interface FastifyRequest {
     workerKey: WorkerKey | null;
+    /** Numbers of a worker's poll that would become others. */
+    inexact: InexactPlaces | null;
     /** Whose request it is, where its route asks. */
     shown: { who: Principal; reach: Reach; expiresMs: number; cookie: string | null } | null;
   }
@@ -254,7 +257,8 @@ export class HttpServer {
     socket.once("close", onClose);
     try {
       const traces = request.headers[tracesHeader] !== undefined;
-      return await this.#poller.poll(key as WorkerKey, body, gone.signal, traces);
+      const inexact = request.inexact ? inexactItems(request.inexact, body) : undefined;
+      return await this.#poller.poll(key as WorkerKey, body, gone.signal, { traces, inexact });
     } catch (error) {
       // A session also ends with its key, and then it is no use to join again.
       if (isCarillonError(error, "SESSION_LOST")) await this.#keys.of(request.headers.authorization, request.ip, true);

@@ -4,7 +4,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limits } from "../../src/base/limits.ts";
 import { postWhole } from "../support/post-whole.ts";
-import { RemoteStage } from "../support/remote-stage.ts";
+import { RemoteStage, said } from "../support/remote-stage.ts";
 
 const stage = new RemoteStage();
 let key = "";
@@ -101,5 +101,103 @@ describe("a poll's body", () => {
     headers["content-type"] = "application/json";
     expect(await sent(gzipSync("{}"), "gzip")).toMatchObject({ detail: expect.stringContaining("session or join") });
     agent.destroy();
+  });
+});
+
+describe("numbers that JavaScript cannot hold exactly", () => {
+  const [large, endless] = ["12345678901234567890", "1e400"];
+  /** The numbers stand in the body as they are: JSON.stringify would write others. */
+  const post = (session: number, parts: object) =>
+    stage.post(
+      key,
+      JSON.stringify({ session, ...parts })
+        .replaceAll('"LARGE"', large)
+        .replaceAll('"ENDLESS"', endless),
+    );
+  const told = ({ body }: Awaited<ReturnType<typeof post>>) =>
+    body.refused.map(({ runId, part, status, code, path }) => [runId, part, status, code, path]);
+
+  test("in one verdict: it is refused with the path, and all else in the poll is done", async () => {
+    const session = await stage.join(key);
+    const [first, wrong, chain, last] = [
+      await stage.claimed(key, session),
+      await stage.claimed(key, session),
+      await stage.claimed(key, session),
+      await stage.claimed(key, session),
+    ];
+    const next = { outcome: "succeeded", onward: { continueAs: { payload: ["ENDLESS"] } } };
+    const answer = await post(session, {
+      verdicts: [
+        said(first, { outcome: "succeeded", result: 9_007_199_254_740_992 }),
+        said(wrong, { outcome: "succeeded", result: { ids: [1, "LARGE", "ENDLESS"] } }),
+        said(chain, next),
+        said(last, { outcome: "failed", retry: false, error: { message: large } }),
+        said(wrong),
+      ],
+    });
+    expect(answer.status).toBe(200);
+    expect(told(answer)).toEqual([
+      [wrong.runId, "verdict", 400, "PAYLOAD_NOT_JSON", "verdicts.1.result.ids.1"],
+      [chain.runId, "verdict", 400, "PAYLOAD_NOT_JSON", "verdicts.2.onward.continueAs.payload.0"],
+      [wrong.runId, "verdict", 400, "PAYLOAD_NOT_JSON", "verdicts.1.result.ids.1"],
+    ]);
+    expect(answer.body.refused[0]?.message).toBe(
+      `run ${wrong.runId}: the verdict has ${large} at verdicts.1.result.ids.1, which a number cannot hold exactly; give it as a text, in quotes`,
+    );
+    const states = async () =>
+      Promise.all([first, wrong, chain, last].map(async ({ runId }) => (await stage.store.runs.find(runId)).state));
+    expect(await states()).toEqual(["succeeded", "claimed", "claimed", "failed"]);
+    // The claims stand: something else is said of them.
+    const again = await post(session, {
+      verdicts: [said(wrong, { outcome: "succeeded", result: { ids: [large] } }), said(chain)],
+    });
+    expect(told(again)).toEqual([]);
+    expect(await states()).toEqual(["succeeded", "succeeded", "succeeded", "failed"]);
+    expect((await stage.store.runs.find(wrong.runId)).result).toEqual({ ids: [large] });
+  });
+
+  test("in what is said on the way: a state and a spawn are refused, a report and a line are kept without it", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session);
+    const claim = { runId: run.runId, fence: run.fence };
+    const answer = await post(session, {
+      reports: [{ ...claim, startedAgoMs: 0, progress: { done: "LARGE" } }],
+      logs: [
+        { ...claim, message: "one", fields: { n: "ENDLESS" }, agoMs: 2 },
+        { ...claim, message: "two", fields: { n: 0.1 } },
+      ],
+      states: [{ ...claim, state: "LARGE" }],
+      spawns: [{ ...claim, children: [{ task: "echo", key: "a", payload: [["LARGE"]] }] }],
+      verdicts: [said(run)],
+    });
+    expect(told(answer).slice(0, -1)).toEqual([
+      [run.runId, "report", 400, "PAYLOAD_NOT_JSON", "reports.0.progress.done"],
+      [run.runId, "log", 400, "PAYLOAD_NOT_JSON", "logs.0.fields.n"],
+      [run.runId, "state", 400, "PAYLOAD_NOT_JSON", "states.0.state"],
+      [run.runId, "spawn", 400, "PAYLOAD_NOT_JSON", "spawns.0.children.0.payload.0.0"],
+    ]);
+    expect(told(answer).at(-1)).toEqual([run.runId, "verdict", 400, "REQUEST_INVALID", undefined]);
+    expect(await stage.store.runs.logs(run.runId, 9)).toMatchObject([
+      { message: "one", fields: null },
+      { message: "two", fields: { n: 0.1 } },
+    ]);
+    expect(
+      await stage.rows("select started_ms is not null as started, progress, checkpoint from $s.run where id = $1", [
+        run.runId,
+      ]),
+    ).toEqual([{ started: true, progress: null, checkpoint: null }]);
+    expect(told(await post(session, { verdicts: [said(run)] }))).toEqual([]);
+  });
+
+  test("elsewhere: a time may have more digits than a number, a session is refused by the contract", async () => {
+    const session = await stage.join(key);
+    const run = await stage.claimed(key, session);
+    const text = JSON.stringify({ session, verdicts: [{ ...said(run), endedAgoMs: "AGO" }] });
+    const answer = await stage.post(key, text.replace('"AGO"', "0.12345678901234567891"));
+    expect([answer.status, answer.body.refused]).toEqual([200, []]);
+    expect(await stage.post(key, `{"session":${large}}`)).toMatchObject({
+      status: 400,
+      body: { code: "REQUEST_INVALID", detail: expect.stringContaining("session") },
+    });
   });
 });

@@ -8,8 +8,19 @@ import type { LogLine } from "../../run/run-record.ts";
 import type { Definitions } from "../../store/definitions.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
-import { claimText, isForeign, isHeld, kept, refusal, type Spoken, Standings, stale } from "../refusals.ts";
+import {
+  claimText,
+  inexactRefusal,
+  isForeign,
+  isHeld,
+  kept,
+  refusal,
+  type Spoken,
+  Standings,
+  stale,
+} from "../refusals.ts";
 import type { FlowCalls, Refuse } from "./flow-calls.ts";
+import type { InexactItems } from "./inexact-parts.ts";
 import type { Attached, Holding } from "./sessions.ts";
 import type { Settling } from "./settling.ts";
 import { settlementOf, verdictOf } from "./verdicts.ts";
@@ -34,12 +45,13 @@ export class Listening {
     this.#options = options;
   }
 
-  /** @param refused is given what is refused @throws what a part could not be written for, once all others are */
+  /** @param refused is given what is refused @param inexact items of the request that hold a number which would become another @throws what a part could not be written for, once all others are */
   async listen(
     key: WorkerKey,
     session: Attached,
     request: PollRequest,
     refused: Refusal[],
+    inexact: InexactItems = new Map(),
   ): Promise<Pick<PollAnswer, "spawned" | "inputs" | "secret">> {
     const {
       verdicts = [],
@@ -88,8 +100,8 @@ export class Listening {
         return undefined;
       }
     };
-    await apart(() => this.#report(session, heldOnce(reports, "report").first, refused));
-    await apart(() => this.#writeLogs(session, logs, standings, refused));
+    await apart(() => this.#report(session, heldOnce(reports, "report").first, refused, inexact));
+    await apart(() => this.#writeLogs(session, logs, standings, refused, inexact));
     const refuse: Refuse = (claim, part, error) => {
       failed.add(claimText(claim));
       refused.push(refusal(claim, part, error.code, error.message));
@@ -101,28 +113,38 @@ export class Listening {
         for (const span of first) if (!taken.has(span.runId)) refused.push(refusal(span, "span", "FENCE_STALE"));
       });
     }
+    const exact = <Asking extends Spoken>(some: Asking[], part: Refusal["part"]) =>
+      some.filter((one) => {
+        const found = inexact.get(one);
+        if (found) refused.push(inexactRefusal(one, part, found));
+        if (found) failed.add(claimText(one));
+        return !found;
+      });
     const saved = heldOnce(states, "state");
     for (const claim of saved.later) failed.add(claimText(claim));
-    for (const state of saved.first) await apart(() => this.#options.flow.save(state, refuse), [state]);
+    for (const state of exact(saved.first, "state")) await apart(() => this.#options.flow.save(state, refuse), [state]);
     const spawned =
       spawns.length > 0
-        ? await apart(() => this.#options.flow.spawn(key, held(spawns, "spawn"), refuse), spawns)
+        ? await apart(() => this.#options.flow.spawn(key, exact(held(spawns, "spawn"), "spawn"), refuse), spawns)
         : undefined;
     const [ask] = held(asked, "inputs");
     const inputs = ask && (await apart(() => this.#options.flow.inputs(ask, refuse)));
     const [wish] = held(wished, "secret");
     const secret = wish && (await apart(() => this.#options.flow.secret(wish, refuse)));
-    // A success that came with what was not done, such as children for its join, would not be what its worker means.
-    const unmeant = new Set(
-      firstOfEach(verdicts).first.flatMap((one) =>
-        one.outcome === "succeeded" && failed.has(claimText(one)) ? [claimText(one)] : [],
-      ),
+    // A success that came with what was not done, such as children for its join, would not be what its worker means; nor is one whose
+    // result would be kept as another.
+    const unmeant = new Map(
+      firstOfEach(verdicts).first.flatMap((one) => {
+        const found = inexact.get(one);
+        if (found) return [[claimText(one), inexactRefusal(one, "verdict", found)]];
+        if (one.outcome !== "succeeded" || !failed.has(claimText(one))) return [];
+        return [[claimText(one), refusal(one, "verdict", "REQUEST_INVALID", "what was asked for with it was refused")]];
+      }),
     );
-    const meant = verdicts.filter(
-      (one) =>
-        !unmeant.has(claimText(one)) ||
-        !refused.push(refusal(one, "verdict", "REQUEST_INVALID", "what was asked for with it was refused")),
-    );
+    const meant = verdicts.filter((one) => {
+      const why = unmeant.get(claimText(one));
+      return why === undefined || !refused.push(why);
+    });
     await apart(() => this.#settle(key, session, meant, standings, refused));
     if (fault) throw fault.error;
     return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
@@ -134,7 +156,12 @@ export class Listening {
     return new Standings(strange, await this.#options.store.workers.look(session.id, strange));
   }
 
-  async #report(session: Attached, reports: NonNullable<PollRequest["reports"]>, refused: Refusal[]): Promise<void> {
+  async #report(
+    session: Attached,
+    reports: NonNullable<PollRequest["reports"]>,
+    refused: Refusal[],
+    inexact: InexactItems,
+  ): Promise<void> {
     const nowMs = this.#options.storeClock.now();
     if (reports.length === 0) return;
     const standing = await this.#options.store.claims.report(
@@ -143,7 +170,7 @@ export class Listening {
         const { runId, fence, startedAgoMs } = report;
         const claimedMs = session.known(report)?.claimedMs ?? 0;
         const startedMs = Math.max(claimedMs, nowMs - startedAgoMs);
-        const progress = kept(report, "report", report.progress, refused);
+        const progress = kept(report, "report", report.progress, refused, inexact);
         return { runId, fence, startedMs, progress };
       }),
     );
@@ -151,14 +178,20 @@ export class Listening {
       if (!standing.has(report.fence)) refused.push(refusal(report, "report", "FENCE_STALE"));
   }
 
-  async #writeLogs(session: Attached, logs: GivenLog[], standings: Standings, refused: Refusal[]): Promise<void> {
+  async #writeLogs(
+    session: Attached,
+    logs: GivenLog[],
+    standings: Standings,
+    refused: Refusal[],
+    inexact: InexactItems,
+  ): Promise<void> {
     const nowMs = this.#options.storeClock.now();
     const lines: LogLine[] = [];
     for (const line of logs) {
       const attempt = session.known(line)?.attempt ?? standings.of(line)?.attempt ?? 1;
       if (isForeign(standings.of(line))) refused.push(stale(line, "log", standings));
       else {
-        const fields = kept(line, "log", line.fields, refused);
+        const fields = kept(line, "log", line.fields, refused, inexact);
         const { runId, fence, level = "info", message, agoMs = 0 } = line;
         lines.push({
           runId,

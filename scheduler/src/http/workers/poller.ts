@@ -15,6 +15,7 @@ import type { StoreClock } from "../../store/store-clock.ts";
 import { type RunTrace, storeTraces, type TraceSource } from "../../store/trace-context.ts";
 import { checkName } from "../../task/names.ts";
 import { FlowCalls } from "./flow-calls.ts";
+import type { InexactItems } from "./inexact-parts.ts";
 import { Lanes } from "./lanes.ts";
 import { Listening } from "./listening.ts";
 import { type Attached, Sessions, sessionOver } from "./sessions.ts";
@@ -72,12 +73,12 @@ export class Poller {
     }
   }
 
-  /** What waits is answered; nothing more is claimed. */
   /** The key was revoked: its polls that wait are answered. */
   endSessionsOf(keyId: number): void {
     this.#sessions.endOf(keyId);
   }
 
+  /** What waits is answered; nothing more is claimed. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#sessions.close();
@@ -86,11 +87,16 @@ export class Poller {
   }
 
   /**
-   * @param traces whether the worker wants to know from where its runs come
+   * @param more traces: whether the worker wants to know from where its runs come; inexact: items with a number that would become another
    * @param gone aborts when nobody is there any more to be answered
    * @throws SESSION_LOST, KEY_FORBIDDEN, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
    */
-  async poll(key: WorkerKey, request: PollRequest, gone: AbortSignal, traces = false): Promise<PollAnswer> {
+  async poll(
+    key: WorkerKey,
+    request: PollRequest,
+    gone: AbortSignal,
+    { traces = false, inexact }: { traces?: boolean; inexact?: InexactItems | undefined } = {},
+  ): Promise<PollAnswer> {
     const { clock, storeClock } = this.#options;
     const beganMono = clock.monotonic();
     if (this.#closed) throw new CarillonError("STOPPED", "this server is stopping", { hint: "Go to another one." });
@@ -100,7 +106,7 @@ export class Poller {
     if (request.draining) await this.#options.store.routes.drain(session.id);
     if (request.waitMs !== undefined) session.waiting?.end();
     const refused: Refusal[] = [];
-    const heard = await this.#listening.listen(key, session, request, refused);
+    const heard = await this.#listening.listen(key, session, request, refused, inexact);
     const found = await this.#compare(session, request.holds);
     let runs = found.runs;
     let turnedTo: number | undefined;
