@@ -14,7 +14,7 @@ import type { TaskDefinition } from "../task/task.ts";
 
 export interface WorkerOptions {
   claims: Omit<ClaimStore, "reclaim">;
-  writeLogs: (lines: LogLine[]) => Promise<void>;
+  writeLogs: (lines: LogLine[]) => Promise<unknown>;
   /** States, children and inputs of runs; without it they are refused. */
   flow?: RunFlow;
   membership: Membership;

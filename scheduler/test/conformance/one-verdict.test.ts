@@ -410,6 +410,21 @@ describe("what is said twice of one claim in one poll", () => {
   });
 });
 
+test("a log line of a claim of which nothing is kept any more is refused, and not dropped unsaid", async () => {
+  const run = await stage.claimed(key, session, "plain");
+  await stage.poll(key, { session, verdicts: [said(run, { outcome: "released" })] });
+  // The same run, under another fence.
+  const again = await stage.poll(key, { session, want: 1, waitMs: limits.pollWaitMs });
+  expect(again.runs.map(({ runId }) => runId)).toEqual([run.runId]);
+  const logs = [
+    { ...claimOf(run), message: "of the old claim" },
+    { ...claimOf(again.runs[0] as GivenRun), message: "of the new one" },
+  ];
+  expect(codes(await stage.poll(key, { session, logs }))).toEqual(["log FENCE_STALE"]);
+  expect(await stage.store.runs.logs(run.runId, 9)).toMatchObject([{ message: "of the new one" }]);
+  await clear();
+});
+
 /** Makes the store refuse writes of one run, as a fault of its own would. */
 async function broken(table: "run" | "run_history", when: "insert" | "update of checkpoint", runId: number) {
   await stage.rows(

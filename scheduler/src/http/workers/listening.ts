@@ -204,7 +204,10 @@ export class Listening {
         });
       }
     }
-    if (lines.length > 0) await this.#options.store.runs.writeLogs(lines, nowMs, session.id);
+    if (lines.length === 0) return;
+    const left = await this.#options.store.runs.writeLogs(lines, nowMs, session.id);
+    // This server may remember a claim of which the store keeps nothing any more: one that was given back, and its run claimed again.
+    for (const line of logs) if (left.has(line.fence)) refused.push(refusal(line, "log", "FENCE_STALE"));
   }
 
   async #settle(

@@ -13,7 +13,7 @@ const messageLength = 8_192;
 
 /** Lines that handlers write, sent in batches; bounded, and what did not fit is told of in the log itself. */
 export class LogBuffer {
-  readonly #write: (lines: LogLine[]) => Promise<void>;
+  readonly #write: (lines: LogLine[]) => Promise<unknown>;
   readonly #clock: Clock;
   readonly #log: Log;
   #lines: { line: LogLine; size: number }[] = [];
@@ -22,7 +22,7 @@ export class LogBuffer {
   #flight: Promise<void> | undefined;
   #cancel: (() => void) | undefined;
 
-  constructor(write: (lines: LogLine[]) => Promise<void>, clock: Clock, log: Log) {
+  constructor(write: (lines: LogLine[]) => Promise<unknown>, clock: Clock, log: Log) {
     this.#write = write;
     this.#clock = clock;
     this.#log = log;

@@ -15,6 +15,9 @@ const claimedBySql = (s: string, session: string) => `
     join ${s}.session o on o.id = c.session_id
     join ${s}.session me on me.id = ${session} and (me.id = o.id or me.key_id = o.key_id and me.node = o.node))`;
 
+const givenLines = `unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::jsonb[], $7::bigint[])
+  i (id, attempt, at_ms, level, message, fields, fence)`;
+
 export function logStore(database: Database): Pick<RunStore, "logs" | "writeLogs"> {
   const s = database.schema;
   return {
@@ -29,13 +32,13 @@ export function logStore(database: Database): Pick<RunStore, "logs" | "writeLogs
 
     async writeLogs(lines, nowMs, sessionId) {
       const ofSession = sessionId !== undefined;
-      await database.query(
+      const into = `insert into ${s}.run_log (run_id, attempt, at_ms, level, message, fields)
+        select id, attempt, at_ms, level, message, fields from`;
+      const kept = await database.query<{ fence: number }>(
         `run-write-logs-${ofSession}`,
-        `insert into ${s}.run_log (run_id, attempt, at_ms, level, message, fields)
-         select i.id, i.attempt, i.at_ms, i.level, i.message, i.fields
-         from unnest($1::bigint[], $2::int[], $3::bigint[], $4::smallint[], $5::text[], $6::jsonb[], $7::bigint[])
-              i (id, attempt, at_ms, level, message, fields, fence)
-         ${ofSession ? claimedBySql(s, "$8") : ""}`,
+        ofSession
+          ? `with kept as (select i.* from ${givenLines} ${claimedBySql(s, "$8")}), written as (${into} kept) select distinct fence from kept`
+          : `${into} ${givenLines}`,
         [
           lines.map(({ runId }) => runId),
           lines.map(({ attempt }) => attempt),
@@ -47,6 +50,9 @@ export function logStore(database: Database): Pick<RunStore, "logs" | "writeLogs
           ...(ofSession ? [sessionId] : []),
         ],
       );
+      if (!ofSession) return new Set();
+      const fences = new Set(kept.map(({ fence }) => fence));
+      return new Set(lines.flatMap(({ fence }) => (fence === undefined || fences.has(fence) ? [] : [fence])));
     },
   };
 }
