@@ -3,23 +3,11 @@ import { describe, expect, it } from "vitest";
 import { claimEvents, claimStates, claimTable } from "../../src/run/claim.ts";
 import { liveStates, outcomes } from "../../src/run/run.ts";
 import { runEvents, runTransition } from "./run-table.ts";
+import { tableText } from "./table-text.ts";
 
-/** As docs/states.md shows them: an event a row, a state a column; – where the event changes nothing. */
-function table<State extends string, Event extends string>(
-  states: readonly State[],
-  events: readonly Event[],
-  cell: (state: State, event: Event) => string,
-): string {
-  const row = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
-  return [
-    row(["event", ...states]),
-    `|---|${"---|".repeat(states.length)}`,
-    ...events.map((event) => row([event, ...states.map((state) => cell(state, event))])),
-  ].join("\n");
-}
-
-const runTable = table(liveStates, runEvents, (state, event) => runTransition(state, event) ?? "–");
-const claimTableText = table(claimStates, claimEvents, (state, event) => {
+/** As docs/states.md shows them: – where the event changes nothing. */
+const runTable = tableText(liveStates, runEvents, (state, event) => runTransition(state, event) ?? "–");
+const claimTableText = tableText(claimStates, claimEvents, (state, event) => {
   const [next, act] = claimTable[state][event];
   if (act === "none") return next === state ? "–" : next;
   return next === state ? `– (${act})` : `${next} (${act})`;

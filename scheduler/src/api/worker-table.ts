@@ -1,0 +1,234 @@
+import type { ErrorCode } from "../base/errors.ts";
+
+/**
+ * What workers by HTTP and servers say to each other, as two tables: every state × every event. docs/worker-protocol.md shows them, a
+ * test plays each pair against servers, and `npm run prove -- workers` holds random workers to them.
+ */
+
+/**
+ * A session, as its number stands in a poll. `none`: no session has the number, or none has the name. `waiting`: it lives, and one of its
+ * polls waits. `ended`: its worker left, or was silent for longer than its timeout. `revoked`: its key was revoked.
+ */
+export const sessionStates = ["none", "live", "waiting", "ended", "revoked"] as const;
+export type SessionState = (typeof sessionStates)[number];
+
+export const sessionEvents = [
+  "join",
+  "join again",
+  "poll",
+  "wait",
+  "leave",
+  "another key polls",
+  "silence",
+  "revoke",
+] as const;
+export type SessionEvent = (typeof sessionEvents)[number];
+
+/** The answer to a poll: `answered` is 200, a code is refused with its status; null: the event is no poll. */
+export type SessionAnswer =
+  | "answered"
+  | Extract<ErrorCode, "SESSION_LOST" | "NODE_NAME_TAKEN" | "KEY_FORBIDDEN" | "KEY_UNKNOWN">
+  | null;
+
+export interface SessionStep {
+  readonly next: SessionState;
+  readonly answer: SessionAnswer;
+  /** How the poll that waits is answered, where the event ends its waiting. */
+  readonly waiting?: SessionAnswer;
+}
+
+const step = (next: SessionState, answer: SessionAnswer, waiting?: SessionAnswer): SessionStep =>
+  waiting === undefined ? { next, answer } : { next, answer, waiting };
+
+export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep>> = {
+  none: {
+    join: step("live", "answered"),
+    "join again": step("live", "answered"),
+    poll: step("none", "SESSION_LOST"),
+    wait: step("none", "SESSION_LOST"),
+    leave: step("none", "SESSION_LOST"),
+    "another key polls": step("none", "SESSION_LOST"),
+    silence: step("none", null),
+    revoke: step("revoked", null),
+  },
+  live: {
+    join: step("live", "NODE_NAME_TAKEN"),
+    "join again": step("live", "answered"),
+    poll: step("live", "answered"),
+    wait: step("waiting", "answered"),
+    leave: step("ended", "answered"),
+    "another key polls": step("live", "KEY_FORBIDDEN"),
+    silence: step("ended", null),
+    revoke: step("revoked", null),
+  },
+  waiting: {
+    join: step("waiting", "NODE_NAME_TAKEN"),
+    "join again": step("waiting", "answered"),
+    poll: step("waiting", "answered"),
+    // It takes the place of the one that waits.
+    wait: step("waiting", "answered", "answered"),
+    leave: step("ended", "answered", "SESSION_LOST"),
+    "another key polls": step("waiting", "KEY_FORBIDDEN"),
+    // A poll that waits is a sign of life.
+    silence: step("waiting", null),
+    revoke: step("revoked", null, "KEY_UNKNOWN"),
+  },
+  ended: {
+    join: step("live", "answered"),
+    "join again": step("live", "answered"),
+    poll: step("ended", "SESSION_LOST"),
+    wait: step("ended", "SESSION_LOST"),
+    leave: step("ended", "SESSION_LOST"),
+    "another key polls": step("ended", "KEY_FORBIDDEN"),
+    silence: step("ended", null),
+    revoke: step("revoked", null),
+  },
+  revoked: {
+    join: step("revoked", "KEY_UNKNOWN"),
+    "join again": step("revoked", "KEY_UNKNOWN"),
+    poll: step("revoked", "KEY_UNKNOWN"),
+    wait: step("revoked", "KEY_UNKNOWN"),
+    leave: step("revoked", "KEY_UNKNOWN"),
+    "another key polls": step("revoked", "KEY_FORBIDDEN"),
+    silence: step("revoked", null),
+    revoke: step("revoked", null),
+  },
+};
+
+/**
+ * A claim (run and fence), as a live session that names it stands to it. `unknown`: no such claim was made, or nothing is kept of it.
+ * `foreign`: another worker's, or of a session that this worker had before and did not name as `former`. `held`: the session's own. `cancelling`: so, and it is asked back. `ended`: by a verdict other than
+ * `released`. `released`: given back, and its run was not claimed again. `lost`: taken back from a session that had ended.
+ */
+export const claimStandings = ["unknown", "foreign", "held", "cancelling", "ended", "released", "lost"] as const;
+export type ClaimState = (typeof claimStandings)[number];
+
+/** The parts of a poll that name a claim; and what happens to one without a word of its worker. */
+export const claimParts = [
+  "report",
+  "log",
+  "state",
+  "span",
+  "spawn",
+  "inputs",
+  "hold",
+  "verdict",
+  "release",
+  "same again",
+  "inexact verdict",
+] as const;
+export const claimHappenings = ["cancel", "take back", "claim again"] as const;
+export type ClaimPart = (typeof claimParts)[number];
+export type ClaimHappening = (typeof claimHappenings)[number];
+export type ClaimEvent = ClaimPart | ClaimHappening;
+export const claimEvents: readonly ClaimEvent[] = [...claimParts, ...claimHappenings];
+
+/**
+ * `accepted`: done, and in no list. `late`: refused with FENCE_STALE, and recorded as a late result. `in lost`: the fence is in the
+ * answer's `lost`. A code: in `refused`. null: it cannot come about, or is no part of a poll.
+ */
+export type ClaimAnswer =
+  | "accepted"
+  | "late"
+  | "in lost"
+  | Extract<ErrorCode, "RUN_UNKNOWN" | "CLAIM_FOREIGN" | "FENCE_STALE" | "PAYLOAD_NOT_JSON">
+  | null;
+
+export type ClaimStep = readonly [next: ClaimState, answer: ClaimAnswer];
+
+/** All parts that ask for something of a claim that the session must have. */
+function asking(
+  state: ClaimState,
+  answer: ClaimAnswer,
+): Record<Exclude<ClaimPart, "log" | "hold" | "verdict" | "release" | "same again" | "inexact verdict">, ClaimStep> {
+  return {
+    report: [state, answer],
+    state: [state, answer],
+    span: [state, answer],
+    spawn: [state, answer],
+    inputs: [state, answer],
+  };
+}
+
+const nothing = (state: ClaimState): Record<ClaimHappening, ClaimStep> => ({
+  cancel: [state, null],
+  "take back": [state, null],
+  "claim again": [state, null],
+});
+
+function refusing(state: "unknown" | "foreign", code: "RUN_UNKNOWN" | "CLAIM_FOREIGN"): Record<ClaimEvent, ClaimStep> {
+  return {
+    ...asking(state, code),
+    log: [state, code],
+    hold: [state, "in lost"],
+    verdict: [state, code],
+    release: [state, code],
+    "same again": [state, null],
+    "inexact verdict": [state, "PAYLOAD_NOT_JSON"],
+    ...nothing(state),
+  };
+}
+
+export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep>> = {
+  unknown: refusing("unknown", "RUN_UNKNOWN"),
+  foreign: refusing("foreign", "CLAIM_FOREIGN"),
+  held: {
+    ...asking("held", "accepted"),
+    log: ["held", "accepted"],
+    hold: ["held", "accepted"],
+    verdict: ["ended", "accepted"],
+    release: ["released", "accepted"],
+    "same again": ["held", null],
+    // Whatever else is said of the claim in this poll is refused with it.
+    "inexact verdict": ["held", "PAYLOAD_NOT_JSON"],
+    ...nothing("held"),
+    cancel: ["cancelling", null],
+    "take back": ["lost", null],
+  },
+  cancelling: {
+    ...asking("cancelling", "accepted"),
+    log: ["cancelling", "accepted"],
+    hold: ["cancelling", "accepted"],
+    // What it goes on as is not begun.
+    verdict: ["ended", "accepted"],
+    // The run ends as cancelled.
+    release: ["ended", "accepted"],
+    "same again": ["cancelling", null],
+    "inexact verdict": ["cancelling", "PAYLOAD_NOT_JSON"],
+    ...nothing("cancelling"),
+    "take back": ["lost", null],
+  },
+  ended: {
+    ...asking("ended", "FENCE_STALE"),
+    log: ["ended", "accepted"],
+    // Its server leaves it out of `lost` for some seconds: the worker may have named it before the answer to its verdict came.
+    hold: ["ended", "in lost"],
+    verdict: ["ended", "late"],
+    release: ["ended", "FENCE_STALE"],
+    "same again": ["ended", "accepted"],
+    "inexact verdict": ["ended", "PAYLOAD_NOT_JSON"],
+    ...nothing("ended"),
+  },
+  released: {
+    ...asking("released", "FENCE_STALE"),
+    log: ["released", "accepted"],
+    hold: ["released", "in lost"],
+    verdict: ["released", "late"],
+    release: ["released", "accepted"],
+    "same again": ["released", "accepted"],
+    "inexact verdict": ["released", "PAYLOAD_NOT_JSON"],
+    ...nothing("released"),
+    // Its server says FENCE_STALE for some seconds more.
+    "claim again": ["unknown", null],
+  },
+  lost: {
+    ...asking("lost", "FENCE_STALE"),
+    log: ["lost", "accepted"],
+    hold: ["lost", "in lost"],
+    verdict: ["lost", "late"],
+    release: ["lost", "FENCE_STALE"],
+    "same again": ["lost", null],
+    "inexact verdict": ["lost", "PAYLOAD_NOT_JSON"],
+    ...nothing("lost"),
+  },
+};
