@@ -8,6 +8,7 @@ import { usageOf } from "./usage.mjs";
 const harnesses = {
   simulate: "a whole cluster in one process, on virtual time, under faults that a seed chooses",
   policies: "random tasks, policies and acts on a test tower's time, held to what the docs say",
+  workers: "random workers by HTTP against two servers, held to the tables of the worker protocol",
   faults: "real processes and servers, killed, stopped and cut off; with --peers other schedulers beside",
   fuzz: "good inputs spoilt: files, texts, options, requests, answers, bytes",
   soak: "a cluster of real processes under a steady load and a fault a minute, for hours",

@@ -1,0 +1,259 @@
+import type { GivenRun, PollAnswer, Refusal } from "../../../scheduler/src/api/worker-protocol.ts";
+import { type ClaimPart, type ClaimState, claimStandingTable } from "../../../scheduler/src/api/worker-table.ts";
+import { errorCodes } from "../../../scheduler/src/base/errors.ts";
+import type { Violation } from "../history.ts";
+import { type Rule, textOf, type Verdict } from "./said.ts";
+
+/** A verdict that was sent on a claim, and what is known of its answer. */
+export interface Word {
+  readonly verdict: Verdict;
+  /** Its number is in what it says: history shows which verdict counted. */
+  readonly n: number;
+  /** Not refused in some answer. */
+  accepted: boolean;
+  /** Refused as one that came too late, in an answer to a poll in which it stood alone. */
+  late: boolean;
+}
+
+/** A claim as its worker knows it. */
+export interface Claim {
+  readonly runId: number;
+  readonly fence: number;
+  readonly task: string;
+  readonly worker: string;
+  /** Verdicts that were sent and may have counted, by their text. */
+  readonly words: Map<string, Word>;
+  /** Its session may have ended under it, so that it was taken back. */
+  doubtful: boolean;
+  /** Its cancellation was asked for, perhaps. */
+  cancelling: boolean;
+  /** Messages of lines that a server answered to have. */
+  readonly lines: string[];
+}
+
+/** A claim named in a poll, as it stood when the poll was sent. */
+export interface Named {
+  readonly runId: number;
+  readonly fence: number;
+  /** Undefined: never given to anyone. */
+  readonly claim: Claim | undefined;
+  readonly mine: boolean;
+}
+
+export interface SaidVerdict extends Named {
+  readonly verdict: Verdict;
+  readonly n: number;
+  /** It has a number that cannot be held. */
+  readonly inexact: boolean;
+  /** Something else of the poll that is refused makes its success void. */
+  readonly beside: boolean;
+  /** An answer has accepted it, or refused it as late, before this poll was sent. */
+  readonly before: { accepted: boolean; late: boolean };
+}
+
+export interface SaidPart extends Named {
+  readonly part: Exclude<Refusal["part"], "verdict">;
+  /** It asks for what is refused whatever the claim's state is. */
+  readonly wrong: boolean;
+  readonly message?: string;
+  /** A verdict had been accepted before the poll was sent. */
+  readonly over: boolean;
+}
+
+export interface SentPoll {
+  readonly worker: string;
+  readonly verdicts: readonly SaidVerdict[];
+  readonly parts: readonly SaidPart[];
+  readonly holds: readonly Named[];
+}
+
+const isErrorCode = (answer: string) => Object.hasOwn(errorCodes, answer);
+const claimOf = ({ runId, fence }: { runId: number; fence: number }) => `${runId} ${fence}`;
+
+/** What servers gave and said, held to the table of the protocol: scheduler/src/api/worker-table.ts. */
+export class Claims {
+  readonly all = new Map<string, Claim>();
+  readonly violations: Violation[] = [];
+  readonly #byRun = new Map<number, readonly Claim[]>();
+
+  broken(invariant: Rule, what: string): void {
+    this.violations.push({ invariant, what });
+  }
+
+  get runs(): ReadonlyMap<number, readonly Claim[]> {
+    return this.#byRun;
+  }
+
+  find(runId: number, fence: number): Claim | undefined {
+    return this.all.get(claimOf({ runId, fence }));
+  }
+
+  /** What this worker holds may be taken back from now on. */
+  doubt(worker: string): void {
+    for (const claim of this.all.values()) if (claim.worker === worker) claim.doubtful = true;
+  }
+
+  given(run: GivenRun, worker: string): Claim {
+    const known = this.find(run.runId, run.fence);
+    if (known) {
+      if (known.worker !== worker)
+        this.broken(
+          "a claim is one worker's",
+          `run ${run.runId}, fence ${run.fence}: of ${known.worker}, given to ${worker}`,
+        );
+      return known;
+    }
+    const its = this.#byRun.get(run.runId) ?? [];
+    for (const other of its)
+      if (other.words.size === 0 && !other.doubtful)
+        this.broken(
+          "a claim is one worker's",
+          `run ${run.runId} is claimed under ${other.fence} and ${run.fence} at once`,
+        );
+    const { runId, fence, task } = run;
+    const claim: Claim = {
+      runId,
+      fence,
+      task,
+      worker,
+      words: new Map(),
+      doubtful: false,
+      cancelling: false,
+      lines: [],
+    };
+    this.all.set(claimOf(claim), claim);
+    this.#byRun.set(runId, [...its, claim]);
+    return claim;
+  }
+
+  /** Called as the poll is sent: from now on its verdicts may have counted. */
+  sent({ verdicts }: SentPoll): void {
+    for (const { claim, mine, verdict, n, inexact, beside } of verdicts)
+      if (claim && mine && !inexact && !beside && !claim.words.has(textOf(verdict)))
+        claim.words.set(textOf(verdict), { verdict, n, accepted: false, late: false });
+  }
+
+  answered(poll: SentPoll, answer: PollAnswer): void {
+    const refused = new Map<string, Refusal[]>();
+    for (const one of answer.refused) {
+      const key = `${one.part} ${claimOf(one)}`;
+      refused.set(key, [...(refused.get(key) ?? []), one]);
+      if (one.message === "" || one.status < 400 || one.status > 499)
+        this.broken("a refusal is said, with its reason", JSON.stringify(one));
+    }
+    const byClaim = new Map<string, SaidVerdict[]>();
+    for (const said of poll.verdicts) byClaim.set(claimOf(said), [...(byClaim.get(claimOf(said)) ?? []), said]);
+    for (const [claim, verdicts] of byClaim) this.#verdicts(verdicts, refused.get(`verdict ${claim}`) ?? []);
+    for (const said of poll.parts) this.#part(said, refused.get(`${said.part} ${claimOf(said)}`) ?? []);
+    const named = new Set([...poll.verdicts, ...poll.parts].map(claimOf));
+    for (const one of answer.refused)
+      if (!named.has(claimOf(one)))
+        this.broken("nothing is refused without a cause", `not asked: ${JSON.stringify(one)}`);
+    for (const { claim, mine, fence } of poll.holds) {
+      const held = claim && mine && claim.words.size === 0 && !claim.doubtful;
+      if (held && answer.lost.includes(fence))
+        this.broken("nothing is refused without a cause", `run ${claim.runId}, fence ${fence} is held, and in lost`);
+      if (!(claim && mine) && !answer.lost.includes(fence))
+        this.broken("a refusal is said, with its reason", `fence ${fence} is not the worker's, and not in lost`);
+    }
+  }
+
+  /** Verdicts of one poll on one claim: the first alone can count. */
+  #verdicts(verdicts: readonly SaidVerdict[], refused: readonly Refusal[]): void {
+    const [first] = verdicts as [SaidVerdict];
+    const where = `run ${first.runId}, fence ${first.fence}`;
+    const codes = new Set(refused.map(({ code }) => code));
+    if (refused.length < verdicts.length - 1) {
+      this.broken(
+        "a refusal is said, with its reason",
+        `${where}: ${verdicts.length} verdicts in one poll, ${refused.length} refused`,
+      );
+      return;
+    }
+    const isAccepted = refused.length < verdicts.length;
+    const allowed = this.#codes(first, first.verdict.outcome === "released" ? "release" : "verdict");
+    if (first.inexact) allowed.add("PAYLOAD_NOT_JSON");
+    if (first.beside) allowed.add("REQUEST_INVALID");
+    // Those after the first are late whatever the first is.
+    for (const code of codes)
+      if (!allowed.has(code) && !(verdicts.length > 1 && code === "FENCE_STALE"))
+        this.broken(
+          "nothing is refused without a cause",
+          `${where}: refused with ${code}, ${[...allowed].join(" or ")} would do`,
+        );
+    if (first.inexact || first.beside || !first.claim || !first.mine) {
+      if (isAccepted)
+        this.broken("a refusal is said, with its reason", `${where}: not refused: ${JSON.stringify(first.verdict)}`);
+      return;
+    }
+    const { claim, verdict } = first;
+    const word = claim.words.get(textOf(verdict)) as Word;
+    if (isAccepted) {
+      const other = [...claim.words.values()].find((one) => one !== word && one.accepted);
+      if (other)
+        this.broken("a claim ends once", `${where}: both were accepted: ${textOf(other.verdict)}, ${textOf(verdict)}`);
+      if (first.before.late)
+        this.broken(
+          "the same verdict has the same answer",
+          `${where}: accepted, and refused before: ${textOf(verdict)}`,
+        );
+      word.accepted = true;
+      return;
+    }
+    // Of a claim that was given back nothing is kept once its run is claimed again.
+    const forgotten = [...claim.words.values()].some((one) => one.verdict.outcome === "released");
+    if (first.before.accepted && !forgotten)
+      this.broken("the same verdict has the same answer", `${where}: refused, and accepted before: ${textOf(verdict)}`);
+    if (claim.words.size === 1 && !claim.doubtful && !forgotten)
+      this.broken(
+        "nothing is refused without a cause",
+        `${where}: the only verdict is refused: ${JSON.stringify(refused[0])}`,
+      );
+    if (verdicts.length === 1 && codes.has("FENCE_STALE")) word.late = true;
+  }
+
+  #part(said: SaidPart, refused: readonly Refusal[]): void {
+    const { claim, mine, part, wrong, over, message } = said;
+    const where = `run ${said.runId}, fence ${said.fence}: ${part}`;
+    const allowed = this.#codes(said, part === "secret" ? "inputs" : part);
+    if (wrong) for (const code of ["PAYLOAD_NOT_JSON", "TASK_UNKNOWN"]) allowed.add(code);
+    for (const { code } of refused)
+      if (!allowed.has(code))
+        this.broken(
+          "nothing is refused without a cause",
+          `${where} refused with ${code}, ${[...allowed].join(" or ")} would do`,
+        );
+    const mustBe = wrong || !(claim && mine) || (over && part !== "log");
+    if (mustBe && refused.length === 0) this.broken("a refusal is said, with its reason", `${where} is not refused`);
+    if (
+      part === "log" &&
+      claim &&
+      mine &&
+      message !== undefined &&
+      !refused.some(({ code }) => code !== "PAYLOAD_NOT_JSON")
+    )
+      claim.lines.push(message);
+  }
+
+  /** The codes with which the table has this part refused, in any state in which the claim may be. */
+  #codes({ claim, mine }: Named, event: ClaimPart): Set<string> {
+    const states: ClaimState[] = [];
+    if (!claim) states.push("unknown");
+    // What another worker gave back is nobody's.
+    else if (!mine) states.push("foreign", "unknown");
+    else {
+      states.push("held");
+      if (claim.words.size > 0) states.push("ended");
+      if (claim.doubtful) states.push("lost", "foreign");
+      if ([...claim.words.values()].some(({ verdict }) => verdict.outcome === "released"))
+        states.push("released", "unknown");
+    }
+    // Of what was given back nothing is kept once its run is claimed again, and its server remembers it for some seconds more.
+    const remembered = states.includes("released") ? ["FENCE_STALE"] : [];
+    const codes = states.flatMap((state) => {
+      const [, answer] = claimStandingTable[state][event];
+      return answer === "late" ? ["FENCE_STALE"] : answer !== null && isErrorCode(answer) ? [answer] : [];
+    });
+    return new Set([...codes, ...remembered]);
+  }
+}

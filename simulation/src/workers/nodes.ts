@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { silentLog } from "../../../scheduler/src/base/log.ts";
+import { Carillon } from "../../../scheduler/src/library/carillon.ts";
+
+/** A server of the cluster under test, that can be ended abruptly and begun anew. */
+export interface ServerNode {
+  /** Where it listens; undefined while it is down. */
+  url: string | undefined;
+  /** How often it went down: a request that saw this rise may have got no answer, or half of one. */
+  downs: number;
+  start(): Promise<void>;
+  /** Answers under way are lost. */
+  end(): Promise<void>;
+}
+
+export interface ServerOptions {
+  readonly store: string;
+  readonly schema: string;
+  readonly name: string;
+}
+
+/** The same in this process and in one of its own. */
+export async function listen({ store, schema, name }: ServerOptions): Promise<Carillon> {
+  const server = new Carillon({
+    store,
+    schema,
+    name,
+    worker: false,
+    listen: "127.0.0.1:0",
+    handleSignals: false,
+    drain: 0,
+    log: silentLog,
+  });
+  await server.start();
+  return server;
+}
+
+/** In this process. Its clients' connections are cut before it stops, so that they read no more answers. */
+export class OwnNode implements ServerNode {
+  url: string | undefined;
+  downs = 0;
+  readonly #options: ServerOptions;
+  readonly #cut: (node: ServerNode) => void;
+  #server: Carillon | undefined;
+  #times = 0;
+
+  constructor(options: ServerOptions, cut: (node: ServerNode) => void) {
+    this.#options = options;
+    this.#cut = cut;
+  }
+
+  async start(): Promise<void> {
+    this.#server = await listen({ ...this.#options, name: `${this.#options.name}-${this.#times++}` });
+    this.url = `http://${this.#server.listening}`;
+  }
+
+  async end(): Promise<void> {
+    this.downs++;
+    this.url = undefined;
+    this.#cut(this);
+    await this.#server?.stop();
+  }
+}
+
+/** In a process of its own, which is killed with -9. */
+export class ProcessNode implements ServerNode {
+  url: string | undefined;
+  downs = 0;
+  readonly #options: ServerOptions;
+  #child: ChildProcess | undefined;
+  #times = 0;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+  }
+
+  async start(): Promise<void> {
+    const options: ServerOptions = { ...this.#options, name: `${this.#options.name}-${this.#times++}` };
+    const child = spawn(process.execPath, [process.argv[1] as string, "--serve", JSON.stringify(options)], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.#child = child;
+    const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
+    const ended = once(child, "exit").then(() => {
+      throw new Error(`${options.name} ended before it listened`);
+    });
+    ended.catch(() => undefined); // its end is wanted from then on
+    const [line] = (await Promise.race([once(lines, "line"), ended])) as [string];
+    this.url = `http://${line}`;
+  }
+
+  async end(): Promise<void> {
+    const child = this.#child;
+    this.downs++;
+    this.url = undefined;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  }
+}

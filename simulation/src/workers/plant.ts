@@ -1,0 +1,35 @@
+import { spawnSync } from "node:child_process";
+import type { Violation } from "../history.ts";
+import { protocolMutants } from "../mutants/protocol.ts";
+import { plantedCopy, plantingsOf } from "../mutants.ts";
+
+export interface PlantedProtocol {
+  readonly name: string;
+  /** The rule that it was found to break first; undefined: it was not found. */
+  readonly caughtBy: string | undefined;
+  readonly what: string | undefined;
+}
+
+/** Plants one bug after the other in a copy of the compiled scheduler, and lets random workers look for it there. */
+export async function plantAll(
+  only: string | undefined,
+  polls: number,
+  onResult: (planted: PlantedProtocol) => void,
+): Promise<PlantedProtocol[]> {
+  const chosen = protocolMutants.filter(({ name }) => only === undefined || name === only);
+  if (chosen.length === 0) throw new Error(`there is no mutant called ${JSON.stringify(only)}`);
+  return chosen.map((mutant) => {
+    const program = plantedCopy(mutant.name, plantingsOf(mutant), "planted-protocol", "workers/main.js");
+    const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", "--polls", String(polls)], {
+      encoding: "utf8",
+    });
+    const line = stdout.trim().split("\n").at(-1) ?? "";
+    // A program that dies has not shown which rule is broken.
+    if (!line.startsWith("{")) throw new Error(`the copy ended without a result: ${stderr.slice(-2_000)}`);
+    const { broken = [] } = JSON.parse(line) as { broken?: Violation[] };
+    const found = broken.find(({ invariant }) => invariant === mutant.breaks);
+    const planted = { name: mutant.name, caughtBy: found?.invariant, what: found?.what };
+    onResult(planted);
+    return planted;
+  });
+}
