@@ -38,18 +38,21 @@ export class Settling {
     const { first, later } = firstOfEach(settlements);
     const fresh: Settlement[] = [];
     const others: Settlement[] = [];
-    const batches = new Set<Batch>();
+    /** What each batch is asked about here: it has verdicts of other polls too, also on the same claims. */
+    const asked = new Map<Batch, Set<number>>();
     for (const settlement of first) {
       const under = this.#under.get(settlement.fence);
       if (under === undefined) fresh.push(settlement);
-      else if (saysTheSame(under.settlement, settlement)) batches.add(under.batch);
+      else if (saysTheSame(under.settlement, settlement))
+        asked.set(under.batch, (asked.get(under.batch) ?? new Set()).add(settlement.fence));
       else others.push(settlement);
     }
     const entered = new Set(fresh.map(({ fence }) => fence));
     const waits = [...others, ...later.filter(({ fence }) => !entered.has(fence))];
     const before = waits.map(({ fence }) => this.#under.get(fence)?.batch.refused);
-    if (fresh.length > 0) batches.add(this.#enter([...fresh, ...later.filter(({ fence }) => entered.has(fence))]));
-    const answers = await Promise.allSettled([...batches].map((batch) => batch.refused));
+    if (fresh.length > 0)
+      asked.set(this.#enter([...fresh, ...later.filter(({ fence }) => entered.has(fence))]), entered);
+    const answers = await Promise.allSettled([...asked].map(([batch, fences]) => refusedOf(batch, fences)));
     if (waits.length > 0) {
       // Whether those under way could be written is what their own polls are answered.
       await Promise.allSettled(before);
@@ -66,8 +69,7 @@ export class Settling {
   /** Sends what waited for another verdict on its claim. @returns of `others` the fences whose verdict was refused */
   async #late(others: Settlement[], waits: Settlement[]): Promise<Set<number>> {
     const refused = await this.add(waits);
-    const asked = new Set(others.map(({ fence }) => fence));
-    return new Set([...refused].filter((fence) => asked.has(fence)));
+    return amongThese(refused, new Set(others.map(({ fence }) => fence)));
   }
 
   async close(): Promise<void> {
@@ -135,6 +137,11 @@ export class Settling {
     }
   }
 }
+
+const amongThese = (fences: Set<number>, these: Set<number>) =>
+  new Set([...fences].filter((fence) => these.has(fence)));
+
+const refusedOf = async ({ refused }: Batch, these: Set<number>) => amongThese(await refused, these);
 
 /** When a retry is due differs from one telling to the next, and so may when the run ended. */
 function saysTheSame({ verdict: one }: Settlement, { verdict: other }: Settlement): boolean {

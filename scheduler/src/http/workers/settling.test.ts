@@ -1,0 +1,33 @@
+import { expect, it } from "vitest";
+import { silentLog } from "../../base/log.ts";
+import type { ClaimStore, Settlement, Verdict } from "../../run/claim-store.ts";
+import { Settling } from "./settling.ts";
+
+const saying = (fence: number, verdict: Partial<Verdict>): Settlement => ({
+  sessionId: 1,
+  runId: fence,
+  fence,
+  attempt: 1,
+  taskId: 1,
+  linked: false,
+  startedMs: null,
+  endedMs: 0,
+  verdict: { kind: "ended", outcome: "succeeded", result: null, error: null, ...verdict } as Verdict,
+});
+
+it("of what is under way for another poll, that poll's refusals are its own", async () => {
+  // The claim 7 has ended by a success: a failure of it is refused, and the success said again is not.
+  const claims = {
+    settle: async (_session: number, items: Settlement[]) =>
+      new Set(
+        items.flatMap(({ fence, verdict }) => ("outcome" in verdict && verdict.outcome === "failed" ? [fence] : [])),
+      ),
+  } as unknown as ClaimStore;
+  const settling = new Settling(claims, () => 0, silentLog);
+  const both = saying(8, {});
+  const failing = settling.add([saying(7, { outcome: "failed", error: "{}" }), both]);
+  // It says the same of claim 8 as the one under way, and something else of claim 7.
+  const succeeding = settling.add([saying(7, {}), both]);
+  expect(await failing).toEqual(new Set([7]));
+  expect(await succeeding).toEqual(new Set());
+});
