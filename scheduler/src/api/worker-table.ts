@@ -97,8 +97,9 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
 
 /**
  * A claim (run and fence), as a live session that names it stands to it. `unknown`: no such claim was made, or nothing is kept of it.
- * `foreign`: another worker's, or of a session that this worker had before and did not name as `former`. `held`: the session's own. `cancelling`: so, and it is asked back. `ended`: by a verdict other than
- * `released`. `released`: given back, and its run was not claimed again. `lost`: taken back from a session that had ended.
+ * `foreign`: another worker's, or of a session that this worker had before and did not name as `former`. `held`: the session's own.
+ * `cancelling`: so, and it is asked back. `ended`: by a verdict other than `released`. `released`: given back by its worker, or by a server
+ * because its run was due after its session had ended; and its run was not claimed again. `lost`: taken back from a session that had ended.
  */
 export const claimStandings = ["unknown", "foreign", "held", "cancelling", "ended", "released", "lost"] as const;
 export type ClaimState = (typeof claimStandings)[number];

@@ -244,7 +244,8 @@ export class Claims {
     else {
       states.push("held");
       if (claim.words.size > 0) states.push("ended");
-      if (claim.doubtful) states.push("lost", "foreign");
+      // Taken back; not yet; or taken back as one that cannot have been started.
+      if (claim.doubtful) states.push("lost", "foreign", "released", "unknown");
       if ([...claim.words.values()].some(({ verdict }) => verdict.outcome === "released"))
         states.push("released", "unknown");
     }

@@ -254,8 +254,7 @@ export class RandomWorker {
     }
     for (let n = dice.whole(0, 2); n > 0; n--) {
       const one = named();
-      if (one && [...parts, ...verdicts].every(({ fence }) => fence !== one.fence))
-        parts.push(this.#part(one, dice.chance(0.15)));
+      if (one && [...parts, ...verdicts].every(({ fence }) => fence !== one.fence)) parts.push(this.#part(one, parts));
     }
     const holds = dice.chance(0.3) ? [...new Set([named(), named()].filter((one) => one !== undefined))] : [];
     const sent = { worker: this.name, verdicts, parts, holds };
@@ -283,6 +282,7 @@ export class RandomWorker {
         ...claim(said),
         children: [{ task: said.wrong ? "nowhere" : "plain", key: `of-${said.runId}` }],
       })),
+      spans: of("span").map((said) => ({ ...claim(said), context: `00-${"1".repeat(32)}-${"1".repeat(16)}-01` })),
       ...(inputs ? { inputsOf: claim(inputs) } : {}),
     };
   }
@@ -298,9 +298,13 @@ export class RandomWorker {
     return claim && { runId: claim.runId, fence: claim.fence, claim, mine: claim.worker === this.name };
   }
 
-  #part(one: Named, wrong: boolean): SaidPart {
+  /** @param beside of the same poll */
+  #part(one: Named, beside: readonly SaidPart[]): SaidPart {
     const { dice } = this.#crew;
-    const part = dice.one(["report", "log", "log", "state", "spawn"] as const);
+    const drawn = dice.one(["report", "log", "log", "state", "spawn", "span", "inputs"] as const);
+    // A poll asks for the inputs of one claim.
+    const part = drawn === "inputs" && beside.some((other) => other.part === "inputs") ? "report" : drawn;
+    const wrong = part !== "span" && part !== "inputs" && dice.chance(0.15);
     return {
       ...one,
       part,

@@ -103,6 +103,9 @@ async function checkOnward(
         `run ${run.run}, ${relation}: ${JSON.stringify(made)} in place of ${JSON.stringify(wanted)}`,
       );
   }
+  const children = run.relatives.filter(({ relation }) => relation === "child");
+  // Each time it is spawned under the same key.
+  if (children.length > 1) claims.broken("what goes on is made once", `run ${run.run} has ${children.length} children`);
   if (run.task !== "before") return;
   const followers = (await begun("after")).length;
   if (followers !== (run.state === "succeeded" ? 1 : 0))
