@@ -410,6 +410,21 @@ describe("what is said twice of one claim in one poll", () => {
   });
 });
 
+test("two failures in one millisecond: the first counts, and it alone may be said again", async () => {
+  const run = await stage.claimed(key, session, "plain");
+  const { taskId } = await stage.store.tasks.byName("plain");
+  const endedMs = Date.now();
+  const claim = { ...claimOf(run), sessionId: session, attempt: 1, taskId, linked: false, startedMs: null, endedMs };
+  const settle = (message: string) => {
+    const verdict = { kind: "ended", outcome: "failed", result: null, error: JSON.stringify({ message }) } as const;
+    return stage.store.claims.settle(session, [{ ...claim, verdict }], endedMs);
+  };
+  expect(await settle("no")).toEqual(new Set());
+  expect(await settle("nor")).toEqual(new Set([run.fence]));
+  expect(await settle("no")).toEqual(new Set());
+  await clear();
+});
+
 test("a log line of a claim of which nothing is kept any more is refused, and not dropped unsaid", async () => {
   const run = await stage.claimed(key, session, "plain");
   await stage.poll(key, { session, verdicts: [said(run, { outcome: "released" })] });

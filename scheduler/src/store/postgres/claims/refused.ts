@@ -81,14 +81,17 @@ const sameOnwardSql = (s: string) => `(
  * back ended or retried the run under the same fence. But it never says succeeded, it ends runs at its own time and
  * with its own error, and what it retries it calls lost. Nor does the outcome tell: the claim may have ended by another
  * verdict with the same one. `whole`: its result or error, and what the run goes on as, must be the same too. Otherwise the
- * result may differ: a handler that completed its run in its own transaction may return something else afterwards.
+ * result may differ: a handler that completed its run in its own transaction may return something else afterwards. Two workers' words may
+ * come in one millisecond, so the time of the end tells only where the error is not the verdict's own: a retry of one that lost too many workers.
  */
 const settledSql = (s: string) => `
   select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::boolean[],
                              $9::smallint[], $10::int[], $11::jsonb[])
     as i (id, fence, kind, outcome, ended_ms, error, result, whole, onward, onward_task, onward_payload)
   where exists (select from ${s}.run_history h where h.id = i.id and h.fence = i.fence and (h.outcome = i.outcome or i.kind = 'retry' and h.outcome = ${runOutcome.failed})
-                and case when i.outcome <> ${runOutcome.succeeded} then h.ended_ms = i.ended_ms or h.error is not distinct from i.error
+                and case when i.outcome <> ${runOutcome.succeeded}
+                         then h.error is not distinct from i.error
+                           or h.ended_ms = i.ended_ms and (not i.whole or i.kind = 'retry' and h.outcome = ${runOutcome.failed})
                          when i.whole then h.result is not distinct from i.result and ${sameOnwardSql(s)}
                          else true end)
      or i.kind = 'ended' and i.outcome = ${runOutcome.succeeded} and exists (
