@@ -88,9 +88,15 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   const { rows: claimed } = await pools[1].query(`select id from ${schema}.run where state = 3`);
   const { rows: slots } = await pools[1].query(`select task_id, slot_ms from ${schema}.slot`);
   expect([ended.length > 40, claimed.length > 0, slots.length > 0]).toEqual([true, true, true]);
+  // A line of a log by a transaction that this server has not given out yet, as of a dump of a server that has given out more.
+  const foreign = `insert into ${schema}.run_log (run_id, attempt, at_ms, level, message, xid) select 1, 1, (extract(epoch from now()) * 1000)::bigint, 1, 'x', '9000000000000'`;
+  await pools[1].query(foreign);
   const next = await skipNumbers(urlOf(after), schema, { author: "test", reason: "the disk", nowMs: 1 });
   expect(next.runId).toBeGreaterThan(Math.max(later.runId, highest("run", first)));
   expect(next.fence).toBeGreaterThan(highest("fence", first));
+
+  const foreigners = `select xid from ${schema}.run_log where xid >= '9000000000000'`;
+  expect((await pools[1].query(foreigners)).rows, "told again at each look").toEqual([]);
 
   const tower = await makeTower(after, second).start();
   const runs = await Promise.all(Array.from({ length: 20 }, () => tower.enqueue("enqueued", null)));
@@ -118,7 +124,6 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   expect(told).toEqual([{ why: "the disk" }]);
   const lock = await tower.lock("after").acquire();
   expect(Number(lock.fence)).toBeGreaterThan(2 ** 32 * 1_000);
-  await lock.release();
 
   const tooLate = skipNumbers(urlOf(after), schema, { author: "test", reason: "too late", nowMs: 1 });
   await expect(tooLate).rejects.toMatchObject({
@@ -126,6 +131,7 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
     message: expect.stringContaining(`node ${tower.node} (process ${process.pid} on `),
   });
   await expect(tooLate).rejects.toThrow(/a process that uses locks/);
+  await lock.release();
   const { rows: restores } = await pools[1].query(`select why from ${schema}.audit where act = 'restore'`);
   expect(restores, "nothing was changed").toEqual([{ why: "the disk" }]);
 });

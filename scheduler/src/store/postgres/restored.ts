@@ -1,4 +1,4 @@
-import type { Change } from "../../base/change.ts";
+import type { Change, SqlClient } from "../../base/change.ts";
 import { pause, systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { silentLog } from "../../base/log.ts";
@@ -39,6 +39,7 @@ export async function skipNumbers(url: string, schema: string, change: Change): 
         `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
            clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
       );
+      await forgetForeignTransactions(client, s);
       const { rows: next } = await client.query(
         `select r.last_value + 1 as "runId", f.last_value + 1 as fence from ${s}.run_id r, ${s}.fence f`,
       );
@@ -62,6 +63,20 @@ export async function skipNumbers(url: string, schema: string, change: Change): 
   } finally {
     await database.close();
   }
+}
+
+/**
+ * A dump keeps the numbers of transactions of the server that it was made of. Those that this server has not given out yet would be taken for
+ * lines of a log that are still to come, and be told again at each look.
+ */
+async function forgetForeignTransactions(client: SqlClient, s: string): Promise<void> {
+  const { rows } = await client.query(
+    "select 1 from pg_attribute where attrelid = to_regclass($1) and attname = 'xid' and not attisdropped",
+    [`${s}.run_log`],
+  );
+  // A schema that is older than the column is migrated by the first process that starts.
+  if (rows.length === 0) return;
+  await client.query(`update ${s}.run_log set xid = null where xid >= pg_snapshot_xmax(pg_current_snapshot())`);
 }
 
 interface OpenSession {

@@ -36,7 +36,7 @@ import { signIns } from "./0038-sign-ins.ts";
 import { logArrival } from "./0039-log-arrival.ts";
 import { coordinationAt } from "./0040-coordination-at.ts";
 import { drainedNodes } from "./0041-drained-nodes.ts";
-import { unbegun } from "./0039-unbegun.ts";
+import { unbegun } from "./0042-unbegun.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -84,5 +84,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 39, name: "log-arrival", sql: logArrival },
   { number: 40, name: "coordination-at", sql: coordinationAt },
   { number: 41, name: "drained-nodes", sql: drainedNodes },
-  { number: 39, name: "unbegun", sql: unbegun },
+  { number: 42, name: "unbegun", sql: unbegun },
 ];
