@@ -42,7 +42,7 @@ export type {
 } from "./run/operations.ts";
 export type { RunRecord } from "./run/run-record.ts";
 export { type Calendar, type CalendarContent, calendarContent } from "./schedule/calendar.ts";
-export { holidaysOfIcs, type IcsWindow } from "./schedule/ics.ts";
+export { holidaysOfIcs, type IcsDays, type IcsNotice, type IcsWindow, readIcs } from "./schedule/ics/ics.ts";
 export { spreadCron } from "./schedule/phrase/spread-cron.ts";
 export {
   at,

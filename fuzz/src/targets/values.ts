@@ -9,7 +9,7 @@ import {
   normalised,
   reasonOf,
 } from "../../../scheduler/src/run/error-fingerprint.ts";
-import { holidaysOfIcs } from "../../../scheduler/src/schedule/ics.ts";
+import { holidaysOfIcs } from "../../../scheduler/src/schedule/ics/ics.ts";
 import { expect, hold, same } from "../expected.ts";
 import { oddJson, oddValues, spoiltTexts, spoiltValues } from "../mutation.ts";
 import { target } from "../target.ts";

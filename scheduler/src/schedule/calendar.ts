@@ -70,8 +70,13 @@ export function calendarContent(given: { zone: string; weekend: number[]; holida
   return { zone, weekend, holidays: days.map(dayText) };
 }
 
+/** The part of a zone that turns instants into local times. */
+export interface Offsets {
+  at(instant: number): { readonly offset: number };
+}
+
 /** The instant at which clocks in the zone show this local time: the first of two, and later by the gap in a gap. */
-export function instantAt(zone: Zone, local: number): number {
+export function instantAt(zone: Offsets, local: number): number {
   const early = local - zone.at(local - dayMs).offset;
   if (early + zone.at(early).offset === local) return early;
   const late = local - zone.at(local + dayMs).offset;

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { type CalendarContent, dayMs, weekdayOf } from "../../schedule/calendar.ts";
-import { holidaysOfIcs } from "../../schedule/ics.ts";
+import { holidaysOfIcs } from "../../schedule/ics/ics.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";

@@ -6,7 +6,7 @@ import { operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
 import type { OperationFilter, OperationRequest } from "../../run/operations.ts";
 import { dayMs } from "../../schedule/calendar.ts";
-import { holidaysOfIcs } from "../../schedule/ics.ts";
+import { holidaysOfIcs } from "../../schedule/ics/ics.ts";
 import type { Store } from "../../store/store.ts";
 import type { CalendarRecord } from "../../task/calendar-store.ts";
 import type { Call, Some } from "../call.ts";

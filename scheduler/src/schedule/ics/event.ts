@@ -1,0 +1,167 @@
+/** One VEVENT: its start, its length, and what its recurrence is made of. */
+import { limits } from "../../base/limits.ts";
+import type { Offsets } from "../calendar.ts";
+import { dayMs } from "../local-times.ts";
+import { parseRule, type Rule } from "../rrule/rule.ts";
+import { type Component, type Property, single, wrong } from "./content-lines.ts";
+import { dateOf, lengthOf, type Moment, onClock, type Period, readingRule, timeOf, timesOf } from "./times.ts";
+import type { IcsZones } from "./zones.ts";
+
+export interface Clocks {
+  zones: IcsZones;
+  utc: Offsets;
+  tell(line: number, message: string): void;
+}
+
+export interface RuleLine {
+  rule: Rule;
+  property: Property;
+}
+
+export interface IcsEvent {
+  uid: string;
+  sequence: number;
+  isCancelled: boolean;
+  /** Of a recurring event the occurrence that this one replaces. */
+  occurrence: { key: string; moment: Moment } | null;
+  /** null: it is cancelled and needs none. */
+  start: Moment | null;
+  startLine: number;
+  /** The clock of the start: local times of the event are this one's. */
+  clock: Offsets;
+  home: Offsets;
+  lengthMs: number;
+  rules: RuleLine[];
+  exceptRules: RuleLine[];
+  /** Local times of the event, with lengths of their own. */
+  added: { ms: number; lengthMs: number }[];
+  left: Moment[];
+}
+
+/** Of one occurrence. */
+const longestDays = 3_660;
+const tooOften = ["SECONDLY", "MINUTELY", "HOURLY"];
+
+/** @throws CALENDAR_INVALID */
+export function readEvent(component: Component, { zones, utc, tell }: Clocks): IcsEvent {
+  const all = (name: string) => component.properties.filter((one) => one.name === name);
+  const timeIn = (property: Property) => timeOf(property, zones.of(property));
+  const isCancelled = single(component, "STATUS")?.value.trim().toUpperCase() === "CANCELLED";
+  const replaces = single(component, "RECURRENCE-ID");
+  if (replaces?.parameters.has("RANGE"))
+    tell(
+      replaces.line,
+      `RECURRENCE-ID: RANGE=${replaces.parameters.get("RANGE")?.slice(0, 40)} is left out: this one occurrence alone is replaced`,
+    );
+  const startLine = single(component, "DTSTART");
+  if (startLine === undefined && !isCancelled)
+    throw wrong(component, "the event has no DTSTART", "Give the event a start, or leave it out.");
+  const start = startLine === undefined ? null : timeIn(startLine);
+  const home = zones.home;
+  const clock = start?.kind === "instant" ? utc : (start?.zone ?? home);
+  const moment = replaces && timeIn(replaces);
+  const event: IcsEvent = {
+    uid: single(component, "UID")?.value.trim() ?? "",
+    sequence: sequenceOf(single(component, "SEQUENCE")),
+    isCancelled,
+    occurrence: moment ? { key: keyOf(moment, home), moment } : null,
+    start,
+    startLine: startLine?.line ?? component.line,
+    clock,
+    home,
+    lengthMs: 0,
+    rules: [],
+    exceptRules: [],
+    added: [],
+    left: [],
+  };
+  if (start === null || isCancelled) return event;
+  event.lengthMs = eventLength(component, start, clock, timeIn);
+  if (replaces) {
+    for (const { name, line } of component.properties)
+      if (["RRULE", "RDATE", "EXRULE", "EXDATE"].includes(name))
+        tell(line, `${name} is left out: the event replaces one occurrence of another`);
+    return event;
+  }
+  const rulesOf = (name: string) => all(name).flatMap((property) => ruleOf(property, tell) ?? []);
+  event.rules = rulesOf("RRULE");
+  event.exceptRules = rulesOf("EXRULE");
+  event.left = all("EXDATE").flatMap((property) => timesOf(property, zones.of(property)));
+  event.added = all("RDATE").flatMap((property) =>
+    timesOf(property, zones.of(property)).map((period) => ({
+      ms: inSeries(event, period),
+      lengthMs: periodLength(property, period, event),
+    })),
+  );
+  return event;
+}
+
+/** The local time on the event's clock; in a series of whole days, the date. */
+export function inSeries({ start, clock, home }: IcsEvent, moment: Moment): number {
+  return start?.kind === "day" ? dateOf(moment, home) : onClock(moment, clock);
+}
+
+const keyOf = (moment: Moment, home: Offsets): string =>
+  moment.kind === "day" ? `day ${moment.ms}` : String(onClock(moment, home));
+
+function sequenceOf(property: Property | undefined): number {
+  const text = property?.value.trim() ?? "0";
+  if (property && !/^\d{1,10}$/.test(text))
+    throw wrong(property, `${JSON.stringify(text.slice(0, 40))} is not a whole number`, "Such as 0.");
+  return Number(text);
+}
+
+function eventLength(
+  component: Component,
+  start: Moment,
+  clock: Offsets,
+  timeIn: (property: Property) => Moment,
+): number {
+  const end = single(component, "DTEND");
+  if (end !== undefined) return checkedLength(end, onClock(timeIn(end), clock) - start.ms);
+  const duration = single(component, "DURATION");
+  return duration === undefined ? 0 : checkedLength(duration, lengthOf(duration, duration.value));
+}
+
+function periodLength(property: Property, { end, lengthMs, ms }: Period, event: IcsEvent): number {
+  if (lengthMs !== null) return checkedLength(property, lengthMs);
+  if (end === null) return event.lengthMs;
+  // Both are on one clock, or both in UTC.
+  return checkedLength(property, end.ms - ms);
+}
+
+function checkedLength(property: Property, lengthMs: number): number {
+  if (lengthMs < 0)
+    throw wrong(property, "the end lies before the start", "The end of whole days is the day after the last one.");
+  if (lengthMs > longestDays * dayMs)
+    throw wrong(
+      property,
+      `the event lasts for ${Math.round(lengthMs / dayMs)} days, and the limit is ${longestDays}`,
+      "Is its year right? For more days use several events.",
+    );
+  return lengthMs;
+}
+
+/** null: a rule of a calendar that is not carried out here, which is reported. */
+function ruleOf(property: Property, tell: Clocks["tell"]): RuleLine | null {
+  const { name, line } = property;
+  // The calendar and the behaviour that hold without these parts (RFC 7529).
+  const value = property.value
+    .split(";")
+    .filter((part) => !/^\s*(?:RSCALE=GREGORIAN|SKIP=OMIT)\s*$/i.test(part))
+    .join(";");
+  const foreign = /(?:^|;)\s*((?:RSCALE|SKIP)=[^;]*)/i.exec(value)?.[1];
+  if (foreign !== undefined) {
+    tell(
+      line,
+      `${name}: ${foreign.slice(0, 40)} is not supported, and the rule is left out${name === "RRULE" ? ": the event's first day alone counts" : ""}`,
+    );
+    return null;
+  }
+  if (value.length > limits.ruleTextLength)
+    throw wrong(property, `the rule is longer than ${limits.ruleTextLength} characters`, "Use several events.");
+  const rule = readingRule(property, () => parseRule(value));
+  if (tooOften.includes(rule.frequency))
+    throw wrong(property, `the event recurs ${rule.frequency.toLowerCase()}, which no holiday does`, "Leave it out.");
+  return { rule, property };
+}

@@ -1,0 +1,114 @@
+/**
+ * Holidays from an iCalendar file (RFC 5545): the days that its events touch, within a window. Rules of recurrence are carried
+ * out by the engine of the schedule kind `rrule`. See docs/calendars.md.
+ */
+import { CutOff, cutOffAfter } from "../../base/cut-off.ts";
+import { limits } from "../../base/limits.ts";
+import { dayMs, dayText, localDayOf } from "../calendar.ts";
+import { type Zone, zoneOf } from "../zone.ts";
+import { type Component, calendarsOf, invalid } from "./content-lines.ts";
+import { type Clocks, type IcsEvent, readEvent } from "./event.ts";
+import { seriesTimes } from "./series.ts";
+import { IcsZones } from "./zones.ts";
+
+export interface IcsWindow {
+  /** Days since 1970-01-01, both included. */
+  fromDay: number;
+  toDay: number;
+  /** In which a moment of an event that is not for whole days lies on a day. */
+  zone: string;
+}
+
+/** A part of the file that is not carried out as it was meant. */
+export interface IcsNotice {
+  line: number;
+  message: string;
+}
+
+export interface IcsDays {
+  /** Such as 2026-12-25, ascending. */
+  days: string[];
+  notices: IcsNotice[];
+}
+
+/** @throws CALENDAR_INVALID for a file that is no calendar, and for one that would take too much to carry out */
+export function readIcs(text: string, window: IcsWindow): IcsDays {
+  if (Buffer.byteLength(text) > limits.icsBytes)
+    throw invalid(`the file is larger than ${limits.icsBytes} bytes`, "Leave out what is long past.");
+  try {
+    // Some rules take long to search, and a file may have thousands of them.
+    return cutOffAfter(limits.icsMs, () => daysOf(text, window));
+  } catch (cause) {
+    if (!(cause instanceof CutOff)) throw cause;
+    throw invalid(cause.message, "Leave out what is long past, or take the file in parts.");
+  }
+}
+
+/** The days alone, of `readIcs`. @throws CALENDAR_INVALID */
+export const holidaysOfIcs = (text: string, window: IcsWindow): string[] => readIcs(text, window).days;
+
+function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): IcsDays {
+  const zone = zoneOf(zoneText);
+  const notices: IcsNotice[] = [];
+  const tell = (line: number, message: string) => void notices.push({ line, message });
+  const days = new Set<number>();
+  let left: number = limits.icsOccurrences;
+  let count = 0;
+  for (const calendar of calendarsOf(text)) {
+    const events = eventsOf(calendar, zone, tell);
+    count += events.length;
+    for (const { event, replaced } of latest(events)) {
+      for (const { first, last } of seriesTimes(
+        event,
+        replaced,
+        { fromDay, toDay },
+        (ms) => dayOf(event, ms, zone),
+        tell,
+      )) {
+        if (event.rules.length > 0 && --left < 0)
+          throw invalid(`its rules give more than ${limits.icsOccurrences} days`, "Take the file in parts.");
+        for (let day = Math.max(first, fromDay); day <= last && day <= toDay; day++) days.add(day);
+      }
+    }
+  }
+  if (count === 0)
+    throw invalid("the file has no event (VEVENT)", "Without an event it has no day. Is it the right file?");
+  if (days.size === 0) tell(1, `none of the ${count} events gives a day from ${dayText(fromDay)} to ${dayText(toDay)}`);
+  return { days: [...days].sort((a, b) => a - b).map(dayText), notices: notices.sort((a, b) => a.line - b.line) };
+}
+
+/** A date of its own zone or of none as it is written; a moment of UTC as the calendar's zone sees it. */
+const dayOf = ({ start }: IcsEvent, ms: number, zone: Zone): number =>
+  start?.kind === "instant" ? localDayOf(zone, ms) : Math.floor(ms / dayMs);
+
+function eventsOf(calendar: Component, zone: Zone, tell: (line: number, message: string) => void): IcsEvent[] {
+  const zones = new IcsZones(calendar, zone, ({ line, name }, tzid) =>
+    tell(line, `${name}: TZID=${tzid.slice(0, 60)} is not a known zone: its times are taken as written`),
+  );
+  const clocks: Clocks = { zones, utc: zoneOf("UTC"), tell };
+  const others = new Map<string, number>();
+  for (const { name, line } of calendar.components)
+    if (!/^(?:VEVENT|VTIMEZONE|X-.*)$/.test(name) && !others.has(name)) others.set(name, line);
+  for (const [name, line] of others) tell(line, `${name.slice(0, 40)} is left out: only events (VEVENT) give days`);
+  return calendar.components.filter(({ name }) => name === "VEVENT").map((event) => readEvent(event, clocks));
+}
+
+interface Counted {
+  event: IcsEvent;
+  /** The events that replace single occurrences of it. */
+  replaced: IcsEvent[];
+}
+
+/** Of several versions of an event the one with the highest SEQUENCE counts. Events without UID have one version. */
+function latest(events: IcsEvent[]): Counted[] {
+  const highest = new Map<string, number>();
+  const keyOf = ({ uid, occurrence }: IcsEvent) => JSON.stringify([uid, occurrence?.key ?? null]);
+  for (const event of events) highest.set(keyOf(event), Math.max(event.sequence, highest.get(keyOf(event)) ?? 0));
+  const current = events.filter((event) => event.uid === "" || event.sequence === highest.get(keyOf(event)));
+  const replacing = new Map<string, IcsEvent[]>();
+  for (const event of current)
+    if (event.occurrence) replacing.set(event.uid, [...(replacing.get(event.uid) ?? []), event]);
+  return current
+    .filter(({ isCancelled }) => !isCancelled)
+    .map((event) => ({ event, replaced: event.occurrence ? [] : (replacing.get(event.uid) ?? []) }));
+}

@@ -1,0 +1,68 @@
+/** The occurrences of an event: its start, its rules and added times, without those that are left out or replaced. */
+import { dayMs, type LocalTimes } from "../local-times.ts";
+import type { Rule } from "../rrule/rule.ts";
+import { ruleTimes } from "../rrule/rule-times.ts";
+import { wrong } from "./content-lines.ts";
+import { type IcsEvent, inSeries, type RuleLine } from "./event.ts";
+import type { Moment } from "./times.ts";
+
+export interface OccurrenceDays {
+  first: number;
+  last: number;
+}
+
+/**
+ * @param replaced events whose own days are counted elsewhere
+ * @param dayOf the day of a local time on the event's clock
+ * @throws CALENDAR_INVALID for a rule that never comes true
+ */
+export function* seriesTimes(
+  event: IcsEvent,
+  replaced: readonly IcsEvent[],
+  { fromDay, toDay }: { fromDay: number; toDay: number },
+  dayOf: (local: number) => number,
+  tell: (line: number, message: string) => void,
+): Generator<OccurrenceDays> {
+  const start = event.start as Moment;
+  const rules = event.rules.map((line) => timesOf(line, event));
+  const except = event.exceptRules.map((line) => timesOf(line, event));
+  const moments = [...event.left, ...replaced.flatMap(({ occurrence }) => occurrence?.moment ?? [])];
+  const left = new Set(moments.map((moment) => inSeries(event, moment)));
+  const leftDays = new Set(moments.filter(({ kind }) => kind === "day").map(({ ms }) => ms / dayMs));
+  const isLeft = (local: number) =>
+    left.has(local) || leftDays.has(dayOf(local)) || except.some((times) => times.nextLocal(local) === local);
+  const daysAt = (local: number, lengthMs: number) => ({
+    first: dayOf(local),
+    last: dayOf(local + Math.max(0, lengthMs - 1000)),
+  });
+  // RFC 5545 leaves open whether a start that its own rule leaves out counts; here it does not, as in a schedule.
+  if (rules.length === 0) {
+    if (!isLeft(start.ms)) yield daysAt(start.ms, event.lengthMs);
+  } else if (!rules.some((times) => times.nextLocal(start.ms) === start.ms))
+    tell(event.startLine, "DTSTART is not one of the days of its RRULE, and does not count");
+  for (const { ms, lengthMs } of event.added) if (!isLeft(ms)) yield daysAt(ms, lengthMs);
+  // A day more on either side: the clock of the event may be up to a day from that of the window.
+  const [fromMs, toMs] = [(fromDay - 1) * dayMs - event.lengthMs, (toDay + 2) * dayMs];
+  for (const times of rules)
+    for (let at = times.nextLocal(fromMs); at < toMs; at = times.nextLocal(at + 1000))
+      if (!isLeft(at)) yield daysAt(at, event.lengthMs);
+}
+
+function timesOf({ rule: given, property }: RuleLine, event: IcsEvent): LocalTimes {
+  const start = event.start as Moment;
+  const rule: Rule = {
+    ...given,
+    // A day has no times (RFC 5545, section 3.3.10).
+    ...(start.kind === "day" ? { hours: null, minutes: null, seconds: null } : {}),
+    until: given.until && untilOf({ ...given.until, zone: null }, event),
+  };
+  if (ruleTimes({ ...rule, until: null, count: null }, start.ms).nextLocal(start.ms) === Number.POSITIVE_INFINITY)
+    throw wrong(property, "the rule names a date that never comes", "Mend the days that it names.");
+  return ruleTimes(rule, start.ms);
+}
+
+/** As a local time on the event's clock. A date counts as a whole. */
+function untilOf(until: Moment, event: IcsEvent): Rule["until"] {
+  if (event.start?.kind !== "day" && until.kind === "day") return { kind: "day", ms: until.ms };
+  return { kind: event.start?.kind === "day" ? "day" : "local", ms: inSeries(event, until) };
+}

@@ -1,0 +1,152 @@
+/** The zones that a file's TZID parameters name: of the IANA database, of Windows, or defined in the file by a VTIMEZONE. */
+import { isCarillonError } from "../../base/errors.ts";
+import type { Offsets } from "../calendar.ts";
+import { parseRule } from "../rrule/rule.ts";
+import { ruleTimes } from "../rrule/rule-times.ts";
+import { zoneOf } from "../zone.ts";
+import { type Component, type Property, single, wrong } from "./content-lines.ts";
+import { readingRule, timesOf } from "./times.ts";
+import { windowsZones } from "./windows-zones.ts";
+
+const windowsNames = new Map(Object.entries(windowsZones).map(([name, zone]) => [name.toLowerCase(), zone]));
+
+/** null: neither the IANA database nor Windows has a zone of this name. */
+export function zoneNamed(name: string): Offsets | null {
+  const plain = name.trim();
+  // Some programs write a path before the name: /citadel.org/20210210_1/Europe/Berlin.
+  const parts = plain.startsWith("/") ? plain.split("/").slice(1) : [plain];
+  const names = [windowsNames.get(plain.toLowerCase()), ...parts.map((_, at) => parts.slice(at).join("/"))];
+  for (const one of names) {
+    try {
+      if (one !== undefined) return zoneOf(one);
+    } catch (error) {
+      if (!isCarillonError(error, "ZONE_UNKNOWN")) throw error;
+    }
+  }
+  return null;
+}
+
+/** The zones of one calendar, by TZID. */
+export class IcsZones {
+  readonly #defined = new Map<string, Component>();
+  readonly #known = new Map<string, Offsets | null>();
+  readonly #onUnknown: (property: Property, name: string) => void;
+  /** The zone of the person who wrote the file, whose midnights the ends of all-day series are. */
+  readonly home: Offsets;
+
+  /** @param usual of times that have no zone, where the file does not name its own */
+  constructor(calendar: Component, usual: Offsets, onUnknown: (property: Property, name: string) => void) {
+    this.#onUnknown = onUnknown;
+    for (const component of calendar.components) {
+      const name = component.name === "VTIMEZONE" && single(component, "TZID")?.value;
+      if (name) this.#defined.set(name, component);
+    }
+    const given = calendar.properties.find(({ name }) => name === "X-WR-TIMEZONE")?.value;
+    const [only, other] = this.#defined.keys();
+    this.home =
+      (given === undefined ? null : this.#find(given)) ??
+      (only === undefined || other !== undefined ? null : this.#find(only)) ??
+      usual;
+  }
+
+  /** null: it names no zone, or an unknown one, which is reported once. */
+  of(property: Property): Offsets | null {
+    const name = property.parameters.get("TZID");
+    if (name === undefined || name === "") return null;
+    const isNew = !this.#known.has(name);
+    const zone = this.#find(name);
+    if (zone === null && isNew) this.#onUnknown(property, name);
+    return zone;
+  }
+
+  #find(name: string): Offsets | null {
+    const known = this.#known.get(name);
+    if (known !== undefined) return known;
+    const component = this.#defined.get(name);
+    const location = component && single(component, "X-LIC-LOCATION")?.value;
+    const zone =
+      zoneNamed(name) ??
+      (location === undefined ? null : zoneNamed(location)) ??
+      (component ? definedZone(component) : null);
+    this.#known.set(name, zone);
+    return zone;
+  }
+}
+
+interface Observance {
+  before: number;
+  after: number;
+  /** The last local time, by the offset before it, at which the observance began; −Infinity: it had not. */
+  lastBegin(local: number): number;
+}
+
+function definedZone(component: Component): Offsets | null {
+  const observances = component.components
+    .filter(({ name }) => name === "STANDARD" || name === "DAYLIGHT")
+    .map(observanceOf);
+  const [first] = observances;
+  if (first === undefined) return null;
+  return {
+    at(instant) {
+      // Before all of them the offset is that from which the first one changed.
+      let [begun, offset] = [Number.NEGATIVE_INFINITY, first.before];
+      for (const { before, after, lastBegin } of observances) {
+        const begin = lastBegin(instant + before) - before;
+        if (begin > begun) [begun, offset] = [begin, after];
+      }
+      return { offset };
+    },
+  };
+}
+
+function observanceOf(component: Component): Observance {
+  const need = (name: string) => {
+    const found = single(component, name);
+    if (found) return found;
+    throw wrong(
+      component,
+      `has no ${name}`,
+      "Mend the zone's definition, or name a zone of the IANA database by TZID.",
+    );
+  };
+  const [before, after] = [offsetOf(need("TZOFFSETFROM")), offsetOf(need("TZOFFSETTO"))];
+  // Windows begins its definitions in 1601, before all times that are read here.
+  const early = (property: Property) => ({
+    ...property,
+    value: property.value.trim().replace(/^(?:0\d|1[0-8])\d\d(?=\d{4})/, "1900"),
+  });
+  const [start] = timesOf(early(need("DTSTART")), null);
+  const startMs = start?.ms as number;
+  const added = component.properties
+    .filter(({ name }) => name === "RDATE")
+    .flatMap((property) => timesOf(early(property), null))
+    .map(({ ms }) => ms);
+  const rules = component.properties
+    .filter(({ name }) => name === "RRULE")
+    .map((property) =>
+      readingRule(property, () => {
+        const rule = parseRule(property.value);
+        const until =
+          rule.until?.kind === "instant" ? { kind: "local" as const, ms: rule.until.ms + before } : rule.until;
+        return ruleTimes({ ...rule, until }, startMs);
+      }),
+    );
+  const begins = [startMs, ...added];
+  return {
+    before,
+    after,
+    lastBegin: (local) =>
+      Math.max(
+        ...begins.map((begin) => (begin <= local ? begin : Number.NEGATIVE_INFINITY)),
+        ...rules.map((times) => times.previousLocal(local)),
+      ),
+  };
+}
+
+function offsetOf(property: Property): number {
+  const [, sign, ...digits] = /^([+-])(\d\d)(\d\d)(\d\d)?$/.exec(property.value.trim()) ?? [];
+  if (sign === undefined)
+    throw wrong(property, `${JSON.stringify(property.value.slice(0, 40))} is no offset`, "Such as +0100.");
+  const [hours = 0, minutes = 0, seconds = 0] = digits.map((text) => Number(text ?? 0));
+  return (sign === "-" ? -1 : 1) * ((hours * 60 + minutes) * 60 + seconds) * 1000;
+}
