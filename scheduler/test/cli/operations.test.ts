@@ -198,6 +198,14 @@ describe("calendars", () => {
     expect((await ask("tasks", "revert", "eu-a")).code).toBe(0);
     expect((await ask("calendars", "remove", "de")).code).toBe(0);
     expect(await code("calendars", "show", "de")).toEqual([3, "CALENDAR_UNKNOWN"]);
+    await file("odd.ics", ics.replace("FREQ=YEARLY", "RSCALE=HEBREW;FREQ=YEARLY"));
+    const odd = await ask("calendars", "set", "odd", "--ics", "odd.ics");
+    expect(odd.stderr).toMatch(/^odd\.ics:4: RRULE: RSCALE=HEBREW is not supported/m);
+    expect((await json("calendars", "set", "odd", "--ics", "odd.ics")).notices).toContainEqual(
+      expect.objectContaining({ file: "odd.ics", line: 4 }),
+    );
+    const strict = await ask("calendars", "set", "odd", "--ics", "odd.ics", "--strict");
+    expect([strict.code, strict.stderr]).toEqual([2, expect.stringContaining("odd.ics: calendar: line 4, RRULE:")]);
     await file("broken.ics", "BEGIN:NOTHING");
     expect(await code("calendars", "set", "x", "--ics", "broken.ics")).toEqual([2, "CALENDAR_INVALID"]);
     expect(await code("calendars", "set", "x", "--ics", join(folder, "none.ics"))).toEqual([2, "FILE_INVALID"]);

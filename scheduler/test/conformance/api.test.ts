@@ -361,7 +361,15 @@ describe("the rest", () => {
     const ics =
       "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//t//t//EN\r\nBEGIN:VEVENT\r\nUID:1\r\nDTSTAMP:20260101T000000Z\r\nDTSTART;VALUE=DATE:20270101\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n";
     const second = await api.setCalendar({ calendar: "de", ...days, ics }, { ifVersion: 1 });
-    expect(second).toMatchObject({ version: 2, holidays: ["2027-01-01", "2030-12-25"] });
+    expect(second).toMatchObject({ version: 2, holidays: ["2027-01-01", "2030-12-25"], notices: [] });
+    const odd = { calendar: "odd", ...days, ics: ics.replace("UID:1", "RRULE:RSCALE=HEBREW;FREQ=YEARLY") };
+    await expect(api.setCalendar({ ...odd, strict: true }, { ifVersion: 0 })).rejects.toMatchObject({
+      code: "CALENDAR_INVALID",
+      message: expect.stringContaining("line 5, RRULE: RSCALE=HEBREW"),
+    });
+    const message = expect.stringContaining("RSCALE=HEBREW is not supported");
+    expect((await api.setCalendar(odd, { ifVersion: 0 })).notices).toEqual([{ line: 5, message }]);
+    await api.removeCalendar({ calendar: "odd" });
     await expect(api.setCalendar({ calendar: "de", ...days }, { ifVersion: 1 })).rejects.toMatchObject({
       code: "CALENDAR_STALE",
     });

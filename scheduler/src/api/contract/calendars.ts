@@ -62,9 +62,15 @@ export const calendarRoutes = {
       ics: text(limits.icsBytes)
         .optional()
         .describe("An iCalendar file; the days that its events touch are holidays too."),
+      strict: z.boolean().optional().describe("Refuse a file with a part that is not carried out."),
       reason,
     }),
-    answer: calendar,
+    answer: z.strictObject({
+      ...calendar.shape,
+      notices: z
+        .array(z.strictObject({ line: z.int(), message: z.string() }))
+        .describe("Parts of the iCalendar file that are not carried out."),
+    }),
     large: true,
     errors: ["CALENDAR_INVALID", "CALENDAR_STALE", "PRECONDITION_NEEDED", "ZONE_UNKNOWN"],
   }),

@@ -143,6 +143,7 @@ export function addOperations({ add, family, doing, terminal }: CommandParts): v
     "carillon calendars set de --ics holidays.ics --days 2026-12-24 --weekend sat,sun --zone Europe/Berlin",
   )
     .option("--ics <FILE>", "the days that events of an iCalendar file touch; may be repeated", collect)
+    .option("--strict", "refuse a file with a part that is not carried out; without this it is reported")
     .option("--days <LIST>", "such as 2026-12-25,2026-12-26")
     .option("--weekend <LIST>", 'days of the week that are not worked (default: sat,sun; "" for none)')
     .option("--zone <ZONE>", "where its days begin and end, such as Europe/Berlin (default: this machine's)")

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { type CalendarContent, dayMs, weekdayOf } from "../../schedule/calendar.ts";
-import { holidaysOfIcs } from "../../schedule/ics/ics.ts";
+import { type IcsWindow, readIcs } from "../../schedule/ics/ics.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
@@ -12,6 +12,7 @@ import type { CommonOptions } from "../store-choice.ts";
 
 export interface SetCalendarOptions extends CommonOptions {
   ics?: string[];
+  strict?: boolean;
   days?: string;
   weekend?: string;
   zone?: string;
@@ -23,19 +24,23 @@ const weekdayNames = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 const words = (text: string) => text.split(",").flatMap((word) => (word.trim() === "" ? [] : [word.trim()]));
 
 export async function setCalendar(name: string, options: SetCalendarOptions, terminal: Terminal): Promise<ExitCode> {
-  const files = await Promise.all((options.ics ?? []).map(readIcs));
+  const files = await Promise.all((options.ics ?? []).map(async (path) => ({ path, text: await textOf(path) })));
   return withCluster(options, async ({ cluster: { calendars, nowMs } }) => {
     const zone = options.zone ?? localZone().name;
     const today = Math.floor(nowMs() / dayMs);
     // What is past explains itself in the ledger; a little of it is kept for backfills.
     const window = { fromDay: today - 366, toDay: today + Math.ceil(options.years * 365.25), zone };
+    const read = files.map((file) => ({ file: file.path, ...readFileOf(file, window, options.strict) }));
     const content: CalendarContent = {
       zone,
       weekend: options.weekend === undefined ? [0, 6] : words(options.weekend).map(weekdayOf),
-      holidays: [...words(options.days ?? ""), ...files.flatMap((text) => holidaysOfIcs(text, window))],
+      holidays: [...words(options.days ?? ""), ...read.flatMap(({ days }) => days)],
     };
     const { calendar, changed, tasks } = await calendars.set(name, content, options.reason ?? "");
-    if (terminal.json) terminal.object({ calendar, changed, tasks });
+    const notices = read.flatMap(({ file, notices }) => notices.map((notice) => ({ file, ...notice })));
+    for (const { file, line, message } of notices)
+      terminal.aside(`${plain(file)}:${line}: ${plain(message)}`);
+    if (terminal.json) terminal.object({ calendar, changed, tasks, ...(files.length === 0 ? {} : { notices }) });
     else if (!changed) terminal.line(`${plain(name)} is so already, at version ${calendar.version}`);
     else {
       terminal.line(`${plain(name)} is at version ${calendar.version}: ${contentText(calendar)}`);
@@ -45,7 +50,17 @@ export async function setCalendar(name: string, options: SetCalendarOptions, ter
   });
 }
 
-async function readIcs(path: string): Promise<string> {
+/** An error says in which file it is. */
+function readFileOf({ path, text }: { path: string; text: string }, window: IcsWindow, isStrict?: boolean) {
+  try {
+    return readIcs(text, window, isStrict);
+  } catch (cause) {
+    if (!(cause instanceof CarillonError)) throw cause;
+    throw new CarillonError(cause.code, `${path}: ${cause.message}`, { hint: cause.hint, cause });
+  }
+}
+
+async function textOf(path: string): Promise<string> {
   try {
     const bytes = await readFile(path);
     if (bytes.length <= limits.icsBytes) return bytes.toString("utf8");

@@ -6,7 +6,7 @@ import { operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
 import type { OperationFilter, OperationRequest } from "../../run/operations.ts";
 import { dayMs } from "../../schedule/calendar.ts";
-import { holidaysOfIcs } from "../../schedule/ics/ics.ts";
+import { readIcs } from "../../schedule/ics/ics.ts";
 import type { Store } from "../../store/store.ts";
 import type { CalendarRecord } from "../../task/calendar-store.ts";
 import type { Call, Some } from "../call.ts";
@@ -135,13 +135,13 @@ export function calendarCalls(store: Store): Some<keyof typeof calendarRoutes> {
     },
     getCalendar: async ({ calendar, version }, { reach }) =>
       shownTo(reach)(await store.calendars.find(calendar, version)),
-    async setCalendar({ calendar, zone, weekend, holidays, ics, reason }, call) {
+    async setCalendar({ calendar, zone, weekend, holidays, ics, strict, reason }, call) {
       const today = Math.floor(call.nowMs / dayMs);
       const window = { fromDay: today - icsDaysBack, toDay: today + icsDaysAhead, zone };
-      const days = ics === undefined ? [] : holidaysOfIcs(ics, window);
+      const { days, notices } = ics === undefined ? { days: [], notices: [] } : readIcs(ics, window, strict);
       const content = { zone, weekend, holidays: [...holidays, ...days] };
       await store.calendars.set(calendar, content, changeOf(call, reason), call.ifVersion);
-      return shownTo(call.reach)(await store.calendars.find(calendar));
+      return { ...shownTo(call.reach)(await store.calendars.find(calendar)), notices };
     },
     async removeCalendar({ calendar, reason }, call) {
       await store.calendars.remove(calendar, changeOf(call, reason));

@@ -302,6 +302,21 @@ describe("holidays of an ICS file", () => {
       "10: RECURRENCE-ID: RANGE=THISANDFUTURE is left out: this one occurrence alone is replaced",
       "12: RRULE is left out: the event replaces one occurrence of another",
     ]);
+    expect(() => readIcs(file("DTSTART;TZID=Mars:20260105T190000"), window, true)).toThrowError(
+      expect.objectContaining({
+        code: "CALENDAR_INVALID",
+        message: expect.stringMatching(/^calendar: line 4, DTSTART: TZID=Mars is not a known zone: [^(]*$/),
+      }),
+    );
+    expect(() =>
+      readIcs(file("DTSTART;TZID=A:20010101T000000", "DTSTART;TZID=B:20010101T000000"), window, true),
+    ).toThrow("(and 2 more)");
+    expect(readIcs(file(daily), window, true).notices).toEqual([]);
+    const many = Array.from({ length: 300 }, (_, at) => `DTSTART;TZID=Mars${at}:20260105T190000`);
+    expect(notices(...many).slice(199)).toEqual([
+      expect.stringContaining("601: DTSTART: TZID=Mars199 is not a known zone"),
+      "604: and 100 more from this line on",
+    ]);
     const todo = file(daily).replace("END:VCALENDAR", "BEGIN:VTODO\r\nEND:VTODO\r\nEND:VCALENDAR");
     expect(readIcs(todo, window).notices).toEqual([
       { line: 7, message: "VTODO is left out: only events (VEVENT) give days" },

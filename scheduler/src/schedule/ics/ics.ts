@@ -31,13 +31,28 @@ export interface IcsDays {
   notices: IcsNotice[];
 }
 
-/** @throws CALENDAR_INVALID for a file that is no calendar, and for one that would take too much to carry out */
-export function readIcs(text: string, window: IcsWindow): IcsDays {
+/** Of one file; the last one says how many more there are. */
+const mostNotices = 200;
+
+/**
+ * @param isStrict refuses a file with a part that is not carried out
+ * @throws CALENDAR_INVALID for a file that is no calendar, and for one that would take too much to carry out
+ */
+export function readIcs(text: string, window: IcsWindow, isStrict = false): IcsDays {
   if (Buffer.byteLength(text) > limits.icsBytes)
     throw invalid(`the file is larger than ${limits.icsBytes} bytes`, "Leave out what is long past.");
   try {
     // Some rules take long to search, and a file may have thousands of them.
-    return cutOffAfter(limits.icsMs, () => daysOf(text, window));
+    const { days, notices } = cutOffAfter(limits.icsMs, () => daysOf(text, window));
+    const [first, ...more] = notices;
+    if (isStrict && first)
+      throw invalid(
+        `line ${first.line}, ${first.message}${more.length === 0 ? "" : ` (and ${more.length} more)`}`,
+        "Mend the file, or read it without the option strict: then this is reported, and the rest counts.",
+      );
+    const rest = notices.splice(mostNotices);
+    if (rest[0]) notices.push({ line: rest[0].line, message: `and ${rest.length} more from this line on` });
+    return { days, notices };
   } catch (cause) {
     if (!(cause instanceof CutOff)) throw cause;
     throw invalid(cause.message, "Leave out what is long past, or take the file in parts.");
@@ -73,8 +88,9 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
   }
   if (count === 0)
     throw invalid("the file has no event (VEVENT)", "Without an event it has no day. Is it the right file?");
+  notices.sort((a, b) => a.line - b.line);
   if (days.size === 0) tell(1, `none of the ${count} events gives a day from ${dayText(fromDay)} to ${dayText(toDay)}`);
-  return { days: [...days].sort((a, b) => a - b).map(dayText), notices: notices.sort((a, b) => a.line - b.line) };
+  return { days: [...days].sort((a, b) => a - b).map(dayText), notices };
 }
 
 /** A date of its own zone or of none as it is written; a moment of UTC as the calendar's zone sees it. */
