@@ -1,6 +1,8 @@
 /** The content of a calendar, as it is read and as it is drafted. */
 import { outdate } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
+import type { Words } from "../messages/words.ts";
+import { toast } from "../parts/state/toasts.tsx";
 import type { Content } from "./days.ts";
 
 export type Calendar = Answer<"getCalendar">;
@@ -12,6 +14,19 @@ export interface Drafted extends Content {
 }
 
 export const contentOf = ({ zone, weekend, holidays }: Content): Content => ({ zone, weekend, holidays });
+
+const noticesShown = 5;
+
+/** What the server did not carry out of the file. */
+export function toastNotices({ notices }: Answer<"setCalendar">, { t }: Pick<Words, "t">): void {
+  if (notices.length === 0) return;
+  const lines = notices
+    .slice(0, noticesShown)
+    .map(({ line, message }) => t("calendar.icsLine", { line: String(line), message }));
+  const left = notices.length - lines.length;
+  const more = left === 0 ? [] : [t("bulk.andMore", { n: left })];
+  toast({ failed: true, stays: true, text: [t("calendar.icsPartly"), ...lines, ...more].join(" · ") });
+}
 
 export const outdateCalendars = () =>
   outdate("getCalendar", "listCalendars", "getTask", "listTasks", "listUpcomingSlots", "listComing");

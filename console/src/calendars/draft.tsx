@@ -9,7 +9,7 @@ import { Trouble } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import { Meanwhile } from "../parts/value/versions.tsx";
 import css from "./calendar.module.css";
-import { contentOf, type Drafted, outdateCalendars } from "./content.ts";
+import { contentOf, type Drafted, outdateCalendars, toastNotices } from "./content.ts";
 import type { Content } from "./days.ts";
 import { DayRange, IcsField, Weekend } from "./fields.tsx";
 import { zones } from "./new-calendar.tsx";
@@ -69,6 +69,7 @@ export function Draft({
           .catch((error: unknown) =>
             toast({ failed: true, text: error instanceof Error ? error.message : String(error) }),
           );
+      toastNotices(stored, { t });
       toast({ text: t("calendar.stored", { calendar: name, version: String(stored.version) }), undo });
       onClose();
     },

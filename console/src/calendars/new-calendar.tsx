@@ -7,6 +7,7 @@ import { useWords } from "../messages/words.ts";
 import { Confirm } from "../parts/form/confirm.tsx";
 import { ownZone } from "../preferences.ts";
 import css from "./calendar.module.css";
+import { toastNotices } from "./content.ts";
 import { IcsField, Weekend } from "./fields.tsx";
 
 export const zones = [...new Set(["UTC", ...Intl.supportedValuesOf("timeZone")])];
@@ -27,7 +28,8 @@ export function NewCalendar({ onClose }: { onClose: () => void }) {
       onDo={async ({ reason, key, signal }) => {
         const content = { zone, weekend, holidays: [], ...(ics === undefined ? {} : { ics }) };
         // From version 0: one that is there already is not changed by who meant to make it.
-        await call("setCalendar", { calendar: name.trim(), ...content, reason }, { key, ifVersion: 0 });
+        const stored = await call("setCalendar", { calendar: name.trim(), ...content, reason }, { key, ifVersion: 0 });
+        toastNotices(stored, { t });
         outdate("listCalendars", "getCalendar");
         if (!signal.aborted) void navigate({ to: "/calendars/$calendar", params: { calendar: name.trim() } });
       }}

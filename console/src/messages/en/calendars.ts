@@ -14,6 +14,8 @@ export const calendarsEn = {
   "calendar.icsTold": "An iCalendar file, .ics: each day that its events touch, ten years ahead",
   "calendar.icsChoose": "Choose a file",
   "calendar.icsWill": "the file's days are added when it is saved",
+  "calendar.icsPartly": "Parts of the file are not carried out",
+  "calendar.icsLine": "line {line}, {message}",
   "calendar.from": "From",
   "calendar.to": "To",
   "calendar.add": "Add as holidays",

@@ -16,6 +16,8 @@ export const calendarsZh: Record<keyof typeof calendarsEn, string> = {
   "calendar.icsTold": "iCalendar 文件(.ics):其中事件涉及的每一天,向后十年",
   "calendar.icsChoose": "选择文件",
   "calendar.icsWill": "保存时会加入文件中的日子",
+  "calendar.icsPartly": "文件中有部分内容未生效",
+  "calendar.icsLine": "第 {line} 行，{message}",
   "calendar.from": "从",
   "calendar.to": "到",
   "calendar.add": "添加为假日",

@@ -8,6 +8,8 @@ import css from "./toasts.module.css";
 export interface Toast {
   text: string;
   failed?: boolean;
+  /** Until it is closed: its text takes time to read. */
+  stays?: boolean;
   /** What it promises may fail: that is told then. */
   undo?: () => unknown;
 }
@@ -27,7 +29,7 @@ const drop = (id: number) => keep(kept.filter((toast) => toast.id !== id));
 export function toast(told: Toast): void {
   const id = ++last;
   keep([...kept.slice(-2), { ...told, id }]);
-  setTimeout(() => drop(id), shownMs);
+  if (!told.stays) setTimeout(() => drop(id), shownMs);
 }
 
 export const toastFailure = (error: unknown): void =>

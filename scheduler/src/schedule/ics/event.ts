@@ -152,10 +152,7 @@ function ruleOf(property: Property, tell: Clocks["tell"]): RuleLine | null {
     .join(";");
   const foreign = /(?:^|;)\s*((?:RSCALE|SKIP)=[^;]*)/i.exec(value)?.[1];
   if (foreign !== undefined) {
-    tell(
-      line,
-      `${name}: ${foreign.slice(0, 40)} is not supported, and the rule is left out${name === "RRULE" ? ": the event's first day alone counts" : ""}`,
-    );
+    tell(line, `${name}: ${foreign.slice(0, 40)} is not supported, and the rule is left out`);
     return null;
   }
   if (value.length > limits.ruleTextLength)
