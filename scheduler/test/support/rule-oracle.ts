@@ -39,8 +39,12 @@ const signed = (chance: Chance, to: number) => between(chance, 1, to) * (chance(
 export const basicText = (ms: number): string => new Date(ms).toISOString().replace(/[:-]|\.\d+Z/g, "");
 
 /** @param aroundMs a local time within a few days of which the rule starts @param spread of the start before it, in days */
-export function randomRule(chance: Chance, aroundMs: number): RandomRule {
-  const frequency = pick(chance, Object.keys(reach));
+export function randomRule(
+  chance: Chance,
+  aroundMs: number,
+  frequencies: readonly string[] = Object.keys(reach),
+): RandomRule {
+  const frequency = pick(chance, frequencies);
   const isSubDaily = (reach[frequency] as number) <= 40;
   const parts = [`FREQ=${frequency}`];
   const put = (odds: number, part: () => string) => {
