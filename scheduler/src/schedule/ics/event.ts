@@ -23,7 +23,7 @@ export interface IcsEvent {
   sequence: number;
   isCancelled: boolean;
   /** Of a recurring event the occurrence that this one replaces. */
-  occurrence: { key: string; moment: Moment } | null;
+  occurrence: { key: string; moment: Moment; andLater: boolean } | null;
   /** null: it is cancelled and needs none. */
   start: Moment | null;
   startLine: number;
@@ -48,10 +48,11 @@ export function readEvent(component: Component, { zones, utc, tell }: Clocks): I
   const timeIn = (property: Property) => timeOf(property, zones.of(property));
   const isCancelled = single(component, "STATUS")?.value.trim().toUpperCase() === "CANCELLED";
   const replaces = single(component, "RECURRENCE-ID");
-  if (replaces?.parameters.has("RANGE"))
+  const range = replaces?.parameters.get("RANGE")?.toUpperCase();
+  if (replaces && range !== undefined && range !== "THISANDFUTURE")
     tell(
       replaces.line,
-      `RECURRENCE-ID: RANGE=${replaces.parameters.get("RANGE")?.slice(0, 40)} is left out: this one occurrence alone is replaced`,
+      `RECURRENCE-ID: RANGE=${range.slice(0, 40)} is not supported: this one occurrence alone is replaced`,
     );
   const startLine = single(component, "DTSTART");
   if (startLine === undefined && !isCancelled)
@@ -64,7 +65,7 @@ export function readEvent(component: Component, { zones, utc, tell }: Clocks): I
     uid: single(component, "UID")?.value.trim() ?? "",
     sequence: sequenceOf(single(component, "SEQUENCE")),
     isCancelled,
-    occurrence: moment ? { key: keyOf(moment, home), moment } : null,
+    occurrence: moment ? { key: keyOf(moment, home), moment, andLater: range === "THISANDFUTURE" } : null,
     start,
     startLine: startLine?.line ?? component.line,
     clock,

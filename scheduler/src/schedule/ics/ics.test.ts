@@ -250,6 +250,24 @@ describe("holidays of an ICS file", () => {
     expect(() => days("SEQUENCE:one\nDTSTART:20260105")).toThrowError(/line 4, SEQUENCE: "one"/);
   });
 
+  it("change from an occurrence on where it says THISANDFUTURE", () => {
+    const series = "UID:a\nDTSTART;VALUE=DATE:20260105\nRRULE:FREQ=WEEKLY;COUNT=5";
+    const later = (from: string, rest: string) => `UID:a\nRECURRENCE-ID;RANGE=THISANDFUTURE:${from}\n${rest}`;
+    const moved = later("20260119", "DTSTART:20260120\nDTEND:20260122");
+    expect(days(series, moved)).toEqual([
+      ...["2026-01-05", "2026-01-12", "2026-01-20", "2026-01-21"],
+      ...["2026-01-27", "2026-01-28", "2026-02-03", "2026-02-04"],
+    ]);
+    // A single occurrence is named by its first date.
+    const single = "UID:a\nRECURRENCE-ID:20260126\nDTSTART:20260301";
+    expect(days(series, moved, single, later("20260202", "STATUS:CANCELLED"))).toEqual([
+      ...["2026-01-05", "2026-01-12", "2026-01-20", "2026-01-21", "2026-03-01"],
+    ]);
+    const narrow = { ...window, fromDay: dayOfText("2026-12-01"), toDay: dayOfText("2026-12-31") };
+    const far = file("UID:a\nDTSTART:20260105\nRRULE:FREQ=YEARLY;COUNT=2", later("20260105", "DTSTART:20261205"));
+    expect(holidaysOfIcs(far, narrow)).toEqual(["2026-12-05"]);
+  });
+
   it("recur as RFC 5545 says", () => {
     const far = { ...window, fromDay: dayOfText("2020-01-01"), toDay: dayOfText("2032-12-31") };
     const recurring = (start: string, rule: string) =>
@@ -296,10 +314,10 @@ describe("holidays of an ICS file", () => {
     expect(
       notices(
         `UID:a\n${daily}`,
-        "UID:a\nRECURRENCE-ID;RANGE=THISANDFUTURE:20260106\nDTSTART:20260107\nRRULE:FREQ=DAILY",
+        "UID:a\nRECURRENCE-ID;RANGE=THISANDPRIOR:20260106\nDTSTART:20260107\nRRULE:FREQ=DAILY",
       ),
     ).toEqual([
-      "10: RECURRENCE-ID: RANGE=THISANDFUTURE is left out: this one occurrence alone is replaced",
+      "10: RECURRENCE-ID: RANGE=THISANDPRIOR is not supported: this one occurrence alone is replaced",
       "12: RRULE is left out: the event replaces one occurrence of another",
     ]);
     expect(() => readIcs(file("DTSTART;TZID=Mars:20260105T190000"), window, true)).toThrowError(

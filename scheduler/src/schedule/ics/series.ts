@@ -31,21 +31,39 @@ export function* seriesTimes(
   const leftDays = new Set(moments.filter(({ kind }) => kind === "day").map(({ ms }) => ms / dayMs));
   const isLeft = (local: number) =>
     left.has(local) || leftDays.has(dayOf(local)) || except.some((times) => times.nextLocal(local) === local);
-  const daysAt = (local: number, lengthMs: number) => ({
-    first: dayOf(local),
-    last: dayOf(local + Math.max(0, lengthMs - 1000)),
-  });
+  const changes = laterChanges(event, replaced);
+  /** Of one occurrence, or none. */
+  const daysAt = (local: number, lengthMs: number): OccurrenceDays[] => {
+    if (isLeft(local)) return [];
+    const change = changes.find(({ from }) => local >= from);
+    if (change?.isCancelled) return [];
+    const [at, length] = change ? [local + change.shiftMs, change.lengthMs] : [local, lengthMs];
+    return [{ first: dayOf(at), last: dayOf(at + Math.max(0, length - 1000)) }];
+  };
   // RFC 5545 leaves open whether a start that its own rule leaves out counts; here it does not, as in a schedule.
-  if (rules.length === 0) {
-    if (!isLeft(start.ms)) yield daysAt(start.ms, event.lengthMs);
-  } else if (!rules.some((times) => times.nextLocal(start.ms) === start.ms))
+  if (rules.length === 0) yield* daysAt(start.ms, event.lengthMs);
+  else if (!rules.some((times) => times.nextLocal(start.ms) === start.ms))
     tell(event.startLine, "DTSTART is not one of the days of its RRULE, and does not count");
-  for (const { ms, lengthMs } of event.added) if (!isLeft(ms)) yield daysAt(ms, lengthMs);
+  for (const { ms, lengthMs } of event.added) yield* daysAt(ms, lengthMs);
   // A day more on either side: the clock of the event may be up to a day from that of the window.
-  const [fromMs, toMs] = [(fromDay - 1) * dayMs - event.lengthMs, (toDay + 2) * dayMs];
+  const longest = Math.max(...[event, ...changes].map(({ lengthMs }) => lengthMs));
+  const shifts = [0, ...changes.map(({ shiftMs }) => shiftMs)];
+  const fromMs = (fromDay - 1) * dayMs - longest - Math.max(...shifts);
+  const toMs = (toDay + 2) * dayMs - Math.min(...shifts);
   for (const times of rules)
     for (let at = times.nextLocal(fromMs); at < toMs; at = times.nextLocal(at + 1000))
-      if (!isLeft(at)) yield daysAt(at, event.lengthMs);
+      yield* daysAt(at, event.lengthMs);
+}
+
+/** Changes of an occurrence and of all later ones, the last one first. */
+function laterChanges(event: IcsEvent, replaced: readonly IcsEvent[]) {
+  return replaced
+    .flatMap(({ occurrence, start, lengthMs, isCancelled }) => {
+      if (!occurrence?.andLater) return [];
+      const from = inSeries(event, occurrence.moment);
+      return [{ from, shiftMs: start === null ? 0 : inSeries(event, start) - from, lengthMs, isCancelled }];
+    })
+    .sort((a, b) => b.from - a.from);
 }
 
 function timesOf({ rule: given, property }: RuleLine, event: IcsEvent): LocalTimes {
