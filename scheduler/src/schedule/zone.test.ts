@@ -20,6 +20,31 @@ function transitions(zone: Zone, from: number, to: number): [at: string, minutes
 const of = (name: string, from: string, to: string) => transitions(new Zone(name), ms(from), ms(to));
 
 describe("spans of offset", () => {
+  it("are right after a search that was cut off", () => {
+    const zone = new Zone("Europe/Berlin");
+    zone.at(ms("2026-06-01T00:00Z"));
+    const format = Intl.DateTimeFormat;
+    let left = 700;
+    // Enough for some years: the search ends among its transitions.
+    Intl.DateTimeFormat = function formatter(...given: ConstructorParameters<typeof format>) {
+      const inner = new format(...given);
+      return {
+        format: (at: number) => {
+          if (--left < 0) throw new Error("cut off");
+          return inner.format(at);
+        },
+      };
+    } as unknown as typeof format;
+    try {
+      expect(() => zone.at(ms("2036-06-01T00:00Z"))).toThrow("cut off");
+    } finally {
+      Intl.DateTimeFormat = format;
+    }
+    const fresh = new Zone("Europe/Berlin");
+    for (let at = ms("2026-01-01T00:00Z"); at < ms("2037-01-01T00:00Z"); at += 10 * 86_400_000)
+      expect([at, zone.at(at).offset, zone.at(at).to]).toEqual([at, fresh.at(at).offset, fresh.at(at).to]);
+  });
+
   it("finds the odd transitions", () => {
     expect(of("America/New_York", "2026-01-01T00:00Z", "2027-01-01T00:00Z")).toEqual([
       ["2026-03-08T07:00Z", 60],

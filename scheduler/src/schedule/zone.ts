@@ -37,13 +37,18 @@ const marginMs = 3 * dayMs;
 /** Slots lie in [0, endOfTime). */
 export const endOfTime = Date.UTC(limits.lastYear + 1, 0, 1);
 
+interface Searched {
+  from: number;
+  to: number;
+  /** Of each span, the first one's at the edge of the search. */
+  starts: readonly number[];
+  offsets: readonly number[];
+  spans: readonly Span[];
+}
+
 export class Zone {
   readonly name: string;
-  #searchedFrom = 0;
-  #searchedTo = 0;
-  #starts: number[] = [];
-  #offsets: number[] = [];
-  #spans: Span[] = [];
+  #searched: Searched | undefined;
   #recent: Span | undefined;
 
   constructor(name: string) {
@@ -54,15 +59,15 @@ export class Zone {
   at(instant: number): Span {
     const recent = this.#recent;
     if (recent !== undefined && instant >= recent.from && instant < recent.to) return recent;
-    this.#search(instant);
+    const { spans } = this.#search(instant);
     let low = 0;
-    let high = this.#spans.length - 1;
+    let high = spans.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >>> 1;
-      if ((this.#spans[middle] as Span).from <= instant) low = middle;
+      if ((spans[middle] as Span).from <= instant) low = middle;
       else high = middle - 1;
     }
-    this.#recent = this.#spans[low] as Span;
+    this.#recent = spans[low] as Span;
     return this.#recent;
   }
 
@@ -76,43 +81,39 @@ export class Zone {
     }
   }
 
-  #search(instant: number): void {
+  /** What it finds is kept in one assignment: a search may be cut off anywhere (see base/cut-off.ts). */
+  #search(instant: number): Searched {
     const year = new Date(instant).getUTCFullYear();
     const from = Date.UTC(year, 0, 1) - marginMs;
     const to = Date.UTC(year + 1, 0, 1) + marginMs;
-    const first = this.#offsets.length === 0;
-    if (!first && from >= this.#searchedFrom && to <= this.#searchedTo) return;
+    const known = this.#searched;
+    if (known !== undefined && from >= known.from && to <= known.to) return known;
     const offsetAt = offsetReader(this.name);
-    if (first) {
-      this.#starts = [from];
-      this.#offsets = [offsetAt(from)];
-      this.#searchedFrom = from;
-      this.#searchedTo = from;
-    }
-    if (from < this.#searchedFrom) {
-      const starts = [from];
-      const offsets = [offsetAt(from)];
-      findTransitions(offsetAt, from, this.#searchedFrom, starts, offsets);
+    let [starts, offsets] = known ? [[...known.starts], [...known.offsets]] : [[from], [offsetAt(from)]];
+    const [knownFrom, knownTo] = known ? [known.from, known.to] : [from, from];
+    if (from < knownFrom) {
+      const [earlier, offsetsBefore] = [[from], [offsetAt(from)]];
+      findTransitions(offsetAt, from, knownFrom, earlier, offsetsBefore);
       // The old first entry was the edge of the search, not a transition; the new last one runs on through it.
-      this.#starts = starts.concat(this.#starts.slice(1));
-      this.#offsets = offsets.concat(this.#offsets.slice(1));
-      this.#searchedFrom = from;
+      starts = earlier.concat(starts.slice(1));
+      offsets = offsetsBefore.concat(offsets.slice(1));
     }
-    if (to > this.#searchedTo) {
-      findTransitions(offsetAt, this.#searchedTo, to, this.#starts, this.#offsets);
-      this.#searchedTo = to;
-    }
-    this.#spans = this.#offsets.map((offset, i) => {
-      const before = this.#offsets[i - 1] ?? offset;
-      const after = this.#offsets[i + 1] ?? offset;
+    if (to > knownTo) findTransitions(offsetAt, knownTo, to, starts, offsets);
+    const [searchedFrom, searchedTo] = [Math.min(from, knownFrom), Math.max(to, knownTo)];
+    const spans = offsets.map((offset, i) => {
+      const before = offsets[i - 1] ?? offset;
+      const after = offsets[i + 1] ?? offset;
       return {
-        from: i === 0 ? this.#searchedFrom + marginMs : (this.#starts[i] as number),
-        to: this.#starts[i + 1] ?? this.#searchedTo - marginMs,
+        from: i === 0 ? searchedFrom + marginMs : (starts[i] as number),
+        to: starts[i + 1] ?? searchedTo - marginMs,
         offset,
         entered: offset - before,
         left: after - offset,
       };
     });
+    const searched = { from: searchedFrom, to: searchedTo, starts, offsets, spans };
+    this.#searched = searched;
+    return searched;
   }
 }
 
