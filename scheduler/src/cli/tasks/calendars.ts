@@ -38,8 +38,7 @@ export async function setCalendar(name: string, options: SetCalendarOptions, ter
     };
     const { calendar, changed, tasks } = await calendars.set(name, content, options.reason ?? "");
     const notices = read.flatMap(({ file, notices }) => notices.map((notice) => ({ file, ...notice })));
-    for (const { file, line, message } of notices)
-      terminal.aside(`${plain(file)}:${line}: ${plain(message)}`);
+    for (const { file, line, message } of notices) terminal.aside(`${plain(file)}:${line}: ${plain(message)}`);
     if (terminal.json) terminal.object({ calendar, changed, tasks, ...(files.length === 0 ? {} : { notices }) });
     else if (!changed) terminal.line(`${plain(name)} is so already, at version ${calendar.version}`);
     else {

@@ -122,8 +122,11 @@ function latest(events: IcsEvent[]): Counted[] {
   for (const event of events) highest.set(keyOf(event), Math.max(event.sequence, highest.get(keyOf(event)) ?? 0));
   const current = events.filter((event) => event.uid === "" || event.sequence === highest.get(keyOf(event)));
   const replacing = new Map<string, IcsEvent[]>();
-  for (const event of current)
-    if (event.occurrence) replacing.set(event.uid, [...(replacing.get(event.uid) ?? []), event]);
+  for (const event of current.filter(({ occurrence }) => occurrence)) {
+    const others = replacing.get(event.uid);
+    if (others) others.push(event);
+    else replacing.set(event.uid, [event]);
+  }
   return current
     .filter(({ isCancelled }) => !isCancelled)
     .map((event) => ({ event, replaced: event.occurrence ? [] : (replacing.get(event.uid) ?? []) }));
