@@ -1,6 +1,6 @@
 import pg from "pg";
 import { expect, it } from "vitest";
-import { ask, here, json, schema, start, url } from "./process.ts";
+import { ask, here, json, rows, schema, start, url } from "./process.ts";
 
 it("a schema is planned, waited for and migrated as steps of their own; a node that may not do it is refused", async () => {
   const waiting = start(["migrate", "--wait", ...here()]);
@@ -62,5 +62,57 @@ it("`migrate --role` lets another role do the work, makes partitions ahead, and 
   } finally {
     await sql.query(`drop owned by ${role} cascade; drop role ${role}`);
     await sql.end();
+  }
+});
+
+it("a schema newer than this code is an error of each `migrate`, unless it serves this code: then that is said", async () => {
+  const { to } = await json("migrate");
+  await rows(
+    "insert into $s.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)",
+    to + 1,
+    to,
+  );
+  const said = `is at version ${to + 1}, newer than this Carillon's ${to}, which may work beside it: nothing to do\n`;
+  for (const how of [[], ["--plan"], ["--wait"]]) {
+    const { code, stdout } = await ask("migrate", ...how);
+    expect([how, code, stdout]).toEqual([how, 0, expect.stringContaining(said)]);
+  }
+  const doctor = JSON.parse((await ask("doctor", "--json")).stdout);
+  expect(doctor.checks).toContainEqual(expect.objectContaining({ what: "schema", verdict: "remark" }));
+  expect(doctor.checks, "it reads such a schema").toContainEqual(expect.objectContaining({ what: "leader" }));
+  await rows("update $s.migration set serves = number where number = $1", to + 1);
+  for (const how of [[], ["--plan"], ["--wait"]]) {
+    const { code, stdout, stderr } = await ask("migrate", ...how);
+    expect([how, code, stdout]).toEqual([how, 4, ""]);
+    expect(stderr).toContain(`STORE_NEWER: the database is at version ${to + 1}, this Carillon knows ${to}`);
+  }
+});
+
+it("partitions that a killed `migrate` left out are planned, waited for by a role that may not make them, and made", async () => {
+  const role = `${schema}_app`;
+  await json("migrate");
+  const names = await rows(
+    "select relname as name from pg_class where relnamespace = '$s'::regnamespace and relispartition and relkind = 'r'",
+  );
+  await rows(names.map(({ name }) => `drop table $s.${name};`).join("\n"));
+  const planned = await ask("migrate", "--plan");
+  expect([planned.code, planned.stdout]).toEqual([
+    2,
+    expect.stringMatching(/ is at version \d+\npartitions of history: \d+ are missing and would be made\n$/),
+  ]);
+  expect((await ask("migrate", "--wait")).code, "this role may make them").toBe(0);
+  await rows(
+    `create role ${role}; grant usage on schema $s to ${role}; grant select on all tables in schema $s to ${role}`,
+  );
+  try {
+    const store = `${url}?options=${encodeURIComponent(`-c role=${role}`)}`;
+    const waiting = start(["migrate", "--wait", "--store", store, "--schema", schema]);
+    const made = await ask("migrate");
+    expect(made.stdout).toMatch(/ is at version \d+\npartitions of history: \d+ made, 0 dropped\n$/);
+    expect((await waiting.ended()).code).toBe(0);
+    const again = await ask("migrate", "--plan");
+    expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("nothing to do")]);
+  } finally {
+    await rows(`drop owned by ${role} cascade; drop role ${role}`);
   }
 });

@@ -5,7 +5,7 @@ import { carillon } from "../../src/library/carillon.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { openPostgres, type PostgresOptions } from "../../src/store/postgres/postgres.ts";
 import { grantWork } from "../../src/store/postgres/roles.ts";
-import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
+import { inspectPostgres, inspectSchema } from "../../src/store/postgres/runs/inspect.ts";
 import type { Store } from "../../src/store/store.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { complaints, dayMs, numbers, recordingLog, until } from "../support/store-stage.ts";
@@ -120,7 +120,10 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     const { cluster } = await inspectPostgres(as(worker), schema);
     expect(cluster?.maker).toEqual({ role: worker, owner, may: false });
     expect((await inspectPostgres(as(owner), schema)).cluster?.maker.may).toBe(true);
+    expect((await inspectSchema(as(worker), schema)).missing).toEqual({ all: 35, today: 0, mayMake: false });
     await dropDays(0, nowMs);
+    expect((await inspectSchema(as(worker), schema)).missing).toEqual({ all: 56, today: 7, mayMake: false });
+    expect((await inspectSchema(as(owner), schema, 8)).missing).toEqual({ all: 63, today: 7, mayMake: true });
     await expect(open(worker, { failFast: false })).rejects.toMatchObject({
       code: "STORE_PARTITIONS",
       hint: expect.stringContaining("carillon migrate"),

@@ -61,6 +61,7 @@ const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({
   clockSinceMs: null,
   migration: 2,
   migrationKnown: 2,
+  serves: true,
   pooling: "none",
   compiles: false,
   snapshots: [],
@@ -125,7 +126,8 @@ describe("doctor", () => {
 
   it("knows old, new and missing schemas apart", () => {
     expect(wrongServer({ migration: 0 })).toEqual([["schema", "problem"]]);
-    expect(wrongServer({ migration: 3 })).toEqual([["schema", "problem"]]);
+    expect(wrongServer({ migration: 3, serves: false })).toEqual([["schema", "problem"]]);
+    expect(wrongServer({ migration: 3 })).toEqual([["schema", "remark"]]);
     expect(wrongServer({ migration: 1 })).toEqual([["schema", "remark"]]);
     expect(wrongServer({ clockOffsetMs: -700 })).toEqual([["clock", "remark"]]);
   });

@@ -56,7 +56,7 @@ export function checkNode(nodeVersion: string): Check {
 
 /** The server and the schema, before anything of Carillon's is read. */
 export function checkServer(server: ServerFacts, place: string, schema: string): Check[] {
-  const { version, versionNumber, readOnly, roundTripMs, migration, migrationKnown } = server;
+  const { version, versionNumber, readOnly, roundTripMs, migration, migrationKnown, serves } = server;
   const checks = [
     versionNumber < oldestServer
       ? problem("store", `${place}: PostgreSQL ${version} is too old`, "Use PostgreSQL 15 or newer.")
@@ -75,6 +75,14 @@ export function checkServer(server: ServerFacts, place: string, schema: string):
         "schema",
         `${schema}: no Carillon has used it yet`,
         "Check --store and --schema; or start carillon dev or server there.",
+      ),
+    );
+  } else if (migration > migrationKnown && serves) {
+    checks.push(
+      remark(
+        "schema",
+        `${schema} is at version ${migration}, newer than this Carillon's ${migrationKnown}, which may work beside it`,
+        "Right while you upgrade; bring all to the newer version.",
       ),
     );
   } else if (migration > migrationKnown) {

@@ -3,11 +3,12 @@ import { CarillonError, isCarillonError } from "../../base/errors.ts";
 import { type Log, silentLog } from "../../base/log.ts";
 import { type EmbeddedStore, openEmbedded } from "../../embedded/index.ts";
 import { settingsOf } from "../../settings/settings.ts";
+import { newestKnown, refuseNewer } from "../../store/postgres/migrate.ts";
 import { migrations } from "../../store/postgres/migrations/index.ts";
 import { openPostgres } from "../../store/postgres/postgres.ts";
 import { skipNumbers } from "../../store/postgres/restored.ts";
 import { grantWork } from "../../store/postgres/roles.ts";
-import { inspectPostgres } from "../../store/postgres/runs/inspect.ts";
+import { inspectSchema, type SchemaFacts } from "../../store/postgres/runs/inspect.ts";
 import type { Store } from "../../store/store.ts";
 import { changesExit, type ExitCode, exitCodes } from "../exit-codes.ts";
 import { operator } from "../operator.ts";
@@ -46,21 +47,26 @@ export async function migrateStore(options: MigrateOptions, terminal: Terminal):
   const url = given ?? (embedded as EmbeddedStore).url;
   try {
     const place = placeText(given, embedded);
-    const from = await (options.wait ? migrated(url, schema) : found(url, schema));
+    const { version, missing } = await (options.wait
+      ? migrated(url, schema)
+      : inspectSchema(url, schema, options.days));
+    refuseNewer(version);
+    const from = version.number;
     const pending = migrations.filter(({ number }) => number > from);
     const change = !options.plan && !options.wait;
     const partitions = change ? await migrate(url, schema, options.days ?? defaultDays, terminal) : undefined;
     const { role } = options;
     if (change && role !== undefined) await grantWork(url, schema, role);
-    tell({ from, pending, done: !options.plan, place, schema, partitions, role: change ? role : undefined }, terminal);
-    return options.plan && pending.length > 0 ? changesExit : exitCodes.ok;
+    const wanted = options.plan && missing.all > 0 ? missing.all : undefined;
+    tell(
+      { from, pending, done: !options.plan, place, schema, partitions, wanted, role: change ? role : undefined },
+      terminal,
+    );
+    return options.plan && (pending.length > 0 || wanted) ? changesExit : exitCodes.ok;
   } finally {
     await embedded?.release();
   }
 }
-
-const found = async (url: string, schema: string): Promise<number> =>
-  (await inspectPostgres(url, schema)).server.migration;
 
 /** `work` may wait for long; a signal ends that. */
 async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -109,21 +115,33 @@ async function retention(store: Store, nowMs: number): Promise<number | null> {
   return longest > 0 ? longest : null;
 }
 
-/** Until somebody has migrated it; a store that is not there yet is waited for too. */
-const migrated = (url: string, schema: string): Promise<number> =>
+const notThere: SchemaFacts = { version: { number: 0, serves: null }, missing: { all: 0, today: 0, mayMake: true } };
+
+/**
+ * Waits until a process of this version could start on the schema: it has been migrated, and where this role may not make partitions,
+ * today's are there. A store that cannot be reached yet is waited for too.
+ */
+const migrated = (url: string, schema: string): Promise<SchemaFacts> =>
   interruptible(async (signal) => {
-    const newest = migrations.at(-1)?.number ?? 0;
     for (;;) {
-      const at = await found(url, schema).catch((error: unknown) => {
-        if (isCarillonError(error, "STORE_UNREACHABLE")) return 0;
+      const facts = await inspectSchema(url, schema).catch((error: unknown) => {
+        if (isCarillonError(error, "STORE_UNREACHABLE")) return notThere;
         throw error;
       });
-      if (at >= newest) return at;
+      const { version, missing } = facts;
+      const isMigrated = version.number >= newestKnown;
+      if (isMigrated && (missing.today === 0 || missing.mayMake)) return facts;
       await pause(systemClock, askEveryMs, signal);
       if (signal.aborted)
-        throw new CarillonError("STORE_OLDER", `the database is at version ${at}, this Carillon needs ${newest}`, {
-          hint: "Run `carillon migrate`.",
-        });
+        throw isMigrated
+          ? new CarillonError("STORE_PARTITIONS", `${missing.today} partitions of history for today are missing`, {
+              hint: "Run `carillon migrate` with the role that owns the schema: it makes them.",
+            })
+          : new CarillonError(
+              "STORE_OLDER",
+              `the database is at version ${version.number}, this Carillon needs ${newestKnown}`,
+              { hint: "Run `carillon migrate`." },
+            );
     }
   });
 
@@ -134,22 +152,33 @@ interface Migrated {
   place: string;
   schema: string;
   partitions: Partitions | undefined;
+  /** Of a plan: how many partitions it would make. */
+  wanted: number | undefined;
   /** Was given the rights that the work needs. */
   role: string | undefined;
 }
 
-function tell({ from, pending, done, place, schema, partitions, role }: Migrated, terminal: Terminal): void {
+function tell({ from, pending, done, place, schema, partitions, wanted, role }: Migrated, terminal: Terminal): void {
   const names = pending.map(({ number, name }) => ({ number, name }));
   if (terminal.json) {
-    terminal.object({ from, to: migrations.at(-1)?.number, [done ? "applied" : "pending"]: names, partitions, role });
+    const to = Math.max(from, newestKnown);
+    const served = from > newestKnown ? { known: newestKnown } : {};
+    terminal.object({ from, to, ...served, [done ? "applied" : "pending"]: names, partitions, wanted, role });
     return;
   }
   const where = `schema ${plain(schema)} of ${place}`;
-  if (names.length === 0) terminal.line(`${where} is at version ${from}: nothing to do`);
+  const isWhole = names.length === 0 && !wanted && !partitions?.created && !partitions?.dropped;
+  const ending = isWhole ? ": nothing to do" : "";
+  if (from > newestKnown)
+    terminal.line(
+      `${where} is at version ${from}, newer than this Carillon's ${newestKnown}, which may work beside it${ending}`,
+    );
+  else if (names.length === 0) terminal.line(`${where} is at version ${from}${ending}`);
   else {
     terminal.line(`${where}: version ${from} ${done ? "is now" : "would be"} ${names.at(-1)?.number}`);
     for (const { number, name } of names) terminal.line(`  ${String(number).padStart(4, "0")} ${name}`);
   }
+  if (wanted) terminal.line(`partitions of history: ${wanted} are missing and would be made`);
   if (partitions && partitions.created + partitions.dropped > 0)
     terminal.line(`partitions of history: ${partitions.created} made, ${partitions.dropped} dropped`);
   if (role !== undefined) terminal.line(`role ${plain(role)} may do the work on schema ${plain(schema)}`);

@@ -9,6 +9,7 @@ const lockClass = 0x43_41_52_49;
 const oldestServer = 150_000;
 /** A migration waits at most this long for a table lock, so that it never queues running nodes up behind itself. */
 const lockTimeoutMs = 2_000;
+export const newestKnown = migrations.at(-1)?.number ?? 0;
 
 /**
  * Brings the schema to this code's version. Many nodes may start at once: one migrates under an advisory lock, the
@@ -24,7 +25,6 @@ export async function migrate(
   mayChange = true,
 ): Promise<{ from: number; to: number }> {
   const s = database.schema;
-  const newest = migrations.at(-1)?.number ?? 0;
   const [server] = await database.query<{
     version: number;
     recovery: boolean;
@@ -55,14 +55,14 @@ export async function migrate(
       hint: "Give the URL of the primary server.",
     });
   }
-  const found = server.present ? await version((sql) => database.query<Found>("", sql)) : nothing;
+  const found = server.present ? await versionOf(s, (sql) => database.query<SchemaVersion>("", sql)) : nothing;
   refuseNewer(found);
-  if (found.number >= newest) return { from: found.number, to: found.number };
+  if (found.number >= newestKnown) return { from: found.number, to: found.number };
   if (!mayChange || server.owner !== null) {
     const { role, owner } = server;
     throw new CarillonError(
       "STORE_OLDER",
-      `the database is at version ${found.number}, this Carillon needs ${newest}`,
+      `the database is at version ${found.number}, this Carillon needs ${newestKnown}`,
       {
         hint:
           owner === null
@@ -84,40 +84,57 @@ export async function migrate(
       `create table if not exists ${s}.migration (number int primary key, name text not null, applied_ms bigint not null)`,
     );
     await client.query(`alter table ${s}.migration add column if not exists serves int`);
-    const from = await version((sql) => client.query(sql).then(({ rows }) => rows as unknown as Found[]));
+    const from = await versionOf(s, (sql) => client.query(sql).then(({ rows }) => rows as unknown as SchemaVersion[]));
     refuseNewer(from);
     if (from.number > 0) await requireNamesFree(client, s, from.number);
     for (const migration of migrations.filter(({ number }) => number > from.number)) {
       await applyMigration(client, s, migration, nowMs);
     }
-    return { from: from.number, to: Math.max(newest, from.number) };
+    return { from: from.number, to: Math.max(newestKnown, from.number) };
   });
-
-  /** The column is younger than the table. */
-  async function version(ask: (sql: string) => Promise<Found[]>): Promise<Found> {
-    const [row] = await ask(
-      `select coalesce(max(number), 0)::int as number,
-              max(coalesce((to_jsonb(m)->>'serves')::int, number)) filter (where number > ${newest})::int as serves
-       from ${s}.migration m`,
-    );
-    return row ?? nothing;
-  }
-
-  function refuseNewer({ number, serves }: Found): void {
-    if (number <= newest || (serves ?? number) <= newest) return;
-    throw new CarillonError("STORE_NEWER", `the database is at version ${number}, this Carillon knows ${newest}`, {
-      hint: "Upgrade this process; an older Carillon must not write to a newer database.",
-    });
-  }
 }
 
-interface Found {
+/** At which version a schema is. */
+export interface SchemaVersion {
+  /** The newest migration applied; 0: none. */
   number: number;
-  /** Of what is newer than this code: the oldest code that may work with it. */
+  /** Where that is newer than this code: the oldest code that may work with it; else null. */
   serves: number | null;
 }
 
-const nothing: Found = { number: 0, serves: null };
+const nothing: SchemaVersion = { number: 0, serves: null };
+
+/** Changes nothing, and reads older and newer schemas too. */
+export async function schemaVersion(database: Database): Promise<SchemaVersion> {
+  const { schema: s } = database;
+  const [there] = await database.query<{ present: boolean }>("", `select ${isOurs("$1")} as present`, [
+    `${s}.migration`,
+  ]);
+  return there?.present ? versionOf(s, (sql) => database.query("", sql)) : nothing;
+}
+
+/** The column `serves` is younger than the table. */
+async function versionOf(s: string, ask: (sql: string) => Promise<SchemaVersion[]>): Promise<SchemaVersion> {
+  const [row] = await ask(
+    `select coalesce(max(number), 0)::int as number,
+            max(coalesce((to_jsonb(m)->>'serves')::int, number)) filter (where number > ${newestKnown})::int as serves
+     from ${s}.migration m`,
+  );
+  return row ?? nothing;
+}
+
+/** Whether this code may work on the schema, as far as the schema is not older than the code. */
+export const servesThisCode = ({ number, serves }: SchemaVersion): boolean =>
+  number <= newestKnown || (serves ?? number) <= newestKnown;
+
+/** @throws STORE_NEWER */
+export function refuseNewer(found: SchemaVersion): void {
+  if (servesThisCode(found)) return;
+  const { number } = found;
+  throw new CarillonError("STORE_NEWER", `the database is at version ${number}, this Carillon knows ${newestKnown}`, {
+    hint: "Upgrade this process; an older Carillon must not write to a newer database.",
+  });
+}
 
 async function applyMigration(
   client: SqlClient,

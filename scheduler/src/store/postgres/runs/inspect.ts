@@ -13,12 +13,13 @@ import type { HeldSnapshot } from "../../figures.ts";
 import { sessionStore } from "../cluster/sessions.ts";
 import { heldSnapshots } from "../cluster/snapshots.ts";
 import { Database } from "../database.ts";
-import { isOurs } from "../foreign.ts";
+import { newestKnown, type SchemaVersion, schemaVersion, servesThisCode } from "../migrate.ts";
 import { migrations } from "../migrations/index.ts";
 import type { Pooling } from "../pooler.ts";
 import { inDoubtSql } from "../recovery/recovery.ts";
 import { type Maker, makerOf } from "../roles.ts";
 import { runState } from "../states.ts";
+import { type MissingPartitions, missingPartitions } from "../tasks/history.ts";
 import { taskStore } from "../tasks/tasks.ts";
 
 export interface ServerFacts {
@@ -39,6 +40,8 @@ export interface ServerFacts {
   /** 0: the schema has nothing of Carillon's in it. */
   migration: number;
   migrationKnown: number;
+  /** False: the schema is newer than this code, which must not work on it. */
+  serves: boolean;
   /** Whether a pooler stands between, and its mode. */
   pooling: Pooling;
   /** Whether the server compiles costly statements: through a pooler Carillon cannot turn it off. */
@@ -133,7 +136,7 @@ export async function inspectPostgres(url: string, schema: string, clock: Clock 
   const database = new Database(options);
   try {
     const server = await serverFacts(database, clock);
-    const readable = server.migration === server.migrationKnown;
+    const readable = server.migration >= server.migrationKnown && server.serves;
     return { server, cluster: readable ? await clusterFacts(database, clock, server) : undefined };
   } finally {
     await database.close();
@@ -145,21 +148,30 @@ export async function hasCluster(url: string, schema: string): Promise<boolean> 
   const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
   const database = new Database(options);
   try {
-    return (await migrationFound(database)) > 0;
+    return (await schemaVersion(database)).number > 0;
   } finally {
     await database.close();
   }
 }
 
-async function migrationFound(database: Database): Promise<number> {
-  const table = `${database.schema}.migration`;
-  const [there] = await database.query<{ present: boolean }>("", `select ${isOurs("$1")} as present`, [table]);
-  if (!there?.present) return 0;
-  const [row] = await database.query<{ number: number }>(
-    "",
-    `select coalesce(max(number), 0)::int as number from ${table}`,
-  );
-  return row?.number ?? 0;
+export interface SchemaFacts {
+  version: SchemaVersion;
+  /** Partitions of history that are missing up to `daysAhead`; none of a schema that is older than this code. */
+  missing: MissingPartitions;
+}
+
+/** How far a schema is from what this code needs. Changes nothing. @throws STORE_UNREACHABLE, STORE_REFUSED */
+export async function inspectSchema(url: string, schema: string, daysAhead?: number): Promise<SchemaFacts> {
+  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  try {
+    const version = await schemaVersion(database);
+    const isRead = version.number >= newestKnown && servesThisCode(version);
+    const missing = isRead ? await missingPartitions(database, daysAhead) : { all: 0, today: 0, mayMake: true };
+    return { version, missing };
+  } finally {
+    await database.close();
+  }
 }
 
 async function serverFacts(database: Database, clock: Clock): Promise<ServerFacts> {
@@ -168,7 +180,8 @@ async function serverFacts(database: Database, clock: Clock): Promise<ServerFact
     `select current_setting('jit')::bool as compiles, current_setting('server_version') as text, current_setting('server_version_num')::int as number,
             pg_is_in_recovery() or current_setting('transaction_read_only')::bool as read_only`,
   );
-  const migration = await migrationFound(database);
+  const found = await schemaVersion(database);
+  const { number: migration } = found;
   let roundTripMs = Number.POSITIVE_INFINITY;
   let clockOffsetMs = 0;
   for (let i = 0; i < clockSamples; i++) {
@@ -192,7 +205,8 @@ async function serverFacts(database: Database, clock: Clock): Promise<ServerFact
     clockShiftMs: shiftMs,
     clockSinceMs: sinceMs,
     migration,
-    migrationKnown: migrations.at(-1)?.number ?? 0,
+    migrationKnown: newestKnown,
+    serves: servesThisCode(found),
     pooling: database.pooling === "none" ? "none" : await modeOf(database),
     compiles: row?.compiles ?? false,
     snapshots: await heldSnapshots(database),

@@ -1,5 +1,6 @@
 import { CarillonError, messageOf } from "../../../base/errors.ts";
 import type { HistoryStore, SlotRange, SlotRecord } from "../../../slots/history-store.ts";
+import { readClock } from "../cluster/clock.ts";
 import type { Database } from "../database.ts";
 import { type Maker, makerOf } from "../roles.ts";
 import { slotOutcome } from "../states.ts";
@@ -70,10 +71,7 @@ async function rotate(
     if (keepMs !== null) await deleteOld(database, nowMs, keepMs);
     return { created: [], dropped: [] };
   }
-  const wanted = Object.entries(partitioned).flatMap(([table, { daysBack }]) =>
-    daysBetween(today - daysBack, today + daysAhead).map((day) => dayOfTable(table, day)),
-  );
-  const missing = wanted.filter(({ name }) => !names.has(name));
+  const missing = missingDays(names, today, daysAhead);
   let maker: Maker | undefined;
   if (missing.length > 0) maker = await makerOf(database);
   if (maker && !maker.may) reportMissing(database, missing, today, maker);
@@ -89,6 +87,31 @@ async function rotate(
   else if (old.some(({ name }) => (dayOf(name) ?? lastKept) < lastKept - dropLateDays)) reportKept(database, maker);
   await deleteUnpartitioned(database, nowMs, keepMs);
   return { created, dropped };
+}
+
+const missingDays = (present: Set<string>, today: number, daysAhead: number): DayOfTable[] =>
+  Object.entries(partitioned)
+    .flatMap(([table, { daysBack }]) =>
+      daysBetween(today - daysBack, today + daysAhead).map((day) => dayOfTable(table, day)),
+    )
+    .filter(({ name }) => !present.has(name));
+
+export interface MissingPartitions {
+  all: number;
+  /** Without these no process starts whose role may not make them. */
+  today: number;
+  /** Whether this connection's role may make them. */
+  mayMake: boolean;
+}
+
+/** Only looks. @param daysAhead default: for how many days a node makes them */
+export async function missingPartitions(database: Database, daysAhead = defaultDaysAhead): Promise<MissingPartitions> {
+  const today = Math.floor((await readClock(database)).ms / dayMs);
+  const present = await database.query<Partition>("history-partitions", partitionsSql, [database.schema]);
+  const names = new Set(present.map(({ name }) => name));
+  const missing = inOnePiece(names) ? [] : missingDays(names, today, daysAhead);
+  const { may: mayMake } = await makerOf(database);
+  return { all: missing.length, today: missing.filter(({ day }) => day === today).length, mayMake };
 }
 
 /** Of the tables that are not partitioned. */
