@@ -1,8 +1,13 @@
+import { checkPassword } from "../../access/password.ts";
+import { readSecretKeys } from "../../access/secrets/read-keys.ts";
+import { systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { nearest } from "../../base/nearest.ts";
 import { servicePlace } from "../../cluster/witness.ts";
 import { checkCoordination } from "../../coordination/open.ts";
+import { httpCaller } from "../../executors/http/handler.ts";
 import { checkWebhooks } from "../../executors/http/notice.ts";
+import { firstUser, passwordIn } from "../../http/sign-in/first-user.ts";
 import { type CarillonOptions, embeddedStore, settingsOf } from "../../settings/settings.ts";
 import { readOptionFile } from "../access/alarms.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -104,16 +109,28 @@ const optionOf = (name: string, given: unknown): CarillonOptions => ({
 /** Checks settings without the rest: in production a process needs a store too, which is no fault of these settings. */
 const settingsAlone = (options: CarillonOptions) => settingsOf({ store: embeddedStore, ...options });
 
+/** A first start takes it for the user admin. */
+function checkAdminPassword(given: string): void {
+  checkPassword(firstUser, passwordIn(given));
+}
+
+/** The other settings by which a setting is checked. */
+const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horizon: "sessionTimeout" };
+
 /** What cannot be, said by the very checks that a process makes when it starts. */
 function wrongValues(told: readonly { setting: string; raw: unknown; from: string | null }[]): CarillonError[] {
   const rawOf = (name: string) => told.find(({ setting }) => setting === name)?.raw;
-  const checks: Readonly<Record<string, (value: never) => unknown>> = {
+  const checks: Readonly<Record<string, (value: never, from: string | null) => unknown>> = {
     coordination: (url: string) => checkCoordination(url),
     server: (url: string) => serverUrl(url, "server", process.env),
     profile: (name: string) => profileCalled(readProfiles(process.env), name),
     alarms: (given: unknown) => checkWebhooks(settingsAlone(optionOf("alarms", given)).alarms?.channels ?? {}),
     provider: (given: unknown) => settingsAlone(optionOf("provider", given)),
-    listen: (listen: string) => settingsAlone({ listen, behindProxy: rawOf("behindProxy") === true }),
+    // A variable may hold several keys, by commas.
+    secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),
+    adminPassword: checkAdminPassword,
+    "httpTasks.allow": (allow: string[]) => httpCaller({ allow, clock: systemClock }),
+    "httpTasks.secret": (secret: string) => httpCaller({ secret, clock: systemClock }),
     logLevel: (level: string) => {
       if ((logLevels as readonly string[]).includes(level)) return;
       throw new CarillonError("OPTION_INVALID", `logLevel cannot be ${JSON.stringify(level)}`, {
@@ -121,11 +138,17 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
       });
     },
   };
+  const asOptions = (setting: string, value: unknown): CarillonOptions => {
+    const [first = "", second] = setting.split(".");
+    const other = besides[setting];
+    const beside = other === undefined || !fits(other, rawOf(other)) ? {} : { [other]: rawOf(other) };
+    return { ...beside, [first]: second === undefined ? value : { [second]: value } };
+  };
   return told.flatMap(({ setting, raw, from }) => {
-    if (raw === undefined || setting.includes(".") || setting === "directory" || !isOfKind(setting, raw)) return [];
+    if (raw === undefined || setting === "directory" || !isOfKind(setting, raw)) return [];
     try {
-      const check = checks[setting] ?? ((value: never) => settingsAlone({ [setting]: value }));
-      check(raw as never);
+      const check = checks[setting] ?? ((value: never) => settingsAlone(asOptions(setting, value)));
+      check(raw as never, from);
       return [];
     } catch (error) {
       const { code, message, hint } = asConfigError(error);
@@ -133,6 +156,16 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
     }
   });
 }
+
+/** A value that cannot be, of the other setting, is reported by itself. */
+const fits = (name: string, value: unknown): boolean => {
+  try {
+    settingsAlone({ [name]: value });
+    return isOfKind(name, value);
+  } catch {
+    return false;
+  }
+};
 
 /** What is of another kind was told with the file. */
 function isOfKind(name: string, value: unknown): boolean {

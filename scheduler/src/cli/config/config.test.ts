@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -143,6 +144,31 @@ describe("settings", () => {
   it("are each checked for themselves: in production too, a setting that is right is no problem for want of a store", async () => {
     file("concurrency: 3\nlisten: 127.0.0.1:7070\n");
     expect(codes(await check({ NODE_ENV: "production" }))).toEqual([]);
+  });
+
+  it("are checked as a start checks them: keys and passwords in their files, and settings within settings", async () => {
+    const key = randomBytes(32).toString("base64");
+    writeFileSync(join(folder, "keys"), `${key}\n`, { mode: 0o600 });
+    expect(codes(await check({ CARILLON_SECRET_KEYS: `file:keys, ${key}` }))).toEqual([]);
+    file("horizon: 9s\nsessionTimeout: 4s\nsecretKeys: file:keys\nhttpTasks: { allow: [api.example.com] }\n");
+    expect(codes(await check({ CARILLON_ADMIN_PASSWORD: "violet otter marmalade 71" }))).toEqual([]);
+    for (const [environment, wrong] of [
+      [{ CARILLON_SECRET_KEYS: "hush" }, "OPTION_INVALID: CARILLON_SECRET_KEYS"],
+      [{ CARILLON_SECRET_KEYS: "file:none" }, "FILE_INVALID: CARILLON_SECRET_KEYS: keys for secrets cannot be read from none"],
+      [{ CARILLON_ADMIN_PASSWORD: "file:none" }, "FILE_INVALID: CARILLON_ADMIN_PASSWORD: the first user's password cannot be read from none"],
+      [{ CARILLON_ADMIN_PASSWORD: "hush" }, "PASSWORD_WEAK: CARILLON_ADMIN_PASSWORD"],
+      [{ CARILLON_COMMANDS_ALLOW_ENV: "A B" }, "OPTION_INVALID: CARILLON_COMMANDS_ALLOW_ENV: commands.allowEnv"],
+      [{ CARILLON_HTTP_TASKS_ALLOW: "http://a b" }, "OPTION_INVALID: CARILLON_HTTP_TASKS_ALLOW: httpTasks.allow"],
+    ] as const) {
+      const told = await check(environment);
+      expect([wrong, told.code, ...codes(told)]).toEqual([wrong, 5, expect.stringContaining(wrong)]);
+      expect(JSON.stringify(told)).not.toContain("hush");
+    }
+    file("horizon: 15s\nsessionTimeout: 20s\nsecretKeys: file:none\n");
+    expect(codes(await check()).sort().reverse()).toEqual([
+      expect.stringMatching(/^FILE_INVALID: carillon\.config\.yaml: keys for secrets cannot be read from none/),
+      expect.stringMatching(/^DURATION_INVALID: carillon\.config\.yaml: horizon/),
+    ]);
   });
 
   it("that are wrong are told all at once, with what was meant", async () => {

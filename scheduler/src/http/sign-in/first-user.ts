@@ -4,7 +4,7 @@ import { readPrivate } from "../../access/secrets/private-file.ts";
 import type { Log } from "../../base/log.ts";
 import type { UntilAnswered } from "../../base/until-answered.ts";
 
-const firstUser = "admin";
+export const firstUser = "admin";
 const file = {
   holds: "the first user's password",
   hint: "Give the path of a file with the password alone in it, or leave adminPassword out.",
@@ -53,5 +53,6 @@ export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
     );
 }
 
-const passwordIn = (given: string): string =>
+/** The password that `given` is, or that is in the file that it names. @throws FILE_INVALID, SECRET_KEY_OPEN */
+export const passwordIn = (given: string): string =>
   given.startsWith("file:") ? readPrivate({ ...file, path: given.slice("file:".length) }).trim() : given;
