@@ -12,6 +12,7 @@ import { Shown, Trouble } from "../parts/state/notice.tsx";
 import { plain } from "../parts/value/plain.ts";
 import { OperationLink } from "./filter-text.tsx";
 import css from "./operations.module.css";
+import { settledOf } from "./operations.tsx";
 import { useBegin } from "./use-begin.ts";
 import { isUnderWay, useOperation } from "./watch.ts";
 
@@ -104,10 +105,10 @@ export function Watched({ operation, onClose }: { operation: number; onClose: ()
         {(data) => (
           <>
             <p role="status">
-              {t(`operation.${data.state}`)} · {t("bulk.done", { done: data.done + data.passed, n: data.total })}
+              {t(`operation.${data.state}`)} · {t("bulk.done", { done: settledOf(data), n: data.total })}
               {data.failed > 0 && ` · ${t("bulk.failed", { n: data.failed })}`}
             </p>
-            <Gauge done={data.done + data.passed + data.failed} total={data.total} label={t("bulk.progress")} />
+            <Gauge done={settledOf(data) + data.failed} total={data.total} label={t("bulk.progress")} />
             {data.error && <p>{data.error}</p>}
           </>
         )}

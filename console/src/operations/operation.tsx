@@ -16,7 +16,7 @@ import { Away, Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import { FilterText } from "./filter-text.tsx";
 import css from "./operations.module.css";
-import { Course, type Operation, operationTone } from "./operations.tsx";
+import { Course, type Operation, operationTone, settledOf } from "./operations.tsx";
 import { useBegin } from "./use-begin.ts";
 import { isUnderWay, useOperation } from "./watch.ts";
 
@@ -58,8 +58,12 @@ export function OperationScreen() {
 function Whole({ operation }: { operation: Operation }) {
   const { t, count, span } = useWords();
   const now = useNow();
-  const { total, done, passed, failed, range } = operation;
-  const treated = done + passed + failed;
+  const { kind, total, done, passed, failed, range } = operation;
+  const treated = settledOf(operation) + failed;
+  const asked: [string, string][] = [
+    [t("operations.asked"), count(operation.asked)],
+    [t("operations.late"), count(operation.late)],
+  ];
   const begun = operation.started ?? operation.created;
   const spanMs = (operation.ended === null ? now : Date.parse(operation.ended)) - Date.parse(begun);
   const perSecond = spanMs > 0 && treated > 0 ? (1_000 * treated) / spanMs : null;
@@ -76,7 +80,8 @@ function Whole({ operation }: { operation: Operation }) {
           facts={[
             [t("operations.total"), count(total)],
             [t("operations.done"), count(done)],
-            [t("operations.passed"), count(passed)],
+            [t(`operations.passed.${kind}`), count(passed)],
+            ...(kind === "cancel" ? asked : []),
             [
               t("operations.failed"),
               <span key="failed" className={failed > 0 ? css.failed : ""}>

@@ -125,18 +125,23 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
   );
 }
 
+/** How many of an operation's items are over, whether they were done or needed nothing any more. */
+export const settledOf = ({ done, passed, late }: Operation): number => done + passed + late;
+
 /** Done and failed as parts of one bar: what failed is seen without reading. */
-export function Course({ of: { total, done, passed, failed } }: { of: Operation }) {
+export function Course({ of }: { of: Operation }) {
   const { t, count } = useWords();
+  const { total, failed } = of;
+  const settled = settledOf(of);
   const share = (part: number) => `${total === 0 ? 0 : (100 * part) / total}%`;
   return (
     <span className={css.course}>
       <span className={css.bar} aria-hidden>
-        <span className={css.done} style={{ width: share(done + passed) }} />
+        <span className={css.done} style={{ width: share(settled) }} />
         <span className={css.bad} style={{ width: share(failed) }} />
       </span>
       <span className="figures">
-        {count(done + passed)} / {count(total)}
+        {count(settled)} / {count(total)}
         {failed > 0 && <span className={css.failed}> · {t("bulk.failed", { n: failed })}</span>}
       </span>
     </span>

@@ -88,12 +88,16 @@ export interface OperationRecord extends OperationRequest {
   state: OperationState;
   /**
    * What matched when it began, and what was found beyond that, such as a task that was paused between the count and its turn.
-   * In the end it is done + passed + failed, unless the operation was stopped or failed.
+   * In the end it is done + passed + late + failed, unless the operation was stopped or failed.
    */
   total: number;
   done: number;
-  /** What needed nothing any more when its turn came. */
+  /** What needed nothing any more when its turn came, such as a run that had ended by itself before the cancel reached it. */
   passed: number;
+  /** Of a cancel: runs whose workers were told to stop them, and that go on yet. */
+  asked: number;
+  /** Of a cancel: runs whose workers were told too late, or in vain: they ended otherwise than cancelled. */
+  late: number;
   failed: number;
   /** The last of what failed, or what broke the operation. */
   error: string | null;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import {
+  type OperationRecord,
   type OperationRequest,
   operationEvents,
   operationStates,
@@ -88,6 +89,28 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(
       (await stage.store.runs.list({ task: "cancelled", states: ["ready"], limit: 9 })).map(({ runId }) => runId),
     ).toEqual(later);
+  });
+
+  it("count a running run as cancelled once it has ended so, and as told too late when it ended otherwise", async () => {
+    const task = await enqueue("running", 4);
+    const runs = await stage.claim(session, [task], stage.nowMs, 3);
+    const id = await begin({ filter: { task: "running" } });
+    const of = ({ state, total, done, passed, asked, late, failed }: OperationRecord) => ({
+      state,
+      counts: [total, done, passed, asked, late, failed],
+    });
+    expect(of(await carryOut(id))).toEqual({ state: "running", counts: [4, 1, 0, 3, 0, 0] });
+    const end = (run: (typeof runs)[number], outcome: "cancelled" | "succeeded") =>
+      stage.store.claims.settle(
+        session,
+        [settlement(run, { kind: "ended", outcome, result: null, error: null }, stage.nowMs)],
+        stage.nowMs,
+      );
+    await end(runs[0]!, "cancelled");
+    await end(runs[1]!, "succeeded");
+    expect(of(await carryOut(id, 1_000))).toEqual({ state: "running", counts: [4, 2, 0, 1, 1, 0] });
+    await end(runs[2]!, "cancelled");
+    expect(of(await carryOut(id, 60_000))).toEqual({ state: "done", counts: [4, 3, 0, 0, 1, 0] });
   });
 
   it("count what came to match between the count and its turn", async () => {

@@ -42,7 +42,11 @@ const operation = z
     range: range.optional(),
     total: z.int(),
     done: z.int(),
-    passed: z.int().describe("What needed nothing any more when its turn came."),
+    passed: z
+      .int()
+      .describe("What needed nothing any more when its turn came: of a cancel, what had ended before it was reached."),
+    asked: z.int().describe("Of a cancel: runs whose workers were told to stop them, and that go on yet."),
+    late: z.int().describe("Of a cancel: runs that were told to stop, and ended otherwise."),
     failed: z.int(),
     error: z.string().nullable(),
     created: time,

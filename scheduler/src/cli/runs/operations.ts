@@ -156,10 +156,23 @@ async function follow(id: number, { cluster, signal }: Reached, terminal: Termin
   }
 }
 
-const countsText = ({ total, done, passed, failed }: OperationRecord): string =>
+/** Why something needed nothing any more when its turn came. */
+const passedText: Record<OperationKind, string> = {
+  pause: "paused already",
+  resume: "at work already",
+  cancel: "had ended before the cancel reached them",
+  rerun: "were run again already",
+  redrive: "were open no more",
+  dismiss: "were open no more",
+  backfill: "slots had a run already, or were left to the planner",
+};
+
+const countsText = ({ kind, total, done, passed, asked, late, failed }: OperationRecord): string =>
   [
     `${done} of ${total} done`,
-    passed > 0 ? `${passed} needed nothing any more` : "",
+    passed > 0 ? `${passed} ${passedText[kind]}` : "",
+    asked > 0 ? `${asked} told to stop, and still running` : "",
+    late > 0 ? `${late} told to stop too late: they ended otherwise` : "",
     failed > 0 ? `${failed} failed` : "",
   ]
     .filter((part) => part !== "")

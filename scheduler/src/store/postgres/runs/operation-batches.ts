@@ -3,6 +3,7 @@ import { isCarillonError, messageOf } from "../../../base/errors.ts";
 import type { OperationFilter, OperationKind, OperationRequest } from "../../../run/operations.ts";
 import { liveStates } from "../../../run/run.ts";
 import type { Database } from "../database.ts";
+import { runOutcome } from "../states.ts";
 import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 import type { Batch, BatchItem, OpenOperation, OperationContext, Preview, Progress } from "./operation-rows.ts";
 
@@ -65,6 +66,44 @@ export async function pickBatch(
   return rows.map(({ id, name }) => ({ id: Number(id), name: String(name) }));
 }
 
+const soonestLookMs = 100;
+const latestLookMs = 10_000;
+/** Clocks of the nodes that write the two times may differ by less. */
+const clocksApartMs = 60_000;
+
+/**
+ * Counts the runs whose workers were told to stop them, each by how it ended: a handler may finish all the same. Those that go on are
+ * looked at again, ever more rarely.
+ */
+export async function countAsked(client: SqlClient, s: string, open: OpenOperation, now: number): Promise<Progress> {
+  const { cursor, created_ms } = open;
+  const { asked = [], looks = 0 } = cursor;
+  const nothing = { passed: 0, failed: 0, error: null };
+  if (asked.length === 0) return { ...nothing, done: 0, cursor, left: false, nextMs: now };
+  const { rows } = await client.query(
+    `select i.id::float8 as id, r.id is not null as lives, h.outcome = ${runOutcome.cancelled} as cancelled
+     from unnest($1::bigint[]) as i (id) left join ${s}.run r on r.id = i.id
+          left join ${s}.run_history h on h.id = i.id and h.ended_ms >= $2`,
+    [asked, created_ms - clocksApartMs],
+  );
+  const ended = rows.filter(({ lives }) => lives === false);
+  const done = ended.filter(({ cancelled }) => cancelled === true).length;
+  const left = asked.length > ended.length;
+  const going = new Set(rows.filter(({ lives }) => lives === true).map(({ id }) => Number(id)));
+  return {
+    ...nothing,
+    done,
+    cursor: {
+      ...cursor,
+      asked: asked.filter((id) => going.has(id)),
+      looks: looks + 1,
+      late: (cursor.late ?? 0) + ended.length - done,
+    },
+    left,
+    nextMs: left ? now + Math.min(soonestLookMs * 2 ** Math.min(looks, 10), latestLookMs) : now,
+  };
+}
+
 /**
  * Each may have been done by an earlier try whose process died: then it is found done, and counts as done. Whoever stood
  * still and was taken for dead pauses and resumes nothing once the batch was counted: it may have been undone since.
@@ -85,7 +124,8 @@ export async function carryOut(
   };
   const reason = open.reason || `operation ${open.id}`;
   const progress = { done: 0, passed: 0, failed: 0, error: null as string | null, left: true, nextMs: nowMs };
-  const one = async (item: BatchItem): Promise<"done" | "passed"> => {
+  const asked = [...(open.cursor.asked ?? [])];
+  const one = async (item: BatchItem): Promise<"done" | "passed" | "asked"> => {
     if (kind === "cancel") return cancelOne(item.id, reason);
     if (kind === "pause") await tasks.pause(item.name, { author, reason, nowMs }, isWanted);
     else await tasks.resume(item.name, { author, reason, nowMs }, isWanted);
@@ -93,8 +133,8 @@ export async function carryOut(
   };
   const cancelOne = async (runId: number, why: string) => {
     try {
-      await runs.cancel(runId, why, nowMs);
-      return "done";
+      const answer = await runs.cancel(runId, why, nowMs);
+      return answer === "asked" ? "asked" : "done";
     } catch (error) {
       if (!isCarillonError(error, "RUN_STATE")) throw error;
       return (await runs.find(runId)).state === "cancelled" ? "done" : "passed";
@@ -104,7 +144,9 @@ export async function carryOut(
   const work = async () => {
     for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
       try {
-        progress[await one(item)] += 1;
+        const end = await one(item);
+        if (end === "asked") asked.push(item.id);
+        else progress[end] += 1;
       } catch (error) {
         if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
         // A task that was removed, a run that retention dropped: nothing is left to act on.
@@ -117,5 +159,6 @@ export async function carryOut(
     }
   };
   await Promise.all(Array.from({ length: kind === "cancel" ? cancelledAtOnce : 1 }, work));
-  return { ...progress, cursor: { id: items.at(-1)?.id ?? 0 } };
+  const cursor = { ...open.cursor, id: items.at(-1)?.id ?? 0 };
+  return { ...progress, cursor: asked.length === 0 ? cursor : { ...cursor, asked, looks: 0 } };
 }

@@ -31,10 +31,25 @@ export interface OpenOperation {
   author: string;
   /** The highest number of a run when it began: what it makes itself is not its business. */
   last_run_id: number;
-  cursor: Record<string, number>;
+  cursor: Cursor;
   batch: BatchItem[] | null;
   steps: number;
   created_ms: number;
+}
+
+/** How far an operation is; each kind has its own of these. */
+export interface Cursor {
+  id?: number;
+  taskId?: number;
+  endedMs?: number;
+  at?: number;
+  paceMs?: number;
+  /** Of a cancel: runs whose workers were told to stop them, and that have not been seen ended yet. */
+  asked?: number[];
+  /** How often these were looked at in vain. */
+  looks?: number;
+  /** Runs that were told to stop, and ended otherwise. */
+  late?: number;
 }
 
 export interface Progress {
@@ -42,7 +57,7 @@ export interface Progress {
   passed: number;
   failed: number;
   error: string | null;
-  cursor: Record<string, number>;
+  cursor: Cursor;
   left: boolean;
   nextMs: number;
 }
@@ -84,6 +99,8 @@ export const asOperation = (row: OperationRow): OperationRecord => ({
   total: row.total,
   done: row.done,
   passed: row.passed,
+  asked: row.cursor.asked?.length ?? 0,
+  late: row.cursor.late ?? 0,
   failed: row.failed,
   error: row.error,
   createdMs: row.created_ms,

@@ -3,7 +3,7 @@ import { isCarillonError, messageOf } from "../../../base/errors.ts";
 import { type OperationKind, operationTransition } from "../../../run/operations.ts";
 import type { Database } from "../database.ts";
 import { stepBackfill } from "./backfill.ts";
-import { carryOut, pickBatch } from "./operation-batches.ts";
+import { carryOut, countAsked, pickBatch } from "./operation-batches.ts";
 import { stepReruns } from "./operation-reruns.ts";
 import type { Batch, OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
 
@@ -75,8 +75,7 @@ async function stepIn(
   }
   const batch = open.batch ?? (await pickBatch(client, s, open));
   if (batch.length === 0) {
-    const nothing = { done: 0, passed: 0, failed: 0, error: null, nextMs: now };
-    await advance(client, s, open, { ...nothing, cursor: open.cursor, left: false }, now);
+    await advance(client, s, open, await countAsked(client, s, open, now), now);
     return undefined;
   }
   // A batch that is repeated keeps its number: of two who carry it out the first to end counts it, and neither waits.
@@ -99,8 +98,8 @@ async function advance(
   const state = operationTransition(open.state, progress.left ? "step" : "nothing left");
   await client.query(
     `update ${s}.operation set done = done + $2, failed = failed + $4, error = coalesce($5, error), cursor = $6, steps = steps + 1,
-            passed = case when $8 = 'done' then greatest(passed + $3, total - done - failed - $2 - $4) else passed + $3 end,
-            total = greatest(total, done + passed + failed + $2 + $3 + $4),
+            passed = case when $8 = 'done' then greatest(passed + $3, total - done - failed - $2 - $4 - $10) else passed + $3 end,
+            total = greatest(total, done + passed + failed + $2 + $3 + $4 + $10),
             next_ms = $7, stepped_ms = $9, state = $8, started_ms = coalesce(started_ms, $9),
             ended_ms = case when $8 = 'done' then $9::bigint end
      where id = $1`,
@@ -114,9 +113,13 @@ async function advance(
       progress.nextMs,
       state,
       now,
+      apart(progress),
     ],
   );
 }
+
+/** Counted in the cursor, not in the columns. */
+const apart = ({ cursor: { asked = [], late = 0 } }: Progress): number => asked.length + late;
 
 /** Counts a batch once: whoever repeated it, thinking us dead, finds the row another step on, or we do. */
 async function settle(database: Database, id: number, batch: Batch, progress: Progress, now: number): Promise<void> {
@@ -124,7 +127,7 @@ async function settle(database: Database, id: number, batch: Batch, progress: Pr
   await database.query(
     "operation-settle",
     `update ${s}.operation set done = done + $3, passed = passed + $4, failed = failed + $5, error = coalesce($6, error), cursor = $7,
-            total = greatest(total, done + passed + failed + $3 + $4 + $5), batch = null, steps = steps + 1, next_ms = $8,
+            total = greatest(total, done + passed + failed + $3 + $4 + $5 + $9), batch = null, steps = steps + 1, next_ms = $8,
             state = case state when 'stopping' then 'stopped' else state end,
             ended_ms = case state when 'stopping' then $8::bigint end
      where id = $1 and steps = $2`,
@@ -137,6 +140,7 @@ async function settle(database: Database, id: number, batch: Batch, progress: Pr
       progress.error,
       JSON.stringify(progress.cursor),
       now,
+      apart(progress),
     ],
   );
 }
