@@ -216,12 +216,13 @@ export class Carillon {
 
   /**
    * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
-   * @returns runs that were claimed and turned out to have started
+   * @returns runs that were claimed and turned out to have started, how many waiting runs stay until the task is resumed, and how many
+   * slots that waited for a place are skipped
    */
-  async pause(task: string, why: Why = {}): Promise<{ started: number[] }> {
+  async pause(task: string, why: Why = {}): Promise<{ started: number[]; held: number; skipped: number }> {
     const { store } = await this.open();
-    const { recalled } = await store.tasks.pause(task, this.#change(why));
-    return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };
+    const { recalled, held, skipped } = await store.tasks.pause(task, this.#change(why));
+    return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled), held, skipped };
   }
 
   async resume(task: string, why: Why = {}): Promise<void> {

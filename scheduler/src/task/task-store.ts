@@ -4,6 +4,15 @@ import type { TaskDefinition } from "./task.ts";
 import type { Adopted, Counters, ReleaseOfTask, TaskChange, TaskRecord, VersionRecord } from "./task-record.ts";
 
 /** @param client in the transaction of a change that is about to be made */
+export interface Paused {
+  /** Runs claimed and not known to be started, now asked back. */
+  recalled: number[];
+  /** Waiting runs that stay until the task is resumed: those that were enqueued, and those of a backfill. */
+  held: number;
+  /** Slots that had come due and waited for a place: their runs ended as skipped. */
+  skipped: number;
+}
+
 export type IsWanted = (client: SqlClient) => Promise<boolean>;
 
 export interface BroughtBy {
@@ -54,9 +63,9 @@ export interface TaskStore {
   versions(name: string): Promise<VersionRecord[]>;
   /**
    * Withdraws what is planned and not claimed. @param isWanted asked in the change's own transaction, with the task locked:
-   * whether it is still to be made @returns runs claimed and not known to be started, now asked back
+   * whether it is still to be made
    */
-  pause(name: string, change: Change, isWanted?: IsWanted): Promise<{ recalled: number[] }>;
+  pause(name: string, change: Change, isWanted?: IsWanted): Promise<Paused>;
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;

@@ -100,6 +100,8 @@ describe("tasks", () => {
       name: "held",
       paused: true,
       running: [],
+      held: 0,
+      skipped: 0,
     });
     const [paused] = (await api.listTasks({ paused: true })).items;
     expect(paused).toMatchObject({

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { BackfillRange } from "../../src/run/operations.ts";
 import { cron, every } from "../../src/schedule/schedule.ts";
+import { runState } from "../../src/store/postgres/states.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { postgres } from "../support/servers.ts";
 import { change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
@@ -123,6 +124,27 @@ describe("backfill", () => {
     expect(await carryOut(await begin("given-up", { ...one, missed: true }))).toMatchObject({ total: 1, done: 1 });
     const { slots } = await stage.store.history.slots(taskId, startMs, startMs, 9);
     expect(slots).toMatchObject([{ outcome: "run", reason: expect.stringMatching(/: was missed, misfire: skip$/) }]);
+  });
+
+  it("has its runs wait out a pause of their task, and go on when it is resumed; a slot that waited is skipped", async () => {
+    const task = await stage.task("paused", { schedule: every("1m"), overlap: "queue" });
+    const session = await stage.session();
+    await carryOut(await begin("paused", { toMs: startMs + 9 * 60_000 }));
+    const dueMs = (task.nextSlotMs as number) + 1;
+    await stage.plan([task], session, dueMs);
+    await stage.enqueue(task);
+    const states = async () =>
+      Object.fromEntries(
+        (
+          await stage.rows("select state, count(*)::int as n from $s.run where task_id = $1 group by 1", [task.taskId])
+        ).map(({ state, n }) => [state, n]),
+      );
+    expect(await stage.store.tasks.pause("paused", change(dueMs))).toEqual({ recalled: [], held: 11, skipped: 1 });
+    expect(await states()).toEqual({ [runState.paused]: 11 });
+    expect(await stage.store.tasks.pause("paused", change(dueMs))).toEqual({ recalled: [], held: 0, skipped: 0 });
+    expect((await stage.store.tasks.counters([task.taskId])).get(task.taskId)).toMatchObject({ skipped: 1 });
+    await stage.store.tasks.resume("paused", change(dueMs));
+    expect(await states()).toEqual({ [runState.ready]: 1, [runState.held]: 10 });
   });
 
   it("leaves what was missed or skipped as it was told, unless it is asked for", async () => {

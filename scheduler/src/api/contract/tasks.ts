@@ -358,7 +358,15 @@ export const taskRoutes = {
     params,
     summary: "Stop firing a task; answered when nothing of it that had not started can start any more",
     body: z.strictObject({ reason }),
-    answer: z.strictObject({ name: taskName, paused: z.boolean(), running: z.array(id).describe("Runs that go on.") }),
+    answer: z.strictObject({
+      name: taskName,
+      paused: z.boolean(),
+      running: z.array(id).describe("Runs that go on."),
+      held: z
+        .int()
+        .describe("Waiting runs that stay until the task is resumed: enqueued ones, and those of a backfill."),
+      skipped: z.int().describe("Slots that had come due and waited for a place, now skipped."),
+    }),
     errors: unknown,
   }),
   resumeTask: route({

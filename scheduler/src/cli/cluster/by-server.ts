@@ -198,7 +198,7 @@ function serverTasks(api: Client): ClusterTasks {
       const { changed } = await api.revertTask(given, { ifVersion: expectedVersion });
       return { record: await record(name), changed };
     },
-    pause: async (task, reason) => (await api.pauseTask({ task, ...why(reason) })).running,
+    pause: (task, reason) => api.pauseTask({ task, ...why(reason) }),
     async resume(task, reason) {
       const { next } = await api.resumeTask({ task, ...why(reason) });
       return next === null ? null : Date.parse(next);

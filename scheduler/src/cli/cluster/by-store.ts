@@ -112,7 +112,10 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
     },
     edit: ({ definition }, options, given) => tower.save(edited(definition, options), { author, ...given }),
     revert: ({ definition }, parts, given) => tower.save(reverted(definition, parts), { author, ...given }),
-    pause: async (name, reason) => (await tower.pause(name, { author, reason })).started,
+    async pause(name, reason) {
+      const { started: running, ...waiting } = await tower.pause(name, { author, reason });
+      return { running, ...waiting };
+    },
     async resume(name, reason) {
       await tower.resume(name, { author, reason });
       return nextOf(await store.tasks.byName(name), nowMs());

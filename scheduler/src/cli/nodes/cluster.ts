@@ -82,8 +82,8 @@ export interface ClusterTasks {
   /** @throws TASK_STALE unless the task is at this version */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
-  /** @returns runs of it that go on */
-  pause(name: string, reason: string): Promise<number[]>;
+  /** @returns runs of it that go on, and how many that wait are held until it is resumed, or skipped */
+  pause(name: string, reason: string): Promise<{ running: number[]; held: number; skipped: number }>;
   /** @returns the next slot */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */

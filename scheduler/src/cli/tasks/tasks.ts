@@ -257,9 +257,17 @@ export function pauseTasks(
   terminal: Terminal,
 ): Promise<ExitCode> {
   return withTasks(names, options, terminal, async (cluster, { name }) => {
-    const started = await cluster.tasks.pause(name, options.reason ?? "");
-    const running = started.length > 0 ? `; still running: ${started.map((run) => `run ${run}`).join(", ")}` : "";
-    return { object: { task: name, paused: true, running: started }, line: `${plain(name)} is paused${running}` };
+    const { running, held, skipped } = await cluster.tasks.pause(name, options.reason ?? "");
+    const parts = [
+      `${plain(name)} is paused`,
+      running.length > 0 ? `still running: ${running.map((run) => `run ${run}`).join(", ")}` : "",
+      held > 0 ? `waiting until it is resumed: ${held} ${held === 1 ? "run" : "runs"}` : "",
+      skipped > 0 ? `skipped, since they were due: ${skipped} ${skipped === 1 ? "slot" : "slots"}` : "",
+    ];
+    return {
+      object: { task: name, paused: true, running, held, skipped },
+      line: parts.filter((part) => part !== "").join("; "),
+    };
   });
 }
 

@@ -95,8 +95,8 @@ export function taskChangeCalls(
     },
 
     async pauseTask({ task, reason }, call) {
-      const { recalled } = await store.tasks.pause(task, changeOf(call, reason));
-      return { name: task, paused: true, running: await awaitRecall(store.runs, clock, recalled) };
+      const { recalled, held, skipped } = await store.tasks.pause(task, changeOf(call, reason));
+      return { name: task, paused: true, running: await awaitRecall(store.runs, clock, recalled), held, skipped };
     },
 
     async resumeTask({ task, reason }, call) {

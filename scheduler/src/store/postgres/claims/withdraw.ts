@@ -13,7 +13,8 @@ export type Withdrawal = "edited" | "paused" | "removed";
 /**
  * Takes back, in the caller's transaction, what is planned and not claimed. A slot whose time has not come leaves no
  * trace, so it can be planned anew; one that came due and was not claimed ends as skipped when its task is stopped, and
- * stays when it is only edited. Runs that people enqueued wait out a pause, and are cancelled with their task.
+ * stays when it is only edited. Runs that people enqueued or asked for by a backfill wait out a pause, and end with their task.
+ * @returns of a pause: how many runs wait for its end, and how many ended as skipped
  */
 export async function withdraw(
   client: SqlClient,
@@ -21,7 +22,7 @@ export async function withdraw(
   taskId: number,
   now: number,
   how: Withdrawal,
-): Promise<void> {
+): Promise<{ held: number; skipped: number }> {
   await client.query(
     `with gone as (
        delete from ${s}.run where task_id = $1 and source = ${slot} and state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2
@@ -36,25 +37,33 @@ export async function withdraw(
      insert into ${s}.tally_delta (task_id, skipped) select $1, -count(*) from gone having count(*) > 0`,
     [taskId, now],
   );
-  if (how === "edited") return;
-  if (how === "paused") {
-    await client.query(
-      `update ${s}.run set state = ${runState.paused} where task_id = $1 and state in (${runState.held}, ${runState.ready}) and (source <> ${slot} or attempt > 0)`,
-      [taskId],
-    );
-  }
-  await client.query(
+  if (how === "edited") return { held: 0, skipped: 0 };
+  const planned = `(${untriedSlot} and not ${ofBackfill(s)})`;
+  const { rows: held } =
+    how === "paused"
+      ? await client.query(
+          `update ${s}.run r set state = ${runState.paused} where r.task_id = $1 and r.state in (${runState.held}, ${runState.ready}) and not ${planned}
+           returning 1`,
+          [taskId],
+        )
+      : { rows: [] };
+  const { rows: gone } = await client.query(
     endUnclaimedSql(s, {
-      which: `where r.task_id = $1 and r.state in (${waiting}) and ($3 = 'removed' or (${untriedSlot}))`,
+      which: `where r.task_id = $1 and r.state in (${waiting}) and ($3 = 'removed' or ${planned})`,
       outcome: `case when ${untriedSlot} then ${runOutcome.skipped} else ${runOutcome.cancelled} end`,
       slot: `case when r.attempt = 0 then ${slotOutcome.skipped} end`,
       why: "'task ' || $3",
       now: "$2",
-      answer: "count(*)",
+      answer: `count(*) filter (where outcome = ${runOutcome.skipped}) as skipped`,
     }),
     [taskId, now, how],
   );
+  return { held: held.length, skipped: Number(gone[0]?.skipped ?? 0) };
 }
+
+/** Whether a backfill made the run `r` of a slot: its slot's row in the ledger says so. */
+const ofBackfill = (s: string) => `exists (
+  select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms and l.run_id = r.id and l.reason like 'backfill %')`;
 
 /** Slots that a new calendar moves to before now, where nobody would plan them: told as skipped, unless they ran. */
 export async function skipPassed(

@@ -1,6 +1,6 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import { pause as wait } from "../../../base/clock.ts";
-import type { IsWanted } from "../../../task/task-store.ts";
+import type { IsWanted, Paused } from "../../../task/task-store.ts";
 import { auditedTask } from "../access/audit.ts";
 import { type Withdrawal, withdraw } from "../claims/withdraw.ts";
 import { notifySql } from "../cluster/signals.ts";
@@ -11,20 +11,22 @@ import { lockTask, stale, type Tasks, unknownTask } from "./read.ts";
 
 const recallAgainMs = 10;
 
-export async function pause(
-  tasks: Tasks,
-  name: string,
-  change: Change,
-  isWanted?: IsWanted,
-): Promise<{ recalled: number[] }> {
+export async function pause(tasks: Tasks, name: string, change: Change, isWanted?: IsWanted): Promise<Paused> {
   const { s } = tasks;
   const mark = (client: SqlClient, id: number) =>
     client.query(
       `update ${s}.task set paused_ms = $2, paused_by = $3, paused_why = $4, changed_ms = $2 where id = $1`,
       [id, Math.round(change.nowMs), change.author, change.reason],
     );
-  const { taskId } = await stop(tasks, { name, how: "paused", change, mark, expectedVersion: null, isWanted });
-  return { recalled: await recallClaimed(tasks, taskId) };
+  const { taskId, held, skipped } = await stop(tasks, {
+    name,
+    how: "paused",
+    change,
+    mark,
+    expectedVersion: null,
+    isWanted,
+  });
+  return { recalled: await recallClaimed(tasks, taskId), held, skipped };
 }
 
 export async function remove(
@@ -53,25 +55,26 @@ interface Stop {
 async function stop(
   tasks: Tasks,
   { name, how, change, mark, expectedVersion, isWanted }: Stop,
-): Promise<{ taskId: number }> {
+): Promise<{ taskId: number } & Omit<Paused, "recalled">> {
   const { database, s } = tasks;
   return database.transaction(async (client) => {
     const row = await lockTask(client, s, name);
     if (row.deleted_ms !== null) throw unknownTask(name);
     if (expectedVersion !== null && expectedVersion !== row.version)
       throw await stale(tasks, name, expectedVersion, client);
-    if (how === "paused" && row.paused_ms !== null) return { taskId: row.id };
-    if (isWanted && !(await isWanted(client))) return { taskId: row.id };
+    const unchanged = { taskId: row.id, held: 0, skipped: 0 };
+    if (how === "paused" && row.paused_ms !== null) return unchanged;
+    if (isWanted && !(await isWanted(client))) return unchanged;
     const now = Math.round(change.nowMs);
     const calendar = await tasks.calendars.in(client, row.definition, false);
     await accountMissed(tasks, client, { row, calendar, now, reason: `${how} before it could be planned` });
     await accountPaused(tasks, client, { row, calendar, now });
     await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);
-    await withdraw(client, s, row.id, now, how);
+    const waiting = await withdraw(client, s, row.id, now, how);
     await mark(client, row.id);
     await auditedTask(client, s, how === "paused" ? "pause" : "remove", row, change);
     await client.query(`select ${notifySql(s, "'tasks'")}`);
-    return { taskId: row.id };
+    return { taskId: row.id, ...waiting };
   });
 }
 
