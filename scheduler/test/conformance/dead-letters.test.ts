@@ -138,6 +138,19 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
     expect(await groupsOf({ task: "redriven" })).toEqual([]);
   });
 
+  it("are run again once by a redrive and a rerun of the same failures at once; the second counts them as passed over", async () => {
+    const task = await stage.task("twice", { group: "twice" });
+    const failed = await fail(task, ["a", "b", "c"]);
+    const [redrive, rerun] = [await begin("redrive", { task: "twice" }), await begin("rerun", { task: "twice" })];
+    const ended = await Promise.all([carryOut(redrive), carryOut(rerun)]);
+    expect(ended.map(({ state, total }) => ({ state, total }))).toEqual(Array(2).fill({ state: "done", total: 3 }));
+    expect(ended.map(({ done }) => done).sort()).toEqual([0, 3]);
+    expect(ended.map(({ passed }) => passed).sort()).toEqual([0, 3]);
+    const made = await stage.store.runs.list({ task: "twice", states: ["ready"], limit: 10 });
+    expect(made).toHaveLength(failed.length);
+    expect(await carryOut(await begin("rerun", { task: "twice" }))).toMatchObject({ total: 3, done: 0, passed: 3 });
+  });
+
   it("are redriven, and run again by number, with the inputs that they had; a child without its parent", async () => {
     const task = (name: string, options: TaskOptions = {}) => stage.task(`of-${name}`, { group: name, ...options });
     const [parent, part] = [await task("parent"), await task("part")];

@@ -118,10 +118,20 @@ export async function stepReruns(
   // What ended later was not counted when it began, so it is not taken either.
   const untilMs = Math.min(open.filter.untilMs ?? open.created_ms, open.created_ms);
   const bound = { ...open, filter: { ...open.filter, untilMs } };
-  const past = open.kind === "rerun" ? await pickEnded(client, s, bound) : await pickLetters(client, s, bound);
-  const last = past.at(-1);
+  const picked = open.kind === "rerun" ? await pickEnded(client, s, bound) : await pickLetters(client, s, bound);
+  const again = open.kind === "rerun" ? await runAgainAlready(client, s, picked) : new Set<number>();
+  const past = picked.filter(({ id }) => !again.has(id));
+  const last = picked.at(-1);
   const cursor = last ? { taskId: last.taskId, endedMs: last.endedMs, id: last.id } : open.cursor;
-  const progress = { done: 0, passed: 0, failed: 0, error: null, cursor, left: last !== undefined, nextMs: now };
+  const progress = {
+    done: 0,
+    passed: again.size,
+    failed: 0,
+    error: null,
+    cursor,
+    left: last !== undefined,
+    nextMs: now,
+  };
   if (open.kind === "dismiss") {
     await mark(client, s, past, { made: new Map(), operationId: open.id, state: letterState.dismissed });
     return { ...progress, done: past.length };
@@ -141,6 +151,19 @@ async function pickEnded(client: SqlClient, s: string, open: OpenOperation): Pro
     [...values, open.last_run_id, taskId, endedMs, id],
   );
   return rows as unknown as Past[];
+}
+
+/**
+ * Failed runs that were run again before, by a redrive or a rerun. Their letters are locked in the order in which a redrive locks them: of
+ * two operations on the same failures at once, the second waits and then finds what the first did.
+ */
+async function runAgainAlready(client: SqlClient, s: string, past: Past[]): Promise<Set<number>> {
+  const { rows } = await client.query(
+    `select d.run_id as id, d.state from ${s}.dead_letter d
+     where (d.run_id, d.ended_ms) in (select * from unnest($1::bigint[], $2::bigint[])) order by d.ended_ms, d.run_id for update`,
+    [past.map(({ id }) => id), past.map(({ endedMs }) => endedMs)],
+  );
+  return new Set(rows.filter(({ state }) => state === letterState.redriven).map(({ id }) => Number(id)));
 }
 
 /** Locked in order: of two who redrive the same letters the second waits, and then finds them open no more. */
