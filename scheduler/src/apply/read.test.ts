@@ -19,6 +19,22 @@ describe("a file of tasks", () => {
     },
   );
 
+  it("refuses merge keys with what to write in their place, and reads << in quotes as a name", () => {
+    const text = (payload: string) =>
+      `tasks:\n  one:\n    schedule: { every: 5m }\n    slotPayload: &base { a: 1 }\n  two:\n    schedule: { every: 5m }\n    slotPayload:\n      ${payload}\n`;
+    for (const merge of ["<<: *base", "<<: [*base]", "<<: { a: 1 }"])
+      expect(readYaml("tasks.yaml", text(merge)).problems, merge).toEqual([
+        expect.objectContaining({
+          line: 8,
+          code: "FILE_INVALID",
+          message: expect.stringContaining("<<"),
+          hint: expect.stringContaining("Write out what it stands for"),
+        }),
+      ]);
+    for (const name of ['"<<": { a: 1 }', "<<: text"])
+      expect(readYaml("tasks.yaml", text(name)).problems, name).toEqual([]);
+  });
+
   it.each(["0.1", "+1", "-.5", "1_000", "0x1F", "1e3", "007", "100000000000000000000"])("reads %s", (number) => {
     const text = `tasks:\n  one:\n    schedule: { every: 5m }\n    slotPayload:\n      amount: ${number}\n`;
     expect(readYaml("tasks.yaml", text).problems).toEqual([]);

@@ -4,7 +4,7 @@ import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts"
 import type { TaskDefinition } from "../task/task.ts";
 import { readWritten } from "../task/written.ts";
 import { checkBundle } from "./apply-plan.ts";
-import { inexactIn, Places, yamlDocuments } from "./yaml-documents.ts";
+import { inexactIn, mergeKeyIn, Places, yamlDocuments } from "./yaml-documents.ts";
 
 export interface FileProblem {
   file: string;
@@ -48,6 +48,13 @@ export function readYaml(file: string, text: string): ReadFile {
     const message = `${inexact.number} is a number that JSON cannot hold exactly`;
     const hint = "Give it as a text, in quotes.";
     return failed({ file, line: lineAt(inexact.offset), path: "", code: "FILE_INVALID", message, hint });
+  }
+  const merge = mergeKeyIn(read.document);
+  if (merge) {
+    const message = "<< merges nothing: YAML 1.2 has no merge keys";
+    const hint =
+      'Write out what it stands for; `name: *anchor` repeats a whole value. A name that is << goes in quotes: "<<".';
+    return failed({ file, line: lineAt(merge.offset), path: "", code: "FILE_INVALID", message, hint });
   }
   const places = new Places(read.document);
   return readTasks(file, read.content, (path) => lineAt(places.offsetOf(path)));

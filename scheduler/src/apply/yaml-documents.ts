@@ -84,6 +84,20 @@ export function inexactIn(document: Document): { number: string; offset: number 
   return found;
 }
 
+/** The first merge key (`<<: *base`), which YAML 1.2 does not have: it would be read as a name. offset: where in the text */
+export function mergeKeyIn(document: Document): { offset: number | null } | undefined {
+  let found: { offset: number | null } | undefined;
+  visit(document, {
+    Pair: (_, { key, value }) => {
+      if (!isScalar(key) || key.value !== "<<" || key.type !== "PLAIN") return undefined;
+      if (!isAlias(value) && !isMap(value) && !isSeq(value)) return undefined;
+      found = { offset: startOf(key) ?? null };
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
 /** What lies at this path of maps, and where the name of it stands. */
 export class Places {
   readonly #document: Document;
