@@ -85,6 +85,17 @@ describe.each(everyPostgres())("a role that owns the schema and one that works, 
     await client.end();
   });
 
+  it("doctor finds what the working role lacks rights on, sequences too", async () => {
+    await open(owner);
+    await grantWork(as(owner), schema, worker);
+    const lacking = async (role: string) => (await inspectPostgres(as(role), schema)).cluster?.rightsLacking;
+    expect([await lacking(owner), await lacking(worker)]).toEqual([[], []]);
+    await sql.query(`revoke all on all sequences in schema ${schema} from ${worker}`);
+    await sql.query(`revoke delete on ${schema}.run from ${worker}; create table ${schema}.orders (id serial)`);
+    expect(await lacking(worker)).toEqual(expect.arrayContaining(["fence", "run", "run_id"]));
+    expect(await lacking(worker)).not.toContain("orders");
+  });
+
   it("tables and partitions that the owner makes later are open to it as well", async () => {
     const store = await open(owner);
     await grantWork(as(owner), schema, worker);

@@ -30,6 +30,7 @@ const facts = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   tasks: [],
   partitions: [],
   maker: { role: "app", owner: "app", may: true },
+  rightsLacking: [],
   overdue: [],
   fullGroups: [],
   stuck: [],

@@ -40,6 +40,7 @@ const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   tasks: [task("heartbeat")],
   partitions: [{ table: "slot", untilMs: nowMs + 7 * 86_400_000 }],
   maker: { role: "app", owner: "app", may: true },
+  rightsLacking: [],
   overdue: [],
   fullGroups: [],
   stuck: [],

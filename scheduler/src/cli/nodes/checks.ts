@@ -178,6 +178,7 @@ function pooler({ pooling, compiles }: ServerFacts): Check[] {
 
 export function checkCluster(facts: ClusterFacts): Check[] {
   return [
+    rights(facts),
     partitions(facts),
     leader(facts),
     members(facts),
@@ -190,6 +191,15 @@ export function checkCluster(facts: ClusterFacts): Check[] {
     unplanned(facts),
     recovery(facts),
   ];
+}
+
+function rights({ rightsLacking: lacking, maker: { role, owner } }: ClusterFacts): Check {
+  if (lacking.length === 0) return good("rights", `role ${role} has those that a node needs`);
+  return problem(
+    "rights",
+    `role ${role} lacks rights on ${list(lacking)}`,
+    `A node of this role cannot do its work. Run carillon migrate --role ${role} as ${owner}: it grants them.`,
+  );
 }
 
 function partitions({ partitions: tables, maker, nowMs }: ClusterFacts): Check {

@@ -24,6 +24,9 @@ function madeBy(some: readonly Migration[]): Made {
   return made;
 }
 
+/** What all migrations create: tables, indexes and sequences. */
+export const ownRelations = (): string[] => [...madeBy(migrations).relations];
+
 /**
  * Called before a migration writes anything.
  * @param from the version of the schema

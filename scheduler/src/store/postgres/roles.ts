@@ -5,6 +5,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { silentLog } from "../../base/log.ts";
 import { systemRandom } from "../../base/random.ts";
 import { Database, quoteIdentifier } from "./database.ts";
+import { ownRelations } from "./foreign.ts";
 
 /** Who may make and drop partitions. */
 export interface Maker {
@@ -25,6 +26,23 @@ export async function makerOf(database: Database, client?: SqlClient): Promise<M
   const values = [database.schema];
   const rows = client ? (await client.query(makerSql, values)).rows : await database.query("", makerSql, values);
   return rows[0] as unknown as Maker;
+}
+
+/**
+ * Tables and sequences on which this connection's role lacks a right that the work of a node needs, by name.
+ */
+export async function rightsLacking(database: Database): Promise<string[]> {
+  const rows = await database.query<{ name: string }>(
+    "",
+    `select relname as name from pg_class c where relnamespace = to_regnamespace($1) and relname = any($2) and not case
+       when relkind = 'S' then has_sequence_privilege(oid, 'USAGE') and has_sequence_privilege(oid, 'SELECT')
+       when relkind in ('r', 'p') then has_table_privilege(oid, 'SELECT') and has_table_privilege(oid, 'INSERT')
+                                       and has_table_privilege(oid, 'UPDATE') and has_table_privilege(oid, 'DELETE')
+       else true end
+     order by relname`,
+    [database.schema, ownRelations()],
+  );
+  return rows.map(({ name }) => name);
 }
 
 /**

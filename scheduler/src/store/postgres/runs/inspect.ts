@@ -17,7 +17,7 @@ import { newestKnown, type SchemaVersion, schemaVersion, servesThisCode } from "
 import { migrations } from "../migrations/index.ts";
 import type { Pooling } from "../pooler.ts";
 import { inDoubtSql } from "../recovery/recovery.ts";
-import { type Maker, makerOf } from "../roles.ts";
+import { type Maker, makerOf, rightsLacking } from "../roles.ts";
 import { runState } from "../states.ts";
 import { type MissingPartitions, missingPartitions } from "../tasks/history.ts";
 import { taskStore } from "../tasks/tasks.ts";
@@ -98,6 +98,8 @@ export interface ClusterFacts {
   partitions: { table: string; untilMs: number }[];
   /** Who may make partitions, this connection's role among them. */
   maker: Maker;
+  /** Tables and sequences on which this connection's role lacks a right that a node needs. */
+  rightsLacking: string[];
   /** Without what waits for its group's limit. */
   overdue: OverdueRuns[];
   fullGroups: FullGroup[];
@@ -313,6 +315,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
     tasks,
     partitions,
     maker: await makerOf(database),
+    rightsLacking: await rightsLacking(database),
     overdue,
     fullGroups,
     stuck,
