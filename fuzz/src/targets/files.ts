@@ -231,6 +231,7 @@ export const fileTargets = [
           definition: changed,
           bundle,
           applied: bundle === null ? null : made,
+          waiting: 0,
           ...by,
         });
       }
@@ -299,6 +300,7 @@ const isObject = (value: unknown): value is object =>
 const applied = (name: string, definition: TaskDefinition, before: AppliedTask | undefined): AppliedTask => ({
   name,
   version: (before?.version ?? 0) + 1,
+  waiting: 0,
   removed: false,
   definition,
   bundle: "mine",

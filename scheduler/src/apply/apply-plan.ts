@@ -33,6 +33,8 @@ export interface PlanStep {
   drift: Drift[];
   /** The edits stay; else the files overwrite them. */
   keepsEdits: boolean;
+  /** Of a removal: waiting runs that would end with the task. */
+  waiting?: number;
   /** Who made the version that is there. */
   by?: { author: string; reason: string; changedMs: number };
 }
@@ -88,7 +90,7 @@ export function* planSteps(
   for (const name of order) {
     const task = there.get(name) as AppliedTask;
     const shared = { task: name, version: task.version, changes: [], drift: driftOf(task), keepsEdits: false };
-    steps.push({ ...shared, by: byOf(task), kind: "remove" });
+    steps.push({ ...shared, by: byOf(task), kind: "remove", waiting: task.waiting });
     yield;
   }
   return { bundle: options.bundle, steps, left: [] };

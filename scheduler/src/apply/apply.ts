@@ -9,6 +9,8 @@ export interface Applied {
   step: PlanStep;
   /** What the task is at now. */
   version: number;
+  /** Of a removal: how many waiting runs ended with the task. */
+  ended?: number;
   /** It was not done, for this reason. */
   error?: CarillonError;
 }
@@ -36,9 +38,9 @@ export async function applyPlan(
     const change = { author, reason, nowMs: nowMs() };
     try {
       if (step.kind === "remove") {
-        const { recalled } = await tasks.remove(step.task, change, step.version);
+        const { recalled, ended } = await tasks.remove(step.task, change, step.version);
         await awaitRecall(runs, clock, recalled);
-        results.push({ step, version: step.version });
+        results.push({ step, version: step.version, ended });
       } else if (step.definition) {
         const { record } = await tasks.save(step.definition, step.version, { ...change, bundle: plan.bundle });
         results.push({ step, version: record.version });

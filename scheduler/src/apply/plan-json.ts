@@ -28,9 +28,10 @@ export const stepObject = ({ definition: _, by, changes, ...step }: PlanStep) =>
   ...(by ? { by: { author: by.author, reason: by.reason, changed: isoTime(by.changedMs) } } : {}),
 });
 
-export const appliedObject = ({ step: { task, kind }, version, error }: Applied) => ({
+export const appliedObject = ({ step: { task, kind }, version, ended, error }: Applied) => ({
   task,
   kind,
   version,
+  ...(ended === undefined ? {} : { ended }),
   ...(error ? { error: { code: error.code, path: error.path, message: error.message, hint: error.hint } } : {}),
 });

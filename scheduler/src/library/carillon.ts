@@ -216,8 +216,7 @@ export class Carillon {
 
   /**
    * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
-   * @returns runs that were claimed and turned out to have started, how many waiting runs stay until the task is resumed, and how many
-   * slots that waited for a place are skipped
+   * @returns runs that have started after all; how many waiting runs stay until it is resumed; how many due slots are skipped
    */
   async pause(task: string, why: Why = {}): Promise<{ started: number[]; held: number; skipped: number }> {
     const { store } = await this.open();

@@ -15,6 +15,8 @@ export interface AppliedTask {
   author: string;
   reason: string;
   changedMs: number;
+  /** Runs that would end with the task: enqueued ones, and due slots, that no worker has. Counted of tasks of the bundle that are not named. */
+  waiting: number;
 }
 
 export interface AppliedStore {

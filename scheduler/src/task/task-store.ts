@@ -13,6 +13,13 @@ export interface Paused {
   skipped: number;
 }
 
+export interface Removed {
+  /** Runs claimed and not known to be started, now asked back. */
+  recalled: number[];
+  /** Waiting runs that ended with the task. */
+  ended: number;
+}
+
 export type IsWanted = (client: SqlClient) => Promise<boolean>;
 
 export interface BroughtBy {
@@ -70,7 +77,7 @@ export interface TaskStore {
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /** @param expectedVersion as in `save` */
-  remove(name: string, change: Change, expectedVersion?: number | null): Promise<{ recalled: number[] }>;
+  remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
   /** Exact: equal to the rows that ended. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
   /** Folds counter rows together. @returns how many were folded */

@@ -38,7 +38,7 @@ describe("apply, diff, export", () => {
     const applied = await json("apply", "billing.yaml", "--prune", "--expect-plan", id, "--author", "ci");
     expect(applied.applied).toEqual([
       { task: "settle", kind: "change", version: 2 },
-      { task: "old", kind: "remove", version: 1 },
+      { task: "old", kind: "remove", version: 1, ended: 0 },
     ]);
     expect((await json("tasks", "show", "settle")).versions).toMatchObject([
       { version: 2, author: "ci", parts: ["timeoutMs"] },

@@ -113,6 +113,17 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     expect(await apply("other", { "o-1": {}, "d-1": {} })).toEqual([["d-1", "create", 2]]);
   });
 
+  it("counts the waiting runs that a removal ends, in the plan and when it is done; slots to come are none", async () => {
+    await apply("renames", { "old-name": { schedule: every("1h") } });
+    const task = await stage.store.tasks.byName("old-name");
+    await stage.plan([task], await stage.session(), (task.nextSlotMs as number) + 1);
+    for (let n = 0; n < 3; n++) await stage.enqueue(task);
+    const renamed = await plan("renames", files({ "new-name": {} }), { prune: true });
+    expect(renamed.steps).toMatchObject([{ kind: "create" }, { task: "old-name", kind: "remove", waiting: 3 }]);
+    const done = await applyPlan(stage.store, renamed, by(), systemClock);
+    expect(done.map(({ ended }) => ended)).toEqual([undefined, 3]);
+  });
+
   it("refuses what is another's, and takes over what is nobody's only when told", async () => {
     await apply("e", { e: {} });
     await stage.task("loose", { timeout: "1h", priority: 3 });

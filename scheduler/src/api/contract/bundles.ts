@@ -28,6 +28,7 @@ const step = z
     drift: z
       .array(z.strictObject({ part: z.string(), applied: json, stored: json }))
       .describe("Parts that were changed since the last apply."),
+    waiting: z.int().optional().describe("Of a removal: waiting runs that would end with the task."),
     keepsEdits: z.boolean().describe("They stay as they are."),
     by: z.strictObject({ author: z.string(), reason: z.string(), changed: time }).optional(),
   })
@@ -73,6 +74,7 @@ export const bundleRoutes = {
           task: taskName,
           kind,
           version: z.int().describe("What it is at now."),
+          ended: z.int().optional().describe("Of a removal: waiting runs that ended with the task."),
           error: z
             .strictObject({
               code: z.string(),

@@ -248,7 +248,7 @@ export const planRecord = ({ bundle, steps, left }: Answer<"planBundle">): Apply
 });
 
 export const appliedRecord = (
-  { task, kind, version, error }: Answer<"applyBundle">["applied"][number],
+  { task, kind, version, ended, error }: Answer<"applyBundle">["applied"][number],
   { steps }: ApplyPlan,
 ): Applied => {
   const bare = { changes: [], drift: [], keepsEdits: false };
@@ -256,5 +256,5 @@ export const appliedRecord = (
   const step = steps.find((one) => one.task === task) ?? { task, kind, version, ...bare };
   const known =
     error && new CarillonError(error.code as ErrorCode, error.message, { hint: error.hint, path: error.path });
-  return { step, version, ...(known ? { error: known } : {}) };
+  return { step, version, ...(ended === undefined ? {} : { ended }), ...(known ? { error: known } : {}) };
 };

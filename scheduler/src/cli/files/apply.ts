@@ -99,6 +99,7 @@ function printPlan(plan: ApplyPlan, id: string, now: number, terminal: Terminal)
     );
     for (const change of step.changes) terminal.line(`    ${changeText(change)}`);
     printDrift(step, terminal);
+    if (step.waiting) terminal.line(style.warning(`    ${waitingText(step.waiting)} with it`));
     if (step.hint) terminal.line(`    ${style.dim("hint:")} ${plain(step.hint)}`);
   }
   const count = (kind: PlanStep["kind"]) => plan.steps.filter((step) => step.kind === kind).length;
@@ -119,6 +120,8 @@ function printPlan(plan: ApplyPlan, id: string, now: number, terminal: Terminal)
       `not in the files any more, and left as they are without --prune: ${plan.left.map(plain).join(", ")}`,
     );
 }
+
+const waitingText = (runs: number) => (runs === 1 ? "1 waiting run ends" : `${runs} waiting runs end`);
 
 function stepText(step: PlanStep, now: number): string {
   if (step.why) return step.why;
@@ -168,6 +171,8 @@ function printApplied(applied: Applied[], terminal: Terminal): void {
     return many > 0 ? [`${many} ${word}`] : [];
   });
   const failed = applied.length - done.length;
+  const ended = done.reduce((sum, one) => sum + (one.ended ?? 0), 0);
+  if (ended > 0) counts.push(`${ended} waiting ${ended === 1 ? "run" : "runs"} ended`);
   terminal.line([...counts, ...(failed > 0 ? [style.bad(`${failed} not done`)] : [])].join(", "));
 }
 

@@ -10,11 +10,17 @@ const waiting = [runState.held, runState.paused, runState.ready, runState.undeci
 
 export type Withdrawal = "edited" | "paused" | "removed";
 
+export interface Withdrawn {
+  held: number;
+  skipped: number;
+  cancelled: number;
+}
+
 /**
  * Takes back, in the caller's transaction, what is planned and not claimed. A slot whose time has not come leaves no
  * trace, so it can be planned anew; one that came due and was not claimed ends as skipped when its task is stopped, and
  * stays when it is only edited. Runs that people enqueued or asked for by a backfill wait out a pause, and end with their task.
- * @returns of a pause: how many runs wait for its end, and how many ended as skipped
+ * @returns how many runs wait for the end of a pause, and how many ended as skipped or cancelled
  */
 export async function withdraw(
   client: SqlClient,
@@ -22,7 +28,7 @@ export async function withdraw(
   taskId: number,
   now: number,
   how: Withdrawal,
-): Promise<{ held: number; skipped: number }> {
+): Promise<Withdrawn> {
   await client.query(
     `with gone as (
        delete from ${s}.run where task_id = $1 and source = ${slot} and state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2
@@ -37,7 +43,7 @@ export async function withdraw(
      insert into ${s}.tally_delta (task_id, skipped) select $1, -count(*) from gone having count(*) > 0`,
     [taskId, now],
   );
-  if (how === "edited") return { held: 0, skipped: 0 };
+  if (how === "edited") return { held: 0, skipped: 0, cancelled: 0 };
   const planned = `(${untriedSlot} and not ${ofBackfill(s)})`;
   const { rows: held } =
     how === "paused"
@@ -54,11 +60,12 @@ export async function withdraw(
       slot: `case when r.attempt = 0 then ${slotOutcome.skipped} end`,
       why: "'task ' || $3",
       now: "$2",
-      answer: `count(*) filter (where outcome = ${runOutcome.skipped}) as skipped`,
+      answer: `count(*) filter (where outcome = ${runOutcome.skipped}) as skipped, count(*) filter (where outcome = ${runOutcome.cancelled}) as cancelled`,
     }),
     [taskId, now, how],
   );
-  return { held: held.length, skipped: Number(gone[0]?.skipped ?? 0) };
+  const { skipped = 0, cancelled = 0 } = gone[0] ?? {};
+  return { held: held.length, skipped: Number(skipped), cancelled: Number(cancelled) };
 }
 
 /** Whether a backfill made the run `r` of a slot: its slot's row in the ledger says so. */

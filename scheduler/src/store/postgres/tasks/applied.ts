@@ -1,6 +1,10 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import type { AppliedStore, AppliedTask } from "../../../task/applied-store.ts";
 import type { Database } from "../database.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
+import { runState } from "../states.ts";
+
+const slot = sourceNumber("slot");
 
 export function appliedStore(database: Database): AppliedStore {
   const s = database.schema;
@@ -9,7 +13,10 @@ export function appliedStore(database: Database): AppliedStore {
       database.query<AppliedTask>(
         "applied-read",
         `select t.name, t.version, t.deleted_ms is not null as removed, t.definition, t.bundle, a.definition as applied,
-                v.author, v.reason, v.changed_ms::float8 as "changedMs"
+                v.author, v.reason, v.changed_ms::float8 as "changedMs",
+                case when t.name = any($1) then 0 else (
+                  select count(*) from ${s}.run r where r.task_id = t.id and r.state <> ${runState.claimed} and (
+                    r.source <> ${slot} or r.attempt > 0 or r.slot_ms <= extract(epoch from clock_timestamp()) * 1000)) end::int as waiting
          from ${s}.task t
          join ${s}.task_version v on v.task_id = t.id and v.version = t.version
          left join ${s}.task_version a on a.task_id = t.id and a.version = t.applied_version

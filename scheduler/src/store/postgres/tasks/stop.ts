@@ -1,8 +1,8 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import { pause as wait } from "../../../base/clock.ts";
-import type { IsWanted, Paused } from "../../../task/task-store.ts";
+import type { IsWanted, Paused, Removed } from "../../../task/task-store.ts";
 import { auditedTask } from "../access/audit.ts";
-import { type Withdrawal, withdraw } from "../claims/withdraw.ts";
+import { type Withdrawal, type Withdrawn, withdraw } from "../claims/withdraw.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { runRecall, runState } from "../states.ts";
 import { markRemoved } from "./applied.ts";
@@ -34,11 +34,11 @@ export async function remove(
   name: string,
   change: Change,
   expectedVersion: number | null,
-): Promise<{ recalled: number[] }> {
+): Promise<Removed> {
   const { s } = tasks;
   const mark = (client: SqlClient, id: number) => markRemoved(client, s, id, change);
-  const { taskId } = await stop(tasks, { name, how: "removed", change, mark, expectedVersion });
-  return { recalled: await recallClaimed(tasks, taskId) };
+  const { taskId, skipped, cancelled } = await stop(tasks, { name, how: "removed", change, mark, expectedVersion });
+  return { recalled: await recallClaimed(tasks, taskId), ended: skipped + cancelled };
 }
 
 interface Stop {
@@ -55,14 +55,14 @@ interface Stop {
 async function stop(
   tasks: Tasks,
   { name, how, change, mark, expectedVersion, isWanted }: Stop,
-): Promise<{ taskId: number } & Omit<Paused, "recalled">> {
+): Promise<{ taskId: number } & Withdrawn> {
   const { database, s } = tasks;
   return database.transaction(async (client) => {
     const row = await lockTask(client, s, name);
     if (row.deleted_ms !== null) throw unknownTask(name);
     if (expectedVersion !== null && expectedVersion !== row.version)
       throw await stale(tasks, name, expectedVersion, client);
-    const unchanged = { taskId: row.id, held: 0, skipped: 0 };
+    const unchanged = { taskId: row.id, held: 0, skipped: 0, cancelled: 0 };
     if (how === "paused" && row.paused_ms !== null) return unchanged;
     if (isWanted && !(await isWanted(client))) return unchanged;
     const now = Math.round(change.nowMs);
