@@ -6,7 +6,7 @@ import { tell } from "./commands/node-commands.ts";
 import { isOn, optionsBeneath } from "./config/config-settings.ts";
 import { jsonLog, lineLog } from "./config/node-log.ts";
 import type { ExitCode } from "./exit-codes.ts";
-import { type NodeOptions, runUntilStopped } from "./running.ts";
+import { hangUpIgnored, type NodeOptions, runUntilStopped } from "./running.ts";
 import type { Terminal } from "./screen/terminal.ts";
 
 export type RemoteOptions = NodeOptions & { key?: string };
@@ -96,6 +96,7 @@ export async function serveRemote(
         log.info({ version, node: one.node, servers: one.settings.servers }, "worker is ready");
     },
     onStopping: () => log.info({}, "stopping: waiting for what runs"),
+    onHangUp: hangUpIgnored(log),
   });
   log.info({}, "stopped");
   return exit;

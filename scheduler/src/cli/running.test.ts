@@ -1,4 +1,4 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, expect, it, onTestFinished, vi } from "vitest";
 import { watchReaders } from "./readers.ts";
 import { runUntilStopped } from "./running.ts";
 import { Terminal } from "./screen/terminal.ts";
@@ -17,6 +17,39 @@ it("one that stops by itself stops the others, and says why", async () => {
   const hooks = { onStarted: async () => undefined, onStopping: () => undefined };
   await expect(runUntilStopped(towers, hooks)).rejects.toBe(fault);
   expect(stopped).toEqual(["first", "second"]);
+});
+
+it("SIGHUP stops a process that has a terminal, and one that has none goes on and logs it", async () => {
+  const streams: { isTTY?: boolean }[] = [process.stdin, process.stdout, process.stderr];
+  const before = streams.map(({ isTTY }) => isTTY);
+  const terminal = (isTTY: boolean) => {
+    for (const stream of streams) stream.isTTY = isTTY;
+  };
+  onTestFinished(() => {
+    for (const [at, stream] of streams.entries()) stream.isTTY = before[at] as boolean;
+  });
+  const stopped = vi.fn(async () => undefined);
+  const onHangUp = vi.fn();
+  const run = () =>
+    runUntilStopped([{ start: async () => undefined, stop: stopped }], {
+      onStarted: async () => undefined,
+      onStopping: () => undefined,
+      onHangUp,
+    });
+  terminal(false);
+  const service = run();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.emit("SIGHUP");
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([onHangUp.mock.calls.length, stopped.mock.calls.length]).toEqual([1, 0]);
+  process.emit("SIGTERM");
+  expect(await service).toBe(0);
+  terminal(true);
+  const watched = run();
+  await new Promise((resolve) => setImmediate(resolve));
+  process.emit("SIGHUP");
+  expect(await watched).toBe(0);
+  expect([onHangUp.mock.calls.length, stopped.mock.calls.length]).toEqual([1, 2]);
 });
 
 it("a terminal that closes stops a node in order, whether its end is noticed by a write or by its signal first", async () => {
@@ -41,4 +74,7 @@ it("a terminal that closes stops a node in order, whether its end is noticed by 
   expect(exit, "a second signal").toHaveBeenCalledWith(130);
   stop();
   await running;
+  const idle = { start: async () => undefined, stop: async () => undefined };
+  const after = runUntilStopped([idle], { onStarted: async () => undefined, onStopping: () => undefined });
+  expect(await after, "one that starts when its output is gone already").toBe(130);
 });

@@ -119,13 +119,29 @@ export async function makeTowers(
   return towers;
 }
 
+const hasTerminal = (): boolean => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY === true);
+
+/** Of a process without a terminal: a service manager that reloads it sends SIGHUP, and does not start one again that ends by itself. */
+export const hangUpIgnored = (log: Log) => () =>
+  log.warn(
+    { hint: "Restart this process to have its settings, alarms file, secret keys and allowed programs read anew." },
+    "SIGHUP was received: this process goes on, and reads nothing anew",
+  );
+
+interface Running {
+  onStarted: () => Promise<void>;
+  onStopping: () => void;
+  /** SIGHUP came, and is no end: there is no terminal that was closed. Without this, SIGHUP stops. */
+  onHangUp?: () => void;
+}
+
 /**
  * Starts them, waits for a signal, stops them: what runs ends first. A second signal ends the process at once, and what
  * ran is run again elsewhere, as each task says. @throws why one of them stopped by itself
  */
 export async function runUntilStopped(
   towers: readonly { start(): Promise<unknown>; stop(): Promise<void>; ended?(): Promise<void> }[],
-  { onStarted, onStopping }: { onStarted: () => Promise<void>; onStopping: () => void },
+  { onStarted, onStopping, onHangUp }: Running,
 ): Promise<ExitCode> {
   const stopping = new AbortController();
   let signalled = false;
@@ -134,14 +150,20 @@ export async function runUntilStopped(
     signalled = true;
     stopping.abort();
   };
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const name of signals) process.on(name, onSignal);
+  const onSighup = onHangUp && !hasTerminal() ? onHangUp : onSignal;
+  const signals = [
+    ["SIGINT", onSignal],
+    ["SIGTERM", onSignal],
+    ["SIGHUP", onSighup],
+  ] as const;
+  for (const [name, listener] of signals) process.on(name, listener);
   // This is no first signal: a terminal that closes takes the reader away and signals too, in either order.
   const restore = whenUnread(() => stopping.abort());
   try {
     const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);
     const stopped = new Promise<"stopped">((resolve) => {
-      stopping.signal.addEventListener("abort", () => resolve("stopped"), { once: true });
+      if (stopping.signal.aborted) resolve("stopped");
+      else stopping.signal.addEventListener("abort", () => resolve("stopped"), { once: true });
     });
     const first = await Promise.race([started, stopped]);
     // Given up while it still waits for its store: `stop` ends that, and the rejection that follows is no news.
@@ -151,7 +173,7 @@ export async function runUntilStopped(
     return first === "stopped" ? exitCodes.interrupted : exitCodes.ok;
   } finally {
     await Promise.all(towers.map((tower) => tower.stop()));
-    for (const name of signals) process.off(name, onSignal);
+    for (const [name, listener] of signals) process.off(name, listener);
     restore();
   }
 }

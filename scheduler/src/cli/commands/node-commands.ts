@@ -3,7 +3,7 @@ import { version } from "../../base/version.ts";
 import type { RunNotice } from "../../run/handler.ts";
 import { jsonLog, lineLog } from "../config/node-log.ts";
 import type { ExitCode } from "../exit-codes.ts";
-import { deciding, makeTowers, type NodeOptions, runUntilStopped } from "../running.ts";
+import { deciding, hangUpIgnored, makeTowers, type NodeOptions, runUntilStopped } from "../running.ts";
 import { noticeWords } from "../runs/event-lines.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { coordinationText, placeText } from "../store-choice.ts";
@@ -38,6 +38,7 @@ export async function serve(
       }
     },
     onStopping: () => log.info({}, "stopping: waiting for what runs"),
+    onHangUp: hangUpIgnored(log),
   });
   log.info({}, "stopped");
   return exit;
