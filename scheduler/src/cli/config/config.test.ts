@@ -154,8 +154,14 @@ describe("settings", () => {
     expect(codes(await check({ CARILLON_ADMIN_PASSWORD: "violet otter marmalade 71" }))).toEqual([]);
     for (const [environment, wrong] of [
       [{ CARILLON_SECRET_KEYS: "hush" }, "OPTION_INVALID: CARILLON_SECRET_KEYS"],
-      [{ CARILLON_SECRET_KEYS: "file:none" }, "FILE_INVALID: CARILLON_SECRET_KEYS: keys for secrets cannot be read from none"],
-      [{ CARILLON_ADMIN_PASSWORD: "file:none" }, "FILE_INVALID: CARILLON_ADMIN_PASSWORD: the first user's password cannot be read from none"],
+      [
+        { CARILLON_SECRET_KEYS: "file:none" },
+        "FILE_INVALID: CARILLON_SECRET_KEYS: keys for secrets cannot be read from none",
+      ],
+      [
+        { CARILLON_ADMIN_PASSWORD: "file:none" },
+        "FILE_INVALID: CARILLON_ADMIN_PASSWORD: the first user's password cannot be read from none",
+      ],
       [{ CARILLON_ADMIN_PASSWORD: "hush" }, "PASSWORD_WEAK: CARILLON_ADMIN_PASSWORD"],
       [{ CARILLON_COMMANDS_ALLOW_ENV: "A B" }, "OPTION_INVALID: CARILLON_COMMANDS_ALLOW_ENV: commands.allowEnv"],
       [{ CARILLON_HTTP_TASKS_ALLOW: "http://a b" }, "OPTION_INVALID: CARILLON_HTTP_TASKS_ALLOW: httpTasks.allow"],
@@ -165,7 +171,11 @@ describe("settings", () => {
       expect(JSON.stringify(told)).not.toContain("hush");
     }
     file("horizon: 15s\nsessionTimeout: 20s\nsecretKeys: file:none\n");
-    expect(codes(await check()).sort().reverse()).toEqual([
+    expect(
+      codes(await check())
+        .sort()
+        .reverse(),
+    ).toEqual([
       expect.stringMatching(/^FILE_INVALID: carillon\.config\.yaml: keys for secrets cannot be read from none/),
       expect.stringMatching(/^DURATION_INVALID: carillon\.config\.yaml: horizon/),
     ]);
