@@ -20,14 +20,12 @@ describe.each(everyPostgres())("tasks on $title", (server) => {
     stage.task(name, { group: `g${++groups}`, grace: 0, ...options });
   const settle = (run: ClaimedRun, verdict: Verdict, nowMs = stage.nowMs) =>
     stage.store.claims.settle(session, [settlement(run, verdict, nowMs)], nowMs);
-  const ledger = async (task: TaskRecord) =>
-    (await stage.rows("select slot_ms from $s.slot where task_id = $1 order by 1", [task.taskId])).map(
+  const slotsIn = async (table: "slot" | "run", { taskId }: TaskRecord) =>
+    (await stage.rows(`select slot_ms from $s.${table} where task_id = $1 order by 1`, [taskId])).map(
       (row) => row.slot_ms as number,
     );
-  const live = async (task: TaskRecord) =>
-    (await stage.rows("select slot_ms from $s.run where task_id = $1 order by 1", [task.taskId])).map(
-      (row) => row.slot_ms as number,
-    );
+  const ledger = (task: TaskRecord) => slotsIn("slot", task);
+  const live = (task: TaskRecord) => slotsIn("run", task);
 
   describe("versions", () => {
     it("an equal definition changes nothing, another one makes a version", async () => {
