@@ -290,6 +290,19 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     await expect.poll(async () => (await one.runs.find(run.runId)).state).toBe("succeeded");
   });
 
+  it("gives back a claim whose answer was lost and that was found on the book, and its verdict", async () => {
+    const session = await stage.session("node", one);
+    const runId = await enqueue(two);
+    expect(await claimedBy(await stage.another(), session)).toHaveLength(1);
+    const [run] = (await one.claims.heldBy(session)) as [ClaimedRun];
+    await one.claims.settle(session, [settlement(run, succeededVerdict, stage.nowMs)], stage.nowMs);
+    await takenOut("delete from $s.run_history");
+    await promoted();
+    await one.sessions.beat(session, stage.nowMs);
+    await expect.poll(recoveries).toMatchObject([{ over: true, runs: 1, verdicts: 1 }]);
+    expect(await one.runs.find(runId)).toMatchObject({ state: "succeeded", fence: run.fence });
+  });
+
   describe("whose server does not tell the timeline of its log", () => {
     beforeEach(async () => {
       await stage.rows(

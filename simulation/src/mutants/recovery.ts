@@ -25,6 +25,13 @@ export const recoveryMutants: readonly Mutant[] = (
       breaks: "1",
     },
     {
+      name: "a claim that was found on the book is not remembered",
+      file: "store/postgres/claims/claims.ts",
+      find: "memory.booked(sessionId, runs, clock.monotonic());",
+      put: "",
+      breaks: "1",
+    },
+    {
       name: "a slot that is put back is not booked",
       file: "store/postgres/recovery/resubmit.ts",
       find: "from made where slot_ms is not null",

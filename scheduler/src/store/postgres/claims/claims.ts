@@ -33,7 +33,11 @@ export function claimStore(database: Database): ClaimStore {
       memory.settledIn(settlement.fence);
       return settleIn(client, database.schema, settlement, nowMs).catch((error) => database.refused(error));
     },
-    heldBy: async (sessionId) => unsettled(database, await heldBy(database, sessionId)),
+    async heldBy(sessionId) {
+      const runs = unsettled(database, await heldBy(database, sessionId));
+      memory.booked(sessionId, runs, clock.monotonic());
+      return runs;
+    },
     async adopt(oldSessionId, newSessionId) {
       const runs = unsettled(database, await adopt(database, oldSessionId, newSessionId));
       memory.adopted(oldSessionId, newSessionId, runs, clock.monotonic());

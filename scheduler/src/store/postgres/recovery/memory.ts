@@ -136,6 +136,18 @@ export class Memory {
     this.claimed(newSessionId, runs, atMs, monoMs);
   }
 
+  /** Claims as the store's book has them: of some of them the answer was lost, and these are remembered from now on. */
+  booked(sessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
+    if (!this.keeping || runs.length === 0) return;
+    const known = new Set<number>();
+    for (const { entry } of this.#from())
+      if (entry.kind === "claimed") for (const { fence } of entry.runs) known.add(fence);
+    // By the store's clock, as this process last heard it: a claim is not older than it is by much.
+    const atMs = Math.max(0, ...[...this.sessions.values()].map(({ seenMs }) => seenMs));
+    const unknown = runs.filter(({ fence }) => !known.has(fence));
+    this.claimed(sessionId, unknown, atMs, monoMs);
+  }
+
   opened(sessionId: number, identity: SessionIdentity, atMs: number): void {
     this.raise({ sessionId });
     this.sessions.set(sessionId, { sessionId, identity, seenMs: atMs, beat: 0, ended: undefined });
