@@ -51,6 +51,8 @@ export function waysOfAnOperator(house: House): void {
       await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
       await page.getByText("atlas takes runs again").waitFor();
       await page.getByRole("button", { name: "Drain atlas" }).waitFor();
+      // Takes away what offers to undo either.
+      await page.reload();
     });
 
     test("pauses with a reason, undoes it, and pauses all that match", async () => {

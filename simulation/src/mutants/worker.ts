@@ -62,8 +62,8 @@ export const workerMutants: readonly Mutant[] = [
   {
     name: "a pause does not wait for the workers' word",
     file: "library/carillon.ts",
-    find: "return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled) };",
-    put: "return { started: recalled };",
+    find: "return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled), held, skipped };",
+    put: "return { started: recalled, held, skipped };",
     breaks: "14",
     play: "stops",
   },
