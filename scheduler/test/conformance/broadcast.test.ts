@@ -109,14 +109,15 @@ describe("a part of a broadcast whose worker dies in the middle", () => {
     expect((await find(ofB.runId)).state).toBe("failed");
   });
 
+  const error = { code: "WORKER_LOST", message: 'the worker "b" fell silent while it had this run' };
   it.each([
-    ["fail", "failed"],
-    ["ask", "undecided"],
-  ] as const)("is decided by onWorkerLost: %s", async (onWorkerLost, state) => {
+    ["fail", { state: "failed", error }],
+    ["ask", { state: "undecided", error: null }],
+  ] as const)("is decided by onWorkerLost: %s", async (onWorkerLost, becomes) => {
     const { b, ofB } = await broadcast({ onWorkerLost });
     await leave(b);
     await pass(6);
-    expect((await find(ofB.runId)).state).toBe(state);
+    expect(await find(ofB.runId)).toMatchObject(becomes);
   });
 
   it("is cancelled when the worker had not begun it", async () => {

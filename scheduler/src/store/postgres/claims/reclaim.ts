@@ -23,11 +23,18 @@ interface LostRun extends ReclaimedRun {
   startedMs: number | null;
   endedMs: number;
   linked: boolean;
+  /** The name of the worker that was lost. */
+  node: string;
   /** Of a failed one: not by its task's wish, but because its workers were lost too often. */
   blamed: boolean;
 }
 
-const silent = JSON.stringify({ code: "WORKER_LOST", message: "the worker fell silent while it had this run" });
+/** Names the worker: of a broadcast's part that is the member that never finished. */
+const silent = ({ node }: LostRun): string =>
+  JSON.stringify({
+    code: "WORKER_LOST",
+    message: `the worker ${JSON.stringify(node)} fell silent while it had this run`,
+  });
 
 export async function reclaim(database: Database, request: Reclaiming): Promise<ReclaimedRun[]> {
   const { sessionId, nowMs } = request;
@@ -68,7 +75,7 @@ async function lockLost(
 ): Promise<LostRun[]> {
   const { rows } = await client.query(
     `select r.id as "runId", r.task_id as "taskId", r.fence, r.attempt, r.session_id as "sessionId", r.started_ms as "startedMs",
-                  r.due_ms as "dueMs", (r.gate > 0 or r.after_end) as linked,
+                  r.due_ms as "dueMs", o.node, (r.gate > 0 or r.after_end) as linked,
                   case when r.recall = ${runRecall.cancel} or t.deleted_ms is not null then 'cancel'
                        when r.started_ms is null and r.due_ms > o.ended_ms then 'release'
                        when t.definition->>'onWorkerLost' = 'ask' then 'ask'
@@ -94,7 +101,7 @@ const asRetried = (nowMs: number) => (run: LostRun) => ({
   verdict: {
     kind: "retry" as const,
     dueMs: Math.max(nowMs, Number(run.dueMs)),
-    error: silent,
+    error: silent(run),
     ask: run.outcome === "ask",
     lost: true,
   },
@@ -108,6 +115,6 @@ const asEnded = (run: LostRun) => ({
     kind: "ended" as const,
     outcome: run.outcome === "fail" ? ("failed" as const) : ("cancelled" as const),
     result: null,
-    error: run.blamed ? givenUpError : silent,
+    error: run.blamed ? givenUpError : silent(run),
   },
 });
