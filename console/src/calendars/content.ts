@@ -17,7 +17,7 @@ export const contentOf = ({ zone, weekend, holidays }: Content): Content => ({ z
 
 const noticesShown = 5;
 
-/** What the server did not carry out of the file. */
+/** Parts of the file that the server did not carry out. */
 export function toastNotices({ notices }: Answer<"setCalendar">, { t }: Pick<Words, "t">): void {
   if (notices.length === 0) return;
   const lines = notices

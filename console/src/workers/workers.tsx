@@ -138,7 +138,7 @@ function By({ drained: { by, since, why } }: { drained: Drained }) {
   );
 }
 
-/** Drained names that no process has now: whoever takes one is drained too, which nobody would look for. */
+/** Drained names without a process now: a process that takes one is drained too, and nobody would look for the reason. */
 function Absent({ drained = [] }: { drained: Drained[] | undefined }) {
   const { t } = useWords();
   const { everywhere } = useReach("operator");

@@ -20,7 +20,7 @@ const agoMs = z.number().min(0).max(limits.agoMs);
 
 const join = z
   .strictObject({
-    name: text(100).min(1).describe("Of this worker; no two that live have the same."),
+    name: text(limits.nodeNameLength).min(1).describe("Of this worker; no two that live have the same."),
     instance: text(100).optional().describe("Random text: a join that is repeated with it opens one session."),
     groups: z.array(text(limits.groupNameLength)).max(100).optional().describe("Default: all of the key's."),
     tasks: z.array(name).max(10_000).optional().describe("The tasks that this worker can run; default: any."),

@@ -180,7 +180,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     verdict: ["ended", "accepted"],
     release: ["released", "accepted"],
     "same again": ["held", null],
-    // Whatever else is said of the claim in this poll is refused with it.
+    // All other words on the claim in this poll are refused with it.
     "inexact verdict": ["held", "PAYLOAD_NOT_JSON"],
     ...nothing("held"),
     cancel: ["cancelling", null],
@@ -190,7 +190,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     ...asking("cancelling", "accepted"),
     log: ["cancelling", "accepted"],
     hold: ["cancelling", "accepted"],
-    // What it goes on as is not begun.
+    // The run that it wants to go on as is not begun.
     verdict: ["ended", "accepted"],
     // The run ends as cancelled.
     release: ["ended", "accepted"],

@@ -33,7 +33,7 @@ export interface PlanStep {
   drift: Drift[];
   /** The edits stay; else the files overwrite them. */
   keepsEdits: boolean;
-  /** Of a removal: waiting runs that would end with the task. */
+  /** How many waiting runs would end with a removed task. */
   waiting?: number;
   /** Who made the version that is there. */
   by?: { author: string; reason: string; changedMs: number };

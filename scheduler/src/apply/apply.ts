@@ -9,7 +9,7 @@ export interface Applied {
   step: PlanStep;
   /** What the task is at now. */
   version: number;
-  /** Of a removal: how many waiting runs ended with the task. */
+  /** How many waiting runs ended with a removed task. */
   ended?: number;
   /** It was not done, for this reason. */
   error?: CarillonError;

@@ -21,15 +21,12 @@ export const holdsShown = 10;
 /**
  * The part of the store's port by which operators drain nodes. Drained is a name, and not a process: a process that starts under it
  * takes no runs either, until the name is resumed.
- *
- * | state \ event | `drain` | `resume` | a process takes the name | its runs have ended |
- * |---|---|---|---|---|
- * | takes runs | drains: claims nothing more, what is addressed to it and not claimed goes to others | nothing | takes runs | – |
- * | drains | nothing | takes runs | drains | is drained: it may be stopped |
+ * States and events: docs/deploying.md.
  */
 export interface DrainStore {
   /**
-   * From the moment this has returned no run is claimed for the node. Repeatable: of a node that is drained already nothing changes.
+   * No statement that begins after this has returned claims a run for the node; one that was under way may still bring some.
+   * Repeatable: of a node that is drained already nothing changes.
    * @throws NODE_UNKNOWN when no process of this name is known
    */
   drain(node: string, change: Change): Promise<Holds & { changed: boolean }>;

@@ -1,6 +1,7 @@
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError, within } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
+import { limits } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import { parseStoreUrl } from "../store/store-url.ts";
 import { isEnvPattern } from "../task/command-rules.ts";
@@ -191,7 +192,7 @@ export function settingsOf(options: CarillonOptions): Settings {
   checkStoreGiven(options);
   checkStoreUrl("store", options.store, 'or give "embedded"');
   checkStoreUrl("listenUrl", options.listenUrl, "leave it out to listen where the store is");
-  if (options.name !== undefined) checkName("a node's name", options.name, 100);
+  if (options.name !== undefined) checkName("a node's name", options.name, limits.nodeNameLength);
   const sessionTimeoutMs = parseDuration(options.sessionTimeout ?? 6_000, "sessionTimeout", shortestTimeoutMs);
   const settings: Settings = {
     schema: options.schema ?? "carillon",

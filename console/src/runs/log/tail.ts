@@ -21,7 +21,7 @@ export interface Tailing {
 
 /** @returns a function that ends the tail */
 export function tailLog({ run, least, onLines, onRefused, onBroken, ...from }: Tailing): () => void {
-  /** Of the last line that arrived, of whatever level. */
+  /** The place of the last line that arrived, of whatever level. */
   let { after } = from;
   let waiting: LogLine[] = [];
   const flush = setInterval(() => {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { limits } from "../../base/limits.ts";
 import { id, maybeTime, name, page, paged, reason, route, spanMs, taskName, texts, time } from "./route.ts";
 import { runSummary } from "./runs.ts";
 
@@ -46,6 +47,8 @@ const term = z
   .meta({ id: "Term" });
 
 const noun = "cluster" as const;
+
+const ofNode = z.strictObject({ node: name(limits.nodeNameLength) });
 
 const holds = {
   held: z.int().nullable().describe("Runs that its process still has; null: no process has the name now."),
@@ -123,7 +126,7 @@ export const clusterRoutes = {
     noun,
     policy: "operator",
     summary: "Give this node or worker no more runs, also after a restart; what it has begun it ends",
-    params: z.strictObject({ node: name(100) }),
+    params: ofNode,
     body: z.strictObject({ reason }),
     answer: z.strictObject({
       node: z.string(),
@@ -139,7 +142,7 @@ export const clusterRoutes = {
     noun,
     policy: "operator",
     summary: "Give this node or worker runs again",
-    params: z.strictObject({ node: name(100) }),
+    params: ofNode,
     body: z.strictObject({ reason }),
     answer: z.strictObject({ node: z.string(), changed: z.boolean().describe("False: it was not drained.") }),
     errors: ["NODE_UNKNOWN"],

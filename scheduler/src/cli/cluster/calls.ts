@@ -172,8 +172,8 @@ function lookAt({ path, secret }: RouteShape): string {
     : where;
 }
 
-const withLook = ({ code, message, path }: CarillonError, what: string, hint: string): CarillonError =>
-  new CarillonError(code, `${message}; ${what}`, { hint, path });
+const withLook = (cause: CarillonError, what: string, hint: string): CarillonError =>
+  new CarillonError(cause.code, `${cause.message}; ${what}`, { cause, hint, path: cause.path });
 
 /** Of a change whose answer is lost. @param look what to do about it */
 export const mayBeDone = (error: unknown, look: string): unknown =>

@@ -15,7 +15,6 @@ import type { Cluster } from "../nodes/cluster.ts";
 
 const keyNameLength = 100;
 const userNameLength = 100;
-const nodeNameLength = 100;
 
 /** No path of a URL leads to it, or no store has a name so long: nothing is asked for by it. */
 const isNowhere = (name: string, longest: number): boolean => /^\.{0,2}$/.test(name) || name.length > longest;
@@ -28,7 +27,7 @@ const checkTask = (name: string | null | undefined): void => {
   if (name != null) checkFindable("a task's name", name, limits.taskNameLength);
 };
 const checkGroup = (name: string): void => checkFindable("a group", name, limits.groupNameLength);
-const checkNode = (name: string): void => checkFindable("a node's name", name, nodeNameLength);
+const checkNode = (name: string): void => checkFindable("a node's name", name, limits.nodeNameLength);
 const checkUser = (name: string): void => checkFindable("a user's name", name, userNameLength);
 const checkCalendar = (name: string): void => {
   if (isNowhere(name, limits.calendarNameLength)) checkCalendarName(name);

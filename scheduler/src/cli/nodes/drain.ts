@@ -1,3 +1,4 @@
+import { holdsObject } from "../../api/drain-json.ts";
 import { pause, systemClock } from "../../base/clock.ts";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
@@ -31,12 +32,12 @@ export function drainNode(node: string, options: DrainOptions, terminal: Termina
       if (holds.held === null) terminal.aside("No process has this name now. One that takes it is drained too.");
       else if (holds.held > 0) terminal.aside(`It still has ${holdsText(holds, cluster.nowMs())}`);
     }
-    const left = options.wait && holds.held ? await ended(cluster, node, timeoutMs) : holds;
+    const left = options.wait && holds.held !== null ? await ended(cluster, node, timeoutMs) : holds;
     if (options.wait && left.held)
       throw new CarillonError("TIMEOUT", `${node} has not ended its runs within ${options.timeout}`, {
         hint: `It has ${holdsText(left, cluster.nowMs())}. It stays drained: wait on with the same command, or cancel them: carillon runs cancel.`,
       });
-    if (terminal.json) terminal.object({ node, changed, ...asJson(left) });
+    if (terminal.json) terminal.object({ node, changed, ...holdsObject(left) });
     else if (options.wait && left.held === 0) terminal.line(`${name} has no runs: it may be stopped`);
     return exitCodes.ok;
   });
@@ -51,14 +52,6 @@ export function resumeNode(node: string, options: DrainOptions, terminal: Termin
   });
 }
 
-export const asJson = ({ held, runs }: Holds) => ({
-  held,
-  runs: runs.map(({ startedMs, ...run }) => ({
-    ...run,
-    started: startedMs === null ? null : new Date(startedMs).toISOString(),
-  })),
-});
-
 /** "2 runs: settle 17 for 5 s, settle 18" */
 export function holdsText({ held, runs }: Holds, nowMs: number): string {
   const named = runs.map(({ run, task, startedMs }) =>
@@ -72,8 +65,9 @@ export function holdsText({ held, runs }: Holds, nowMs: number): string {
 async function ended(cluster: Cluster, node: string, timeoutMs: number | null): Promise<Holds> {
   const until = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
   for (;;) {
+    // Also before the first look: a claim that was under way when the drain came may bring it runs yet.
+    await pause(systemClock, Math.min(lookMs, until - systemClock.monotonic()));
     const found = (await cluster.drains.list()).find((one) => one.node === node);
     if (!found?.held || systemClock.monotonic() >= until) return found ?? { held: null, runs: [] };
-    await pause(systemClock, Math.min(lookMs, until - systemClock.monotonic()));
   }
 }

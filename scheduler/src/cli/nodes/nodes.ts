@@ -1,3 +1,4 @@
+import { holdsObject } from "../../api/drain-json.ts";
 import type { DrainedNode } from "../../cluster/drain-store.ts";
 import type { Leadership, Member, Term } from "../../cluster/session-store.ts";
 import { storeAlone } from "../../coordination/agreement.ts";
@@ -7,7 +8,7 @@ import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { ageText, localZone, spanText, timeText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
-import { asJson as holdsAsJson, holdsText } from "./drain.ts";
+import { holdsText } from "./drain.ts";
 
 interface Cluster {
   members: Member[];
@@ -76,7 +77,7 @@ function asJson(cluster: Cluster, termsWanted: number): object {
       };
     }),
     drained: drained.map(({ node, sinceMs, by, why: reason, ...holds }) => {
-      return { node, since: iso(sinceMs), by, reason, ...holdsAsJson(holds) };
+      return { node, since: iso(sinceMs), by, reason, ...holdsObject(holds) };
     }),
     terms: terms.slice(0, termsWanted).map(({ electedMs, endedMs, ...rest }) => ({
       ...rest,

@@ -1,7 +1,7 @@
 import type { clusterRoutes } from "../../api/contract/cluster.ts";
+import { holdsObject } from "../../api/drain-json.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { version } from "../../base/version.ts";
-import type { Holds } from "../../cluster/drain-store.ts";
 import type { Member } from "../../cluster/session-store.ts";
 import type { WorkerRecord } from "../../store/browse-store.ts";
 import type { Store } from "../../store/store.ts";
@@ -39,11 +39,6 @@ const asMember = (member: Member, nowMs: number) => {
     settings: settings ? { ...settings } : null,
   };
 };
-
-const asHolds = ({ held, runs }: Holds) => ({
-  held,
-  runs: runs.map(({ startedMs, ...run }) => ({ ...run, started: iso(startedMs) })),
-});
 
 export function clusterCalls(
   store: Store,
@@ -93,13 +88,13 @@ export function clusterCalls(
     async listDrained({ cursor, limit }) {
       const rows = (await store.drains.list()).map(({ node, ...row }) => ({ name: node, ...row }));
       const item = ({ name: node, sinceMs, by, why, ...holds }: (typeof rows)[number]) => {
-        return { node, since: isoTime(sinceMs), by, why, ...asHolds(holds) };
+        return { node, since: isoTime(sinceMs), by, why, ...holdsObject(holds) };
       };
       return pageOf(namedAfter(rows, cursor), limit, item, ({ name }) => [name]);
     },
     async drainNode({ node, reason }, call) {
       const { changed, ...holds } = await store.drains.drain(node, changeOf(call, reason));
-      return { node, changed, ...asHolds(holds) };
+      return { node, changed, ...holdsObject(holds) };
     },
     async resumeNode({ node, reason }, call) {
       return { node, ...(await store.drains.resume(node, changeOf(call, reason))) };

@@ -193,7 +193,7 @@ export class Poller {
 
   async #join(key: WorkerKey, join: JoinRequest): Promise<Attached> {
     const { store, storeClock } = this.#options;
-    checkName("a worker's name", join.name, 100);
+    checkName("a worker's name", join.name, limits.nodeNameLength);
     const groups = join.groups ?? key.groups;
     const foreign = groups.find((group) => !key.groups.includes(group));
     if (foreign !== undefined) {

@@ -45,11 +45,14 @@ export async function withdraw(
   );
   if (how === "edited") return { held: 0, skipped: 0, cancelled: 0 };
   const planned = `(${untriedSlot} and not ${ofBackfill(s)})`;
-  const { rows: held } =
+  // Counted there: a task may have millions of them.
+  const { rows: kept } =
     how === "paused"
       ? await client.query(
-          `update ${s}.run r set state = ${runState.paused} where r.task_id = $1 and r.state in (${runState.held}, ${runState.ready}) and not ${planned}
-           returning 1`,
+          `with kept as (
+             update ${s}.run r set state = ${runState.paused}
+             where r.task_id = $1 and r.state in (${runState.held}, ${runState.ready}) and not ${planned} returning 1)
+           select count(*) as held from kept`,
           [taskId],
         )
       : { rows: [] };
@@ -65,12 +68,15 @@ export async function withdraw(
     [taskId, now, how],
   );
   const { skipped = 0, cancelled = 0 } = gone[0] ?? {};
-  return { held: held.length, skipped: Number(skipped), cancelled: Number(cancelled) };
+  return { held: Number(kept[0]?.held ?? 0), skipped: Number(skipped), cancelled: Number(cancelled) };
 }
 
-/** Whether a backfill made the run `r` of a slot: its slot's row in the ledger says so. */
+/** What the ledger says of a slot that a backfill ran: this, and the backfill's number. */
+export const backfillReason = "backfill ";
+
+/** Whether a backfill made the run `r` of a slot. */
 const ofBackfill = (s: string) => `exists (
-  select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms and l.run_id = r.id and l.reason like 'backfill %')`;
+  select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms and l.run_id = r.id and starts_with(l.reason, '${backfillReason}'))`;
 
 /** Slots that a new calendar moves to before now, where nobody would plan them: told as skipped, unless they ran. */
 export async function skipPassed(

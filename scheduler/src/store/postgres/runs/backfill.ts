@@ -7,6 +7,7 @@ import type { Schedule } from "../../../schedule/schedule.ts";
 import { plannedSchedule } from "../../../schedule/slot-rules.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
 import { settleGates } from "../claims/gates.ts";
+import { backfillReason } from "../claims/withdraw.ts";
 import { slotOutcome } from "../states.ts";
 import { ensureLedger } from "../tasks/history.ts";
 import type { OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
@@ -153,7 +154,7 @@ async function enterLedger(
        on conflict do nothing returning slot_ms
      )
      select slot_ms from turned union all select slot_ms from entered`,
-    [taskId, slots, `backfill ${operationId}`, now, missed],
+    [taskId, slots, `${backfillReason}${operationId}`, now, missed],
   );
   return new Set(rows.map((row) => Number(row.slot_ms)));
 }
