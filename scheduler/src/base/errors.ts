@@ -33,6 +33,7 @@ export const errorCodes = {
   CALENDAR_INVALID: "The calendar cannot be read, or holds more than a calendar may.",
   CALENDAR_UNKNOWN: "No calendar has this name.",
   CALENDAR_STALE: "The calendar was changed by someone else since it was read.",
+  CALENDAR_SHRINKS: "The calendar would lose more than half of its coming holidays, or all of them.",
   CALENDAR_USED: "The calendar is used by a task and cannot be removed.",
   PAYLOAD_INVALID: "The payload does not match the task's schema.",
   PAYLOAD_TOO_LARGE: "The payload is larger than 256 KiB of JSON.",

@@ -49,6 +49,11 @@ export const limits = {
   ruleCount: 10_000,
   /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
   calendarDays: 5_000,
+  /** Of a comparison of two versions of a calendar: tasks; days ahead; slots of one task that are looked at, and that are listed. */
+  comparedTasks: 100,
+  comparedDays: 366,
+  comparedSlots: 2_000,
+  comparedSlotsShown: 50,
   /** A calendar's file; and what its rules may give, counted before anything is left out. */
   icsBytes: 1024 * 1024,
   icsOccurrences: 8_000,

@@ -108,7 +108,7 @@ export class Api {
       ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
       ...runActCalls({ store, clock, enqueuer, tracing, taskIdOf }),
       ...operationCalls(store),
-      ...calendarCalls(store),
+      ...calendarCalls(store, clock),
       ...clusterCalls(store, node, this.#events.follow),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),

@@ -14,13 +14,15 @@ export interface CalendarStore {
    * Stores the calendar, or its next version when it differs; the tasks that use it are planned anew in the same transaction,
    * as by an edit. Repeatable: an equal one changes nothing.
    * @param expectedVersion refuse with CALENDAR_STALE unless this is the stored version; 0: unless there is none; default any
-   * @throws CALENDAR_INVALID, CALENDAR_STALE
+   * @param mayShrink false: refuse a version that keeps fewer than half of the coming holidays
+   * @throws CALENDAR_INVALID, CALENDAR_STALE, CALENDAR_SHRINKS
    */
   set(
     name: string,
     content: CalendarContent,
     change: Change,
     expectedVersion?: number | null,
+    mayShrink?: boolean,
   ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
   /** @param version default: the present one @throws CALENDAR_UNKNOWN */
   find(name: string, version?: number): Promise<CalendarRecord>;

@@ -191,7 +191,18 @@ describe("calendars", () => {
       [1, 2].map((day) => `skipped: calendar de: ${year}-01-0${day} is a holiday`),
     );
     expect((await ask("calendars", "list")).stdout).toMatch(/^de +1 .* eu-a$/m);
-    const again = await ask("calendars", "set", "de", "--weekend", "fri", "--zone", "Europe/Berlin");
+    const two = ics
+      .replace("FREQ=YEARLY", "FREQ=YEARLY;INTERVAL=1")
+      .replace("END:VEVENT", "SUMMARY:New Year\r\nEND:VEVENT");
+    await file("next.ics", two);
+    const compared = await ask("calendars", "show", "de", "--compare", "next.ics", "--weekend", "");
+    const [at, gone] = [`${year}-01-02 09:00`, `calendar de: ${year}-01-02 is a holiday`];
+    expect(compared.stdout).toMatch(new RegExp(`removed +${year}-01-02 [A-Z][a-z][a-z]\n`));
+    expect(compared.stdout).toMatch(/task +eu-a: 1 slot of a year ahead/);
+    expect(compared.stdout).toMatch(new RegExp(`${at}.*: skipped: ${gone} → at its own time`));
+    const shrinking = ["calendars", "set", "de", "--weekend", "fri", "--zone", "Europe/Berlin"] as const;
+    expect(await code(...shrinking)).toEqual([2, "CALENDAR_SHRINKS"]);
+    const again = await ask(...shrinking, "--yes");
     expect(again.stdout).toMatch(/^de is at version 2: .*\nplanned anew: eu-a$/m);
     expect(await json("calendars", "show", "de", "--version", "1")).toMatchObject({ version: 1, weekend: [0, 6] });
     expect(await code("calendars", "remove", "de")).toEqual([1, "CALENDAR_USED"]);

@@ -66,6 +66,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   acknowledgeAlarm: { task: "ours/settle" },
   silenceAlarms: { task: "ours/settle", for: "1h" },
   setSecret: { value: "a value of a secret" },
+  compareCalendar: { zone: "UTC", weekend: [], holidays: [] },
   setCalendar: { zone: "UTC", weekend: [], holidays: [] },
 };
 const queries: Partial<Record<RouteId, string>> = {

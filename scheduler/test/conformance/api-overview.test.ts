@@ -105,3 +105,58 @@ test("the last runs of several tasks come in one answer, the newest first, and o
     expect([typeof tookMs, typeof lateMs]).toEqual(["number", "number"]);
   }
 });
+
+test("a calendar is compared before it is stored, and one that loses most of its coming holidays is kept", async () => {
+  const days = { zone: "UTC", weekend: [0, 6], holidays: ["2029-01-01", "2030-12-25"] };
+  await api.setCalendar({ calendar: "de", ...days }, { ifVersion: 0 });
+  const fewer = { calendar: "de", ...days, holidays: [] };
+  await expect(api.setCalendar(fewer, { ifVersion: 1 })).rejects.toMatchObject({
+    code: "CALENDAR_SHRINKS",
+    message: "calendar de has 2 coming holidays, and would have 0: nothing was changed",
+    hint: expect.stringContaining("allowShrink"),
+  });
+  expect((await api.getCalendar({ calendar: "de" })).version, "it is kept").toBe(1);
+  await api.createTask({
+    task: "feast",
+    options: {
+      schedule: { type: "cron", expression: "0 9 25 12 *", zone: "UTC" },
+      calendar: { name: "de", otherwise: "next" },
+      command: { argv: ["/usr/bin/true"] },
+    },
+  });
+  const named = [
+    "BEGIN:VCALENDAR",
+    "BEGIN:VEVENT",
+    "SUMMARY:New Year\\, twice",
+    "DTSTART;VALUE=DATE:20301225",
+    "END:VEVENT",
+    "END:VCALENDAR",
+  ].join("\r\n");
+  expect(await api.compareCalendar({ ...fewer, ics: named })).toMatchObject({
+    name: "de",
+    version: 1,
+    was: { coming: 2 },
+    is: { coming: 1 },
+    shrinks: false,
+    tasks: [],
+    tasksLeft: 0,
+    added: [],
+    removed: [{ day: "2029-01-01", name: null }],
+    notices: [],
+  });
+  const later = named.replace("20301225", "20310101");
+  expect(await api.compareCalendar({ ...fewer, ics: later })).toMatchObject({
+    added: [{ day: "2031-01-01", name: "New Year, twice" }],
+    removed: [{ day: "2029-01-01" }, { day: "2030-12-25" }],
+  });
+  const year = new Date().getUTCFullYear() + (new Date().toISOString().slice(5) < "12-25T09" ? 0 : 1);
+  const holidays = [`${year}-12-25`];
+  expect(await api.compareCalendar({ ...fewer, weekend: [], holidays })).toMatchObject({
+    tasks: [{ task: "feast", total: 1, more: false, slots: [{ slot: `${year}-12-25T09:00:00.000Z` }] }],
+  });
+  const { version } = await api.setCalendar({ ...fewer, allowShrink: true }, { ifVersion: 1 });
+  expect(version).toBe(2);
+  await api.removeTask({ task: "feast" });
+  await api.removeCalendar({ calendar: "de" });
+  await expect(api.compareCalendar(fewer)).rejects.toMatchObject({ code: "CALENDAR_UNKNOWN" });
+});

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
-import { id, name, page, paged, reason, route, taskName, text, time, versionNumber } from "./route.ts";
+import { id, maybeTime, name, page, paged, reason, route, taskName, text, time, versionNumber } from "./route.ts";
 
 const days = {
   zone: name(100),
@@ -19,6 +19,34 @@ const calendar = z
     tasks: z.array(taskName).describe("That use it."),
   })
   .meta({ id: "Calendar" });
+
+const file = {
+  ics: text(limits.icsBytes).optional().describe("An iCalendar file; the days that its events touch are holidays too."),
+  strict: z.boolean().optional().describe("Refuse a file with a part that is not carried out."),
+};
+const notices = z
+  .array(z.strictObject({ line: z.int(), message: z.string() }))
+  .describe("Parts of the iCalendar file that are not carried out.");
+const side = z.strictObject({
+  zone: z.string(),
+  weekend: days.weekend,
+  coming: z.int().describe("Holidays from today on."),
+});
+const day = z.strictObject({ day: z.string(), name: z.string().nullable().describe("As the file calls it.") });
+const place = z.strictObject({
+  slot: time,
+  due: maybeTime.describe("null: it does not run."),
+  note: z.string().describe("Why it is moved, delayed, skipped or missed."),
+});
+const taskChanges = z.strictObject({
+  task: taskName,
+  total: z.int().describe("Slots that change, of a year ahead."),
+  more: z.boolean().describe("There are at least `total`: the search ended early."),
+  slots: z
+    .array(z.strictObject({ slot: time.describe("By the task's schedule alone."), was: place, is: place }))
+    .max(limits.comparedSlotsShown)
+    .describe("The first of them."),
+});
 
 const params = z.strictObject({ calendar: name(limits.calendarNameLength) });
 const noun = "calendars" as const;
@@ -59,20 +87,43 @@ export const calendarRoutes = {
     summary: "Store a calendar, or its next version; the tasks that use it are planned anew",
     body: z.strictObject({
       ...days,
-      ics: text(limits.icsBytes)
+      ...file,
+      allowShrink: z
+        .boolean()
         .optional()
-        .describe("An iCalendar file; the days that its events touch are holidays too."),
-      strict: z.boolean().optional().describe("Refuse a file with a part that is not carried out."),
+        .describe("Also where fewer than half of the coming holidays would be left, or none."),
       reason,
     }),
+    answer: z.strictObject({ ...calendar.shape, notices }),
+    large: true,
+    errors: ["CALENDAR_INVALID", "CALENDAR_SHRINKS", "CALENDAR_STALE", "PRECONDITION_NEEDED", "ZONE_UNKNOWN"],
+  }),
+  compareCalendar: route({
+    touches: "calendar",
+    method: "POST",
+    path: "/v1/calendars/{calendar}/compare",
+    noun,
+    policy: "viewer",
+    params,
+    asks: true,
+    summary: "Which days would change, and which slots of which tasks, if this were stored",
+    body: z.strictObject({ ...days, ...file }),
     answer: z.strictObject({
-      ...calendar.shape,
-      notices: z
-        .array(z.strictObject({ line: z.int(), message: z.string() }))
-        .describe("Parts of the iCalendar file that are not carried out."),
+      name: name(limits.calendarNameLength),
+      version: id.describe("The present one, which is compared with."),
+      was: side,
+      is: side,
+      added: z.array(day),
+      removed: z.array(day),
+      shrinks: z
+        .boolean()
+        .describe("Fewer than half of the coming holidays are left: it is stored with allowShrink only."),
+      tasks: z.array(taskChanges).describe("Tasks with a slot that changes."),
+      tasksLeft: z.int().describe("Tasks that use it and were not looked at."),
+      notices,
     }),
     large: true,
-    errors: ["CALENDAR_INVALID", "CALENDAR_STALE", "PRECONDITION_NEEDED", "ZONE_UNKNOWN"],
+    errors: ["CALENDAR_INVALID", "CALENDAR_UNKNOWN", "ZONE_UNKNOWN"],
   }),
   removeCalendar: route({
     touches: "calendar",

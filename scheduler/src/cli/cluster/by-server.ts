@@ -269,12 +269,17 @@ function serverCalendars(api: Client): ClusterCalendars {
     }
   };
   return {
-    async set(calendar, content, reason) {
+    async set(calendar, content, reason, mayShrink) {
       const before = await versionOf(calendar);
-      const is = await api.setCalendar({ calendar, ...content, ...why(reason) });
+      const allowed = mayShrink ? { allowShrink: true } : {};
+      const is = await api.setCalendar({ calendar, ...content, ...allowed, ...why(reason) });
       const { name, version, zone, weekend, holidays, tasks } = is;
       const changed = version !== before;
       return { calendar: { name, version, zone, weekend, holidays }, changed, tasks: changed ? tasks : [] };
+    },
+    compare: async (calendar, content) => {
+      const { notices: _, ...compared } = await api.compareCalendar({ calendar, ...content });
+      return compared;
     },
     find: async (calendar, version) =>
       calendarRecord(await api.getCalendar({ calendar, ...(version === undefined ? {} : { version }) })),

@@ -3,6 +3,7 @@ import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
 import { hashOfSecret, keyText, makeSecret } from "../../access/worker-key.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
+import { comparisonObject } from "../../api/calendar-json.ts";
 import { noCounters, taskObject } from "../../api/task-json.ts";
 import { applyPlan } from "../../apply/apply.ts";
 import { planApply } from "../../apply/apply-plan.ts";
@@ -13,6 +14,7 @@ import { limits } from "../../base/limits.ts";
 import type { Carillon } from "../../library/carillon.ts";
 import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
+import { compareCalendar } from "../../slots/calendar-changes.ts";
 import { nextOf } from "../../slots/upcoming-slots.ts";
 import type { Store } from "../../store/store.ts";
 import { edited, keepEdits, reverted } from "../../task/edits.ts";
@@ -54,7 +56,13 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
     },
     dead: store.deadLetters,
     calendars: {
-      set: (name, content, reason) => store.calendars.set(name, content, change(reason)),
+      set: (name, content, reason, mayShrink) => store.calendars.set(name, content, change(reason), null, mayShrink),
+      compare: async (name, content) =>
+        comparisonObject(
+          await compareCalendar(store, name, content, { nowMs: nowMs(), clock: systemClock }),
+          new Map(),
+          nowMs(),
+        ),
       find: (name, version) => store.calendars.find(name, version),
       list: () => store.calendars.list(),
       remove: (name) => store.calendars.remove(name, change("")),

@@ -91,9 +91,13 @@ export function checked(cluster: Cluster): Cluster {
     },
     calendars: {
       ...calendars,
-      async set(name, content, reason) {
+      async set(name, content, reason, mayShrink) {
         checkCalendarName(name);
-        return calendars.set(name, calendarContent(content), reason);
+        return calendars.set(name, calendarContent(content), reason, mayShrink);
+      },
+      async compare(name, content) {
+        checkCalendar(name);
+        return calendars.compare(name, calendarContent(content));
       },
       async find(name, version) {
         checkCalendar(name);

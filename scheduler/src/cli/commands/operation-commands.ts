@@ -100,6 +100,15 @@ export const namedOr =
     return byFilter(names, options) ? beginOperation(kind, options, terminal) : work(names, options);
   };
 
+/** What else a calendar's days are made of. */
+const daysOptions = (command: Command, preset: { weekend: string; zone: string }): Command =>
+  command
+    .option("--strict", "refuse a file with a part that is not carried out; without this it is reported")
+    .option("--days <LIST>", "such as 2026-12-25,2026-12-26")
+    .option("--weekend <LIST>", `days of the week that are not worked (default: ${preset.weekend}; "" for none)`)
+    .option("--zone <ZONE>", `where its days begin and end, such as Europe/Berlin (default: ${preset.zone})`)
+    .option("--years <N>", "how far ahead an ICS file's rules are carried out", whole, 10);
+
 export function addOperations({ add, family, doing, terminal }: CommandParts): void {
   const dead = family("dead", "See runs that failed for good, by what they failed of; run them again, or let them be.");
   letterOptions(
@@ -136,26 +145,31 @@ export function addOperations({ add, family, doing, terminal }: CommandParts): v
   );
 
   const calendars = family("calendars", "Store the holidays and weekends that tasks go by.");
-  add(
-    calendars,
-    "set <name>",
-    "Store a calendar, or its next version; the tasks that use it are planned anew.",
-    "carillon calendars set de --ics holidays.ics --days 2026-12-24 --weekend sat,sun --zone Europe/Berlin",
+  daysOptions(
+    add(
+      calendars,
+      "set <name>",
+      "Store a calendar, or its next version; the tasks that use it are planned anew.",
+      "carillon calendars set de --ics holidays.ics --days 2026-12-24 --weekend sat,sun --zone Europe/Berlin",
+    ).option("--ics <FILE>", "the days that events of an iCalendar file touch; may be repeated", collect),
+    { weekend: "sat,sun", zone: "this machine's" },
   )
-    .option("--ics <FILE>", "the days that events of an iCalendar file touch; may be repeated", collect)
-    .option("--strict", "refuse a file with a part that is not carried out; without this it is reported")
-    .option("--days <LIST>", "such as 2026-12-25,2026-12-26")
-    .option("--weekend <LIST>", 'days of the week that are not worked (default: sat,sun; "" for none)')
-    .option("--zone <ZONE>", "where its days begin and end, such as Europe/Berlin (default: this machine's)")
-    .option("--years <N>", "how far ahead an ICS file's rules are carried out", whole, 10)
     .option("--reason <TEXT>", "why, for those who look at the calendar later")
+    .option("--yes", "do not ask, even if fewer than half of the coming holidays are left")
     .action(doing(([name = ""], options: Parameters<typeof setCalendar>[1]) => setCalendar(name, options, terminal)));
   add(calendars, "list", "List calendars and who uses them.", "carillon calendars list").action(
     doing((_, options) => listCalendars(options, terminal)),
   );
-  add(calendars, "show <name>", "Show a calendar's days.", "carillon calendars show de")
-    .option("--version <N>", "as it was at this version", whole)
-    .action(doing(([name = ""], options: Parameters<typeof showCalendar>[1]) => showCalendar(name, options, terminal)));
+  daysOptions(
+    add(calendars, "show <name>", "Show a calendar's days.", "carillon calendars show de --compare holidays.ics")
+      .option("--version <N>", "as it was at this version", whole)
+      .option(
+        "--compare <FILE>",
+        "show which days and slots would change if the calendar had the days of this iCalendar file; may be repeated",
+        collect,
+      ),
+    { weekend: "the calendar's", zone: "the calendar's" },
+  ).action(doing(([name = ""], options: Parameters<typeof showCalendar>[1]) => showCalendar(name, options, terminal)));
   add(calendars, "remove <name>", "Remove a calendar that no task uses.", "carillon calendars remove de").action(
     doing(([name = ""], options) => removeCalendar(name, options, terminal)),
   );

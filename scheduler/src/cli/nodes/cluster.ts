@@ -3,6 +3,7 @@ import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
 import type { AlarmRule } from "../../alarms/alarms.ts";
+import type { comparisonObject } from "../../api/calendar-json.ts";
 import type { taskObject } from "../../api/task-json.ts";
 import type { Applied } from "../../apply/apply.ts";
 import type { ApplyPlan, PlanOptions } from "../../apply/apply-plan.ts";
@@ -168,7 +169,10 @@ export interface ClusterCalendars {
     name: string,
     content: CalendarContent,
     reason: string,
+    mayShrink: boolean,
   ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
+  /** What would change, before it is stored. @throws CALENDAR_UNKNOWN, CALENDAR_INVALID */
+  compare(name: string, content: CalendarContent): Promise<ReturnType<typeof comparisonObject>>;
   find(name: string, version?: number): Promise<CalendarRecord>;
   list(): Promise<CalendarRecord[]>;
   remove(name: string): Promise<void>;

@@ -1,45 +1,45 @@
-import { readFile } from "node:fs/promises";
-import { CarillonError, messageOf } from "../../base/errors.ts";
-import { limits } from "../../base/limits.ts";
-import { type CalendarContent, dayMs, weekdayOf } from "../../schedule/calendar.ts";
-import { type IcsWindow, readIcs } from "../../schedule/ics/ics.ts";
+import { isCarillonError } from "../../base/errors.ts";
+import type { CalendarContent } from "../../schedule/calendar.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { askToGoOn, isWatched } from "../question.ts";
 import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { ageText, localZone } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
+import {
+  type GivenOptions,
+  givenContent,
+  noticesObject,
+  readFiles,
+  tellNotices,
+  weekendText,
+} from "./calendar-given.ts";
+import { compareCalendar } from "./compare-calendar.ts";
 
-export interface SetCalendarOptions extends CommonOptions {
-  ics?: string[];
-  strict?: boolean;
-  days?: string;
-  weekend?: string;
-  zone?: string;
-  years: number;
+export interface SetCalendarOptions extends GivenOptions {
   reason?: string;
+  yes?: boolean;
 }
 
-const weekdayNames = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
-const words = (text: string) => text.split(",").flatMap((word) => (word.trim() === "" ? [] : [word.trim()]));
-
 export async function setCalendar(name: string, options: SetCalendarOptions, terminal: Terminal): Promise<ExitCode> {
-  const files = await Promise.all((options.ics ?? []).map(async (path) => ({ path, text: await textOf(path) })));
-  return withCluster(options, async ({ cluster: { calendars, nowMs } }) => {
-    const zone = options.zone ?? localZone().name;
-    const today = Math.floor(nowMs() / dayMs);
-    // What is past explains itself in the ledger; a little of it is kept for backfills.
-    const window = { fromDay: today - 366, toDay: today + Math.ceil(options.years * 365.25), zone };
-    const read = files.map((file) => ({ file: file.path, ...readFileOf(file, window, options.strict) }));
-    const content: CalendarContent = {
-      zone,
-      weekend: options.weekend === undefined ? [0, 6] : words(options.weekend).map(weekdayOf),
-      holidays: [...words(options.days ?? ""), ...read.flatMap(({ days }) => days)],
-    };
-    const { calendar, changed, tasks } = await calendars.set(name, content, options.reason ?? "");
-    const notices = read.flatMap(({ file, notices }) => notices.map((notice) => ({ file, ...notice })));
-    for (const { file, line, message } of notices) terminal.aside(`${plain(file)}:${line}: ${plain(message)}`);
-    if (terminal.json) terminal.object({ calendar, changed, tasks, ...(files.length === 0 ? {} : { notices }) });
+  const files = await readFiles(options.ics);
+  return withCluster(options, async ({ cluster: { calendars, nowMs }, signal }) => {
+    const given = givenContent(files, options, { zone: localZone().name, weekend: [0, 6] }, nowMs());
+    tellNotices(given, terminal);
+    const set = (mayShrink: boolean) => calendars.set(name, given.content, options.reason ?? "", mayShrink);
+    const stored = await set(options.yes ?? false).catch(async (error: unknown) => {
+      if (!isCarillonError(error, "CALENDAR_SHRINKS") || terminal.json || !isWatched()) throw error;
+      terminal.aside(plain(error.message));
+      const answer = await askToGoOn(signal);
+      return answer === "yes" ? set(true) : answer;
+    });
+    if (stored === "no" || stored === "interrupted") {
+      terminal.aside("nothing was done");
+      return stored === "no" ? exitCodes.failed : exitCodes.interrupted;
+    }
+    const { calendar, changed, tasks } = stored;
+    if (terminal.json) terminal.object({ calendar, changed, tasks, ...noticesObject(given) });
     else if (!changed) terminal.line(`${plain(name)} is so already, at version ${calendar.version}`);
     else {
       terminal.line(`${plain(name)} is at version ${calendar.version}: ${contentText(calendar)}`);
@@ -49,32 +49,9 @@ export async function setCalendar(name: string, options: SetCalendarOptions, ter
   });
 }
 
-/** An error says in which file it is. */
-function readFileOf({ path, text }: { path: string; text: string }, window: IcsWindow, isStrict?: boolean) {
-  try {
-    return readIcs(text, window, isStrict);
-  } catch (cause) {
-    if (!(cause instanceof CarillonError)) throw cause;
-    throw new CarillonError(cause.code, `${path}: ${cause.message}`, { hint: cause.hint, cause });
-  }
-}
-
-async function textOf(path: string): Promise<string> {
-  try {
-    const bytes = await readFile(path);
-    if (bytes.length <= limits.icsBytes) return bytes.toString("utf8");
-  } catch (cause) {
-    throw new CarillonError("FILE_INVALID", `cannot read ${path}: ${messageOf(cause)}`, { cause });
-  }
-  throw new CarillonError("CALENDAR_INVALID", `${path} is larger than ${limits.icsBytes} bytes`, {
-    hint: "Leave out what is long past.",
-  });
-}
-
 function contentText({ holidays, weekend, zone }: CalendarContent): string {
-  const free = weekend.length === 0 ? "no weekend" : `weekend ${weekend.map((day) => weekdayNames[day]).join(", ")}`;
   const span = holidays.length === 0 ? "" : `, ${holidays[0]} to ${holidays.at(-1)}`;
-  return `${holidays.length} ${holidays.length === 1 ? "holiday" : "holidays"}${span}, ${free}, ${zone}`;
+  return `${holidays.length} ${holidays.length === 1 ? "holiday" : "holidays"}${span}, ${weekendText(weekend)}, ${zone}`;
 }
 
 export function listCalendars(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
@@ -106,11 +83,14 @@ export function listCalendars(options: CommonOptions, terminal: Terminal): Promi
   });
 }
 
-export function showCalendar(
-  name: string,
-  options: CommonOptions & { version?: number },
-  terminal: Terminal,
-): Promise<ExitCode> {
+export interface ShowCalendarOptions extends Omit<GivenOptions, "ics"> {
+  version?: number;
+  compare?: string[];
+}
+
+export function showCalendar(name: string, options: ShowCalendarOptions, terminal: Terminal): Promise<ExitCode> {
+  const { compare, ...given } = options;
+  if (compare !== undefined) return compareCalendar(name, { ...given, ics: compare }, terminal);
   return withCluster(options, async ({ cluster: { calendars, nowMs } }) => {
     const calendar = await calendars.find(name, options.version);
     const { changedMs, ...rest } = calendar;

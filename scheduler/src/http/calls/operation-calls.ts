@@ -1,12 +1,15 @@
 import type { Reach } from "../../access/access.ts";
+import { comparisonObject } from "../../api/calendar-json.ts";
 import type { calendarRoutes } from "../../api/contract/calendars.ts";
 import type { operationRoutes } from "../../api/contract/operations.ts";
 import type { Read } from "../../api/contract.ts";
 import { operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
+import type { Clock } from "../../base/clock.ts";
 import type { OperationFilter, OperationRequest } from "../../run/operations.ts";
 import { dayMs } from "../../schedule/calendar.ts";
 import { readIcs } from "../../schedule/ics/ics.ts";
+import { compareCalendar } from "../../slots/calendar-changes.ts";
 import type { Store } from "../../store/store.ts";
 import type { CalendarRecord } from "../../task/calendar-store.ts";
 import type { Call, Some } from "../call.ts";
@@ -127,7 +130,16 @@ const shownTo = (reach: Reach) => (record: CalendarRecord) =>
 const icsDaysBack = 366;
 const icsDaysAhead = 3_653;
 
-export function calendarCalls(store: Store): Some<keyof typeof calendarRoutes> {
+/** @throws CALENDAR_INVALID */
+function contentOf({ zone, weekend, holidays, ics, strict }: Omit<Read<"compareCalendar">, "calendar">, nowMs: number) {
+  const today = Math.floor(nowMs / dayMs);
+  const window = { fromDay: today - icsDaysBack, toDay: today + icsDaysAhead, zone };
+  const { days, names, notices } =
+    ics === undefined ? { days: [], names: new Map<string, string>(), notices: [] } : readIcs(ics, window, strict);
+  return { content: { zone, weekend, holidays: [...holidays, ...days] }, names, notices };
+}
+
+export function calendarCalls(store: Store, clock: Clock): Some<keyof typeof calendarRoutes> {
   return {
     async listCalendars({ cursor, limit }, { reach }) {
       const rows = namedAfter(await store.calendars.list(), cursor).filter(({ name }) => reach.has(name));
@@ -135,13 +147,16 @@ export function calendarCalls(store: Store): Some<keyof typeof calendarRoutes> {
     },
     getCalendar: async ({ calendar, version }, { reach }) =>
       shownTo(reach)(await store.calendars.find(calendar, version)),
-    async setCalendar({ calendar, zone, weekend, holidays, ics, strict, reason }, call) {
-      const today = Math.floor(call.nowMs / dayMs);
-      const window = { fromDay: today - icsDaysBack, toDay: today + icsDaysAhead, zone };
-      const { days, notices } = ics === undefined ? { days: [], notices: [] } : readIcs(ics, window, strict);
-      const content = { zone, weekend, holidays: [...holidays, ...days] };
-      await store.calendars.set(calendar, content, changeOf(call, reason), call.ifVersion);
+    async setCalendar({ calendar, allowShrink = false, reason, ...given }, call) {
+      const { content, notices } = contentOf(given, call.nowMs);
+      await store.calendars.set(calendar, content, changeOf(call, reason), call.ifVersion, allowShrink);
       return { ...shownTo(call.reach)(await store.calendars.find(calendar)), notices };
+    },
+    async compareCalendar({ calendar, ...given }, { nowMs, reach }) {
+      const { content, names, notices } = contentOf(given, nowMs);
+      const sees = (task: string) => reach.has(task);
+      const compared = await compareCalendar(store, calendar, content, { nowMs, clock, sees });
+      return { ...comparisonObject(compared, names, nowMs), notices };
     },
     async removeCalendar({ calendar, reason }, call) {
       await store.calendars.remove(calendar, changeOf(call, reason));

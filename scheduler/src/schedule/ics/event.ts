@@ -22,6 +22,8 @@ export interface IcsEvent {
   uid: string;
   sequence: number;
   isCancelled: boolean;
+  /** What people call it; "": it has no name. */
+  summary: string;
   /** Of a recurring event the occurrence that this one replaces. */
   occurrence: { key: string; moment: Moment; andLater: boolean } | null;
   /** null: it is cancelled and needs none. */
@@ -38,6 +40,7 @@ export interface IcsEvent {
   left: Moment[];
 }
 
+const longestSummary = 200;
 /** Of one occurrence. */
 const longestDays = 3_660;
 const tooOften = ["SECONDLY", "MINUTELY", "HOURLY"];
@@ -65,6 +68,7 @@ export function readEvent(component: Component, { zones, utc, tell }: Clocks): I
     uid: single(component, "UID")?.value.trim() ?? "",
     sequence: sequenceOf(single(component, "SEQUENCE")),
     isCancelled,
+    summary: plainText(single(component, "SUMMARY")?.value ?? ""),
     occurrence: moment ? { key: keyOf(moment, home), moment, andLater: range === "THISANDFUTURE" } : null,
     start,
     startLine: startLine?.line ?? component.line,
@@ -101,6 +105,13 @@ export function readEvent(component: Component, { zones, utc, tell }: Clocks): I
 export function inSeries({ start, clock, home }: IcsEvent, moment: Moment): number {
   return start?.kind === "day" ? dateOf(moment, home) : onClock(moment, clock);
 }
+
+/** A value of the type TEXT (RFC 5545, section 3.3.11), in one line. */
+const plainText = (value: string): string =>
+  value
+    .replace(/\\(.)/g, (_, escaped: string) => (/n/i.test(escaped) ? " " : escaped))
+    .trim()
+    .slice(0, longestSummary);
 
 const keyOf = (moment: Moment, home: Offsets): string =>
   moment.kind === "day" ? `day ${moment.ms}` : String(onClock(moment, home));

@@ -28,6 +28,8 @@ export interface IcsNotice {
 export interface IcsDays {
   /** Such as 2026-12-25, ascending. */
   days: string[];
+  /** What the file calls a day, by day; a day of an event without a name is not in it. */
+  names: Map<string, string>;
   notices: IcsNotice[];
 }
 
@@ -43,7 +45,7 @@ export function readIcs(text: string, window: IcsWindow, isStrict = false): IcsD
     throw invalid(`the file is larger than ${limits.icsBytes} bytes`, "Leave out what is long past.");
   try {
     // Some rules take long to search, and a file may have thousands of them.
-    const { days, notices } = cutOffAfter(limits.icsMs, () => daysOf(text, window));
+    const { days, names, notices } = cutOffAfter(limits.icsMs, () => daysOf(text, window));
     const [first, ...more] = notices;
     if (isStrict && first)
       throw invalid(
@@ -52,7 +54,7 @@ export function readIcs(text: string, window: IcsWindow, isStrict = false): IcsD
       );
     const rest = notices.splice(mostNotices);
     if (rest[0]) notices.push({ line: rest[0].line, message: `and ${rest.length} more from this line on` });
-    return { days, notices };
+    return { days, names, notices };
   } catch (cause) {
     if (!(cause instanceof CutOff)) throw cause;
     throw invalid(cause.message, "Leave out what is long past, or take the file in parts.");
@@ -67,6 +69,7 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
   const notices: IcsNotice[] = [];
   const tell = (line: number, message: string) => void notices.push({ line, message });
   const days = new Set<number>();
+  const names = new Map<string, string>();
   let left: number = limits.icsOccurrences;
   let count = 0;
   for (const calendar of calendarsOf(text)) {
@@ -82,7 +85,10 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
       )) {
         if (event.rules.length > 0 && --left < 0)
           throw invalid(`its rules give more than ${limits.icsOccurrences} days`, "Take the file in parts.");
-        for (let day = Math.max(first, fromDay); day <= last && day <= toDay; day++) days.add(day);
+        for (let day = Math.max(first, fromDay); day <= last && day <= toDay; day++) {
+          days.add(day);
+          if (event.summary !== "" && !names.has(dayText(day))) names.set(dayText(day), event.summary);
+        }
       }
     }
   }
@@ -90,7 +96,7 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
     throw invalid("the file has no event (VEVENT)", "Without an event it has no day. Is it the right file?");
   notices.sort((a, b) => a.line - b.line);
   if (days.size === 0) tell(1, `none of the ${count} events gives a day from ${dayText(fromDay)} to ${dayText(toDay)}`);
-  return { days: [...days].sort((a, b) => a - b).map(dayText), notices };
+  return { days: [...days].sort((a, b) => a - b).map(dayText), names, notices };
 }
 
 /** A date of its own zone or of none as it is written; a moment of UTC as the calendar's zone sees it. */

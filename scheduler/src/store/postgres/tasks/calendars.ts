@@ -2,6 +2,7 @@ import type { Change, SqlClient } from "../../../base/change.ts";
 import { CarillonError, within } from "../../../base/errors.ts";
 import { type Json, sortedJson } from "../../../base/json.ts";
 import { type Calendar, type CalendarContent, calendarContent } from "../../../schedule/calendar.ts";
+import { checkNotShrunk } from "../../../schedule/calendar-days.ts";
 import { checkCalendarName } from "../../../schedule/slot-rules.ts";
 import type { CalendarRecord, CalendarStore } from "../../../task/calendar-store.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
@@ -91,7 +92,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
   const asRecord = ({ content, ...row }: Row): CalendarRecord => ({ ...row, ...content });
 
   return {
-    async set(name, given, change, expectedVersion = null) {
+    async set(name, given, change, expectedVersion = null, mayShrink = true) {
       checkCalendarName(name);
       const content = calendarContent(given);
       const now = Math.round(change.nowMs);
@@ -116,6 +117,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
             throw stale(name, expectedVersion, there ? row.version : 0);
           if (row.removed_ms === null && present[0] && sortedJson(present[0].content) === sortedJson(content))
             return { calendar: { name, version: row.version, ...content }, changed: false, tasks: [] };
+          if (there && !mayShrink) checkNotShrunk(name, present[0]?.content as CalendarContent, content, now);
           const version = row.version + 1;
           await client.query(`update ${s}.calendar set version = $2, removed_ms = null where id = $1`, [
             row.id,

@@ -1,0 +1,33 @@
+/** What differs between two versions of a calendar, in days. Pure. */
+import { CarillonError } from "../base/errors.ts";
+import { type CalendarContent, dayText, localDayOf } from "./calendar.ts";
+import { zoneOf } from "./zone.ts";
+
+/** Holidays of the first list that the second lacks, in order. */
+export function missingDays(from: readonly string[], others: readonly string[]): string[] {
+  const known = new Set(others);
+  return from.filter((day) => !known.has(day));
+}
+
+/** Holidays that are not past where the calendar is: today counts. */
+export function comingHolidays({ zone, holidays }: CalendarContent, nowMs: number): number {
+  const today = dayText(localDayOf(zoneOf(zone), nowMs));
+  return holidays.filter((day) => day >= today).length;
+}
+
+/** A new version that keeps fewer than half of the coming holidays comes more often from a broken file than from a decision. */
+export const isShrunk = (was: CalendarContent, is: CalendarContent, nowMs: number): boolean =>
+  2 * comingHolidays(is, nowMs) < comingHolidays(was, nowMs);
+
+/** @throws CALENDAR_SHRINKS */
+export function checkNotShrunk(name: string, was: CalendarContent, is: CalendarContent, nowMs: number): void {
+  if (!isShrunk(was, is, nowMs)) return;
+  const [before, after] = [comingHolidays(was, nowMs), comingHolidays(is, nowMs)];
+  throw new CarillonError(
+    "CALENDAR_SHRINKS",
+    `calendar ${name} has ${before} coming ${before === 1 ? "holiday" : "holidays"}, and would have ${after}: nothing was changed`,
+    {
+      hint: "Look with `carillon calendars show NAME --compare FILE`. If it is meant, say --yes, or allowShrink: true in the API.",
+    },
+  );
+}

@@ -1,0 +1,170 @@
+/** What another version of a calendar would make of the coming slots of the tasks that use it, before it is stored. */
+import { type Clock, pause } from "../base/clock.ts";
+import { limits } from "../base/limits.ts";
+import {
+  beginOf,
+  type Calendar,
+  type CalendarContent,
+  type CalendarRule,
+  calendarContent,
+  calendarSchedule,
+  dayMs,
+  localDayOf,
+  MovingSchedule,
+  movedDaysMax,
+  type RunDays,
+  runDays,
+} from "../schedule/calendar.ts";
+import { missingDays } from "../schedule/calendar-days.ts";
+import { compileSchedule, type Schedule } from "../schedule/schedule.ts";
+import { plannedSchedule } from "../schedule/slot-rules.ts";
+import type { CalendarRecord, CalendarStore } from "../task/calendar-store.ts";
+import type { TaskRecord } from "../task/task-record.ts";
+import type { TaskStore } from "../task/task-store.ts";
+import { judgedSlot } from "./coming-slots.ts";
+
+/** What becomes of a nominal time of a task's own schedule. */
+export interface Placed {
+  slotMs: number;
+  /** null: it does not run, and the note says why. */
+  dueMs: number | null;
+  note: string;
+}
+
+export interface SlotChange {
+  nominalMs: number;
+  was: Placed;
+  is: Placed;
+}
+
+export interface TaskChanges {
+  task: string;
+  /** The first of them, by their nominal times. */
+  changes: SlotChange[];
+  total: number;
+  /** The search ended early: there are at least `total`. */
+  isCut: boolean;
+}
+
+export interface CalendarComparison {
+  present: CalendarRecord;
+  content: CalendarContent;
+  added: string[];
+  removed: string[];
+  /** Tasks with a slot that changes. */
+  tasks: TaskChanges[];
+  /** Tasks that use the calendar and were not looked at, since there are too many. */
+  tasksLeft: number;
+}
+
+interface Version {
+  days: RunDays;
+  rule: CalendarRule;
+  moving: MovingSchedule | undefined;
+  planned: Schedule;
+}
+
+/**
+ * @param given the version that would be stored @param sees whether the caller may see a task
+ * @throws CALENDAR_UNKNOWN, CALENDAR_INVALID, ZONE_UNKNOWN
+ */
+export async function compareCalendar(
+  store: { calendars: Pick<CalendarStore, "find">; tasks: Pick<TaskStore, "byNames"> },
+  name: string,
+  given: CalendarContent,
+  { nowMs, clock, sees = () => true }: { nowMs: number; clock: Clock; sees?: (task: string) => boolean },
+): Promise<CalendarComparison> {
+  const content = calendarContent(given);
+  const present = await store.calendars.find(name);
+  const seen = present.tasks.filter(sees);
+  const records = await store.tasks.byNames(seen.slice(0, limits.comparedTasks));
+  const tasks: TaskChanges[] = [];
+  for (const record of records.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const found = slotChanges(record, present, { name, version: present.version + 1, ...content }, nowMs);
+    if (found.total > 0) tasks.push({ task: record.name, ...found });
+    // A task may take some milliseconds; other requests go between two of them.
+    await pause(clock, 0);
+  }
+  return {
+    present,
+    content,
+    added: missingDays(content.holidays, present.holidays),
+    removed: missingDays(present.holidays, content.holidays),
+    tasks,
+    tasksLeft: Math.max(0, seen.length - limits.comparedTasks),
+  };
+}
+
+/** Slots of a year ahead that come to lie elsewhere, or are skipped or no longer skipped. */
+export function slotChanges(
+  record: Pick<TaskRecord, "definition" | "taskId">,
+  was: Calendar,
+  is: Calendar,
+  nowMs: number,
+): Omit<TaskChanges, "task"> {
+  const { schedule, calendar: rule } = record.definition;
+  const found = { changes: [] as SlotChange[], total: 0, isCut: false };
+  if (!rule || (schedule.type === "every" && schedule.mode === "delay")) return found;
+  const base = compileSchedule(schedule);
+  const [before, after] = [was, is].map((calendar) => versionOf(record, base, rule, calendar)) as [Version, Version];
+  const isOneZone = was.zone === is.zone;
+  // A slot of days ago may have been put off until after now.
+  let at = nowMs - (rule.otherwise === "next" ? (movedDaysMax + 1) * dayMs : 0);
+  const untilMs = nowMs + limits.comparedDays * dayMs;
+  let looked = 0;
+  for (;;) {
+    const nominalMs = base.next(at);
+    if (nominalMs === null || nominalMs > untilMs) return found;
+    at = nominalMs;
+    const day = localDayOf(after.days.zone, nominalMs);
+    if (isOneZone && targetOf(before, day) === targetOf(after, day)) {
+      at = Math.max(nominalMs, beginOf(after.days.zone, (day + 1) * dayMs) - 1);
+      continue;
+    }
+    if (looked++ >= limits.comparedSlots) return { ...found, isCut: true };
+    const [old, fresh] = [placed(record, before, nominalMs), placed(record, after, nominalMs)];
+    if (old.slotMs <= nowMs && fresh.slotMs <= nowMs) continue;
+    const change = { nominalMs, was: old, is: passed(fresh, nominalMs, nowMs) };
+    if (old.slotMs === fresh.slotMs && old.dueMs === fresh.dueMs) continue;
+    found.total++;
+    if (found.changes.length < limits.comparedSlotsShown) found.changes.push(change);
+  }
+}
+
+function versionOf(
+  { definition }: Pick<TaskRecord, "definition">,
+  base: Schedule,
+  rule: CalendarRule,
+  calendar: Calendar,
+): Version {
+  const moving = calendarSchedule(base, rule, calendar);
+  return {
+    days: runDays(calendar, rule.on),
+    rule,
+    moving: moving instanceof MovingSchedule ? moving : undefined,
+    planned: plannedSchedule(definition, calendar),
+  };
+}
+
+/** The day on which the slots of a day run; null: they are skipped. */
+function targetOf({ days, rule: { otherwise } }: Version, day: number): number | null {
+  if (days.allows(day)) return day;
+  return otherwise === "skip" ? null : days.nearest(day, otherwise === "next" ? 1 : -1);
+}
+
+function placed(
+  { definition, taskId }: Pick<TaskRecord, "definition" | "taskId">,
+  { moving, planned }: Version,
+  nominalMs: number,
+): Placed {
+  const slotMs = moving?.placeOf(nominalMs) ?? nominalMs;
+  const { dueMs, skipped, note = "" } = judgedSlot({ definition, schedule: planned, seed: taskId }, slotMs);
+  return skipped === undefined ? { slotMs, dueMs, note } : { slotMs, dueMs: null, note: `skipped: ${skipped}` };
+}
+
+/** A slot that the new version puts before now does not run: the store accounts for it when the version is stored. */
+function passed(place: Placed, nominalMs: number, nowMs: number): Placed {
+  if (place.slotMs > nowMs) return place;
+  const note = nominalMs > nowMs ? "skipped: moved to a time that has passed" : "missed: its own time has passed";
+  return { ...place, dueMs: null, note };
+}
