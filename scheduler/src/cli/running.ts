@@ -1,8 +1,9 @@
-import { CarillonError } from "../base/errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { Carillon } from "../library/carillon.ts";
-import { type CarillonOptions, embeddedStore } from "../settings/settings.ts";
+import { type CarillonOptions, carillonPreset, embeddedStore } from "../settings/settings.ts";
 import { readOptionFile } from "./access/alarms.ts";
+import { readConfig } from "./config/config-file.ts";
 import { optionsBeneath } from "./config/config-settings.ts";
 import type { LogLevel } from "./config/log-levels.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -34,8 +35,13 @@ export interface NodeOptions extends CommonOptions {
   logLevel: LogLevel;
 }
 
+interface Role {
+  scheduler: boolean;
+  worker: boolean;
+}
+
 /** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
-export function deciding(options: NodeOptions, log: Log, role: { scheduler: boolean; worker: boolean }) {
+export function deciding(options: NodeOptions, log: Log, role: Role) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
   const { allowEnv = [], allowHttp = [], listen, listenUrl, behindProxy, trustedProxy } = options;
   if (options.server || options.profile)
@@ -110,7 +116,7 @@ export async function makeTowers(
   decide: (given: CarillonOptions) => CarillonOptions,
   log: Log,
 ): Promise<Carillon[]> {
-  if (file === undefined) return [new Carillon(decide({}))];
+  if (file === undefined) return carillonPreset.during(decide, async () => [new Carillon({})]);
   const towers = await (await import("./files/task-file.ts")).loadFile(file, decide);
   if (towers.every(({ settings, taskCount }) => settings.worker && taskCount === 0)) {
     const hint = 'Define one in it: tower.task("hello", { schedule: every("5s") }, () => console.log("hello")).';
@@ -121,12 +127,45 @@ export async function makeTowers(
 
 const hasTerminal = (): boolean => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY === true);
 
-/** Of a process without a terminal: a service manager that reloads it sends SIGHUP, and does not start one again that ends by itself. */
+/** Of a worker without a store: its key and its servers come by flags and variables, which cannot change under it. */
 export const hangUpIgnored = (log: Log) => () =>
   log.warn(
-    { hint: "Restart this process to have its settings, alarms file, secret keys and allowed programs read anew." },
+    { hint: "Restart this process to give it another key, other servers or other settings." },
     "SIGHUP was received: this process goes on, and reads nothing anew",
   );
+
+/**
+ * Has the files of a process read anew at SIGHUP, by which a service manager reloads it. One reading at a time: a
+ * signal that comes meanwhile has them read after it.
+ */
+export function reading(towers: readonly Carillon[], options: NodeOptions, log: Log, role: Role): () => void {
+  const read = async () => {
+    try {
+      const file = options.file && (await readConfig(options.file.path, process.env));
+      const decide = deciding({ ...options, ...(file ? { file } : {}) }, log, role);
+      for (const tower of towers) {
+        const { changed, restart } = await tower.exchange(decide);
+        const exchanged = Object.fromEntries(changed.map(({ option, count }) => [option, count]));
+        log.info(
+          { node: tower.node, changed: exchanged },
+          changed.length > 0 ? "files read anew" : "files read anew: no change",
+        );
+        if (restart.length > 0)
+          log.warn({ node: tower.node, options: restart }, "changed options that hold after a restart only");
+      }
+    } catch (error) {
+      const { code, hint } = isCarillonError(error) ? error : { code: undefined, hint: undefined };
+      log.error(
+        { code, hint, error: messageOf(error) },
+        "files could not be read anew: what was read before still holds",
+      );
+    }
+  };
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(read);
+  };
+}
 
 interface Running {
   onStarted: () => Promise<void>;

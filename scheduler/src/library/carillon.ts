@@ -4,7 +4,6 @@ import { OwnSecrets } from "../access/secrets/own-secrets.ts";
 import type { Change } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { Ending } from "../base/ending.ts";
-import { CarillonError } from "../base/errors.ts";
 import { type Log, standardErrorLog } from "../base/log.ts";
 import { madeName } from "../base/node-name.ts";
 import { stopOnSignals } from "../base/stop-on-signals.ts";
@@ -48,20 +47,12 @@ import { Measuring } from "../telemetry/measuring.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { EnqueueCall } from "./enqueue-call.ts";
+import { type Exchanged, exchange } from "./exchange.ts";
 import { Handlers } from "./handlers.ts";
-import { type Opened, openStore } from "./opened.ts";
+import { type Looking, type Opened, openStore, stopped, type Why } from "./opened.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
 import { closeStore, endNode, type Started, standInOf } from "./started.ts";
 import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
-
-interface Looking extends Pick<Opened, "store" | "embedded"> {
-  nowMs: () => number;
-  url: string | undefined;
-  coordination: string | undefined;
-}
-
-/** Whom a change is put down to, and why it was made. */
-type Why = Partial<Pick<Change, "author" | "reason">>;
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
@@ -70,6 +61,7 @@ export function carillon(options: CarillonOptions = {}): Carillon {
 
 export class Carillon {
   readonly settings: Settings;
+  readonly #given: CarillonOptions;
   readonly #options: CarillonOptions;
   readonly #log: Log;
   readonly #secrets: OwnSecrets;
@@ -96,6 +88,7 @@ export class Carillon {
 
   /** @param surroundings for tests that own the time: see carillon/testing */
   constructor(given: CarillonOptions, surroundings: Surroundings = realSurroundings) {
+    this.#given = given;
     this.#surroundings = surroundings;
     this.#clock = surroundings.clock;
     this.#storeClock = new StoreClock(this.#clock);
@@ -290,6 +283,18 @@ export class Carillon {
     const { store, nowMs } = await this.open();
     const unreadable = this.#started?.engine?.unreadable ?? 0;
     return this.#measuring.read({ store, nowMs: nowMs(), term: this.term, unreadable });
+  }
+
+  /** Takes over what can be without a restart. @param decide makes the present options of what the program gave @throws as `exchange` */
+  exchange(decide: (given: CarillonOptions) => CarillonOptions): Promise<Exchanged> {
+    const running = {
+      settings: this.settings,
+      options: this.#options,
+      secrets: this.#secrets,
+      handlers: this.#handlers,
+      clock: this.#clock,
+    };
+    return exchange({ ...running, alarms: this.#started?.alarms }, decide(this.#given));
   }
 
   // ---- locks
@@ -491,5 +496,3 @@ export class Carillon {
     return { tasks: store.tasks, definitions, author: this.#node, by, nowMs, log: this.#log };
   }
 }
-
-const stopped = () => new CarillonError("STOPPED", "this Carillon has been stopped", { hint: "Make a new one." });

@@ -5,7 +5,7 @@ import { commandHandler } from "../executors/command/handler.ts";
 import { httpCaller } from "../executors/http/handler.ts";
 import { Isolates } from "../executors/isolate/isolates.ts";
 import type { Handler } from "../run/handler.ts";
-import type { Settings } from "../settings/settings.ts";
+import type { HttpTaskOptions, Settings } from "../settings/settings.ts";
 import { defineTask, requireOptions, type TaskDefinition } from "../task/task.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { Defined, DefinedTasks } from "./defined-tasks.ts";
@@ -18,7 +18,7 @@ export class Handlers {
   readonly #settings: Settings;
   readonly #clock: Clock;
   readonly #defined: DefinedTasks;
-  readonly #callHttp: ReturnType<typeof httpCaller>;
+  #callHttp: ReturnType<typeof httpCaller>;
 
   /** @throws OPTION_INVALID */
   constructor(settings: Settings, clock: Clock, log: Log, defined: DefinedTasks) {
@@ -26,7 +26,17 @@ export class Handlers {
     this.#settings = settings;
     this.#clock = clock;
     this.#defined = defined;
-    this.#callHttp = httpCaller({ ...settings.httpTasks, clock });
+    this.#callHttp = this.httpOf(settings.httpTasks);
+  }
+
+  /** @throws OPTION_INVALID */
+  httpOf(options: HttpTaskOptions): ReturnType<typeof httpCaller> {
+    return httpCaller({ ...options, clock: this.#clock });
+  }
+
+  /** Runs that start from now on go by these; those under way end as they began. */
+  callHttpBy(call: ReturnType<typeof httpCaller>): void {
+    this.#callHttp = call;
   }
 
   /** What the arguments of `task` define. @throws TASK_INVALID and what the schedule's own check throws */

@@ -1,5 +1,7 @@
 import { resolve } from "node:path";
 import type { Redactor } from "../access/secrets/redactor.ts";
+import type { Change } from "../base/change.ts";
+import { CarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
 import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
@@ -83,3 +85,16 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
     throw error;
   }
 }
+
+/** What a program looks at tasks, runs, slots and members by. */
+export interface Looking extends Pick<Opened, "store" | "embedded"> {
+  nowMs: () => number;
+  url: string | undefined;
+  coordination: string | undefined;
+}
+
+/** Whom a change is put down to, and why it was made. */
+export type Why = Partial<Pick<Change, "author" | "reason">>;
+
+export const stopped = () =>
+  new CarillonError("STOPPED", "this Carillon has been stopped", { hint: "Make a new one." });

@@ -1,8 +1,10 @@
+import { chmod } from "node:fs/promises";
+import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { until } from "../support/store-stage.ts";
 import { WebhookReceiver } from "../support/webhook-receiver.ts";
-import { ask, file, here, json, schema, start, url } from "./process.ts";
+import { ask, file, folder, here, json, schema, start, url } from "./process.ts";
 
 describe("alarms", () => {
   const receiver = new WebhookReceiver();
@@ -57,5 +59,51 @@ describe("alarms", () => {
     );
     expect(receiver.posted.length).toBeGreaterThan(1);
     expect((await ask("alarms")).stdout).toMatch(/^runs failed after all their tries +broken +1 /m);
+  });
+
+  it("files are read anew at SIGHUP; a wrong one leaves what held, and says why", async () => {
+    const key = (byte: number) => Buffer.alloc(32, byte).toString("base64");
+    const written = async (allow: string, channels: string[], keys: string[], horizon = "15s") => {
+      await file("hup.yaml", `commands: { allow: [${allow}] }\nalarms: hup-alarms.yaml\nhorizon: ${horizon}\n`);
+      const lines = channels.map((name) => `  ${name}: { webhook: "${hook}" }\n`);
+      await file("hup-alarms.yaml", `channels:\n${lines.join("")}`);
+      await file("hup-keys", keys.join("\n"));
+      await chmod(join(folder, "hup-keys"), 0o600);
+    };
+    await written("", ["ops"], [key(1)]);
+    await file("hup-tasks.yaml", 'tasks:\n  commanded: { command: { argv: ["/usr/bin/true"] }, group: commands }\n');
+    const env = { CARILLON_SECRET_KEYS: `file:${join(folder, "hup-keys")}` };
+    const options = [...here(), "--config", "hup.yaml", "--json"];
+    const server = start(["server", ...options], { env });
+    const worker = start(["worker", ...options, "--group", "commands"], { env });
+    await server.says(/"server is ready"/);
+    await worker.says(/"worker is ready"/);
+    expect((await ask("apply", "hup-tasks.yaml", "--yes")).stderr).toBe("");
+    const refused = await ask("tasks", "run", "commanded", "--wait");
+    expect([refused.code, refused.stdout + refused.stderr]).toEqual([
+      1,
+      expect.stringContaining("COMMAND_NOT_ALLOWED"),
+    ]);
+
+    await written('"/usr/bin/true"', ["ops", "more"], [key(2), key(1)]);
+    for (const one of [server, worker]) {
+      one.signal("SIGHUP");
+      await one.says(/"changed":\{"commands\.allow":1,"alarms":2,"secretKeys":2\}.*"files read anew"/);
+      expect(one.stdout + one.stderr).not.toContain(key(2));
+    }
+    expect((await ask("tasks", "run", "commanded", "--wait")).code).toBe(0);
+
+    await file("hup-alarms.yaml", "channels: {}\n");
+    worker.signal("SIGHUP");
+    await worker.says(
+      /"level":"error".*"code":"OPTION_INVALID".*alarms\.channels names none.*what was read before still holds/,
+    );
+    expect((await ask("tasks", "run", "commanded", "--wait")).code, "it goes on").toBe(0);
+
+    await written('"/usr/bin/true"', ["ops", "more"], [key(2), key(1)], "20s");
+    worker.signal("SIGHUP");
+    await worker.says(/"options":\["horizonMs"\].*after a restart only/);
+    expect((await worker.end("SIGTERM")).code).toBe(0);
+    expect((await server.end("SIGTERM")).code).toBe(0);
   });
 });

@@ -29,7 +29,7 @@ export const makeSecretKey = (): string => randomBytes(keyBytes).toString("base6
 
 /** The keys that this process has: the first wraps, all of them open. They are known by a hash, never by a name that could be given twice. */
 export class SecretKeys {
-  readonly #keys: readonly Key[];
+  #keys: readonly Key[];
 
   /** @throws OPTION_INVALID, without telling what was given */
   constructor(texts: readonly string[]) {
@@ -53,6 +53,20 @@ export class SecretKeys {
 
   get some(): boolean {
     return this.#keys.length > 0;
+  }
+
+  get count(): number {
+    return this.#keys.length;
+  }
+
+  /** The same keys in the same order. */
+  equals(other: SecretKeys): boolean {
+    return this.#keys.map(({ id }) => id).join() === other.#keys.map(({ id }) => id).join();
+  }
+
+  /** Everything that seals and opens by these keys goes by the others from now on. */
+  exchange(others: SecretKeys): void {
+    this.#keys = others.#keys;
   }
 
   /** @throws SECRET_KEY_MISSING */

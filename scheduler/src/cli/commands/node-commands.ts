@@ -3,7 +3,7 @@ import { version } from "../../base/version.ts";
 import type { RunNotice } from "../../run/handler.ts";
 import { jsonLog, lineLog } from "../config/node-log.ts";
 import type { ExitCode } from "../exit-codes.ts";
-import { deciding, hangUpIgnored, makeTowers, type NodeOptions, runUntilStopped } from "../running.ts";
+import { deciding, makeTowers, type NodeOptions, reading, runUntilStopped } from "../running.ts";
 import { noticeWords } from "../runs/event-lines.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { coordinationText, placeText } from "../store-choice.ts";
@@ -19,11 +19,8 @@ export async function serve(
   const log = forPeople
     ? lineLog(options.logLevel, terminal.style, (line) => terminal.line(line))
     : jsonLog(options.logLevel);
-  const towers = await makeTowers(
-    file,
-    deciding(options, log, { scheduler: role === "server", worker: role === "worker" }),
-    log,
-  );
+  const roles = { scheduler: role === "server", worker: role === "worker" };
+  const towers = await makeTowers(file, deciding(options, log, roles), log);
   for (const tower of towers) tower.onRun((notice) => tell(log, notice));
   const exit = await runUntilStopped(towers, {
     async onStarted() {
@@ -38,7 +35,7 @@ export async function serve(
       }
     },
     onStopping: () => log.info({}, "stopping: waiting for what runs"),
-    onHangUp: hangUpIgnored(log),
+    onHangUp: reading(towers, options, log, roles),
   });
   log.info({}, "stopped");
   return exit;

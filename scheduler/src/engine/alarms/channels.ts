@@ -18,12 +18,12 @@ export async function watchAlarms(
 ): Promise<Alarms | undefined> {
   if (settings === null) return undefined;
   const alarms = new Alarms({ ...shared, settings, channels: await channelsOf(settings, posterOf, shared.clock) });
-  if (settings.rules.late.length > 0) listeners.push((notice) => alarms.notice(notice));
+  listeners.push((notice) => alarms.notice(notice));
   return alarms;
 }
 
 /** Mail is loaded by those who send some. */
-async function channelsOf(
+export async function channelsOf(
   { channels }: AlarmSettings,
   posterOf: PosterOf,
   clock: Clock,

@@ -69,6 +69,11 @@ export class Alarms {
     options.membership.onPulse((pulse) => this.#onPulse(pulse));
   }
 
+  /** Messages that are under way go where they were sent. Rules and spans are those of the settings that it was given. */
+  tellBy(channels: Record<string, Deliver>): void {
+    this.#options.channels = channels;
+  }
+
   /** A run started here. */
   notice({ kind, attempt, startedMs, dueMs, task, runId }: RunNotice): void {
     const lateMs = startedMs - dueMs;

@@ -1,0 +1,79 @@
+/**
+ * Makes true: a running process goes by the files that were given to it as they are now, as far as it can without a restart: all of
+ * what can be exchanged, or after an error nothing. See docs/deploying.md.
+ */
+import type { OwnSecrets } from "../access/secrets/own-secrets.ts";
+import { readSecretKeys } from "../access/secrets/read-keys.ts";
+import type { Clock } from "../base/clock.ts";
+import { sortedJson } from "../base/json.ts";
+import { channelsOf } from "../engine/alarms/channels.ts";
+import type { Alarms } from "../engine/alarms/watch.ts";
+import { checkWebhooks, noticePoster } from "../executors/http/notice.ts";
+import { type CarillonOptions, type Settings, settingsOf } from "../settings/settings.ts";
+import type { Handlers } from "./handlers.ts";
+
+export interface Exchanged {
+  /** What differs and holds from now on: the option, and how many entries of it there are. No values: they may be secret. */
+  changed: { option: string; count: number }[];
+  /** Options that differ and hold after a restart only. */
+  restart: string[];
+}
+
+interface Running {
+  settings: Settings;
+  options: CarillonOptions;
+  secrets: OwnSecrets;
+  handlers: Handlers;
+  alarms: Alarms | undefined;
+  clock: Clock;
+}
+
+const places = ["store", "listenUrl", "directory", "coordination"] as const;
+/** Options that are exchanged one by one below. */
+const exchanged = ["commands", "httpTasks", "alarms"] as const;
+
+/** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN and what else a start throws for these options; then nothing is exchanged */
+export async function exchange(running: Running, options: CarillonOptions): Promise<Exchanged> {
+  const { settings, secrets, handlers, alarms, clock } = running;
+  const next = settingsOf(options);
+  checkWebhooks(next.alarms?.channels ?? {});
+  const keys = readSecretKeys(options.secretKeys);
+  const callHttp = handlers.httpOf(next.httpTasks);
+  const channels = next.alarms && (await channelsOf(next.alarms, noticePoster, clock));
+  const differs = (name: keyof Settings) => sortedJson(settings[name]) !== sortedJson(next[name]);
+  const names = (Object.keys(next) as (keyof Settings)[]).filter(differs);
+  const found: Exchanged = {
+    changed: [],
+    restart: [
+      ...places.filter((name) => running.options[name] !== options[name]),
+      ...names.filter((name) => !exchanged.some((one) => one === name)),
+    ],
+  };
+  const change = (option: string, count: number) => found.changed.push({ option, count });
+  if (names.includes("commands")) {
+    for (const name of ["allow", "allowEnv"] as const)
+      if (sortedJson(settings.commands[name]) !== sortedJson(next.commands[name]))
+        change(`commands.${name}`, next.commands[name].length);
+    for (const name of ["shell", "rehearse"] as const)
+      if (settings.commands[name] !== next.commands[name]) change(`commands.${name}`, Number(next.commands[name]));
+    Object.assign(settings.commands, next.commands);
+  }
+  if (names.includes("httpTasks")) {
+    change("httpTasks", next.httpTasks.allow?.length ?? 0);
+    settings.httpTasks = next.httpTasks;
+    handlers.callHttpBy(callHttp);
+  }
+  if (names.includes("alarms")) {
+    // A process that began without alarms has nothing that looks for them.
+    if (alarms && settings.alarms && next.alarms && channels) {
+      change("alarms", Object.keys(channels).length);
+      Object.assign(settings.alarms, next.alarms);
+      alarms.tellBy(channels);
+    } else found.restart.push("alarms");
+  }
+  if (!secrets.keys.equals(keys)) {
+    change("secretKeys", keys.count);
+    secrets.keys.exchange(keys);
+  }
+  return found;
+}
