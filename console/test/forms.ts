@@ -87,6 +87,15 @@ export function formsAmongOthers(house: House): void {
       await page.getByText(/it is not as you read it/).waitFor();
       await page.getByRole("button", { name: "Cancel" }).click();
       await page.getByTitle("2031-05-01 · holiday").waitFor();
+
+      // It has one coming holiday: without it none is left, which is asked about.
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+      await page.locator('button[title^="2031-05-01"]').click();
+      await page.getByRole("button", { name: "Save as a new version" }).click();
+      const dialog = page.getByRole("dialog", { name: "Take most coming holidays out of fairs?" });
+      await dialog.getByRole("button", { name: "Save as a new version" }).click();
+      await page.getByText("fairs is at version 3").waitFor();
+      await page.getByTitle("2031-05-01 · worked").waitFor();
     });
 
     test("takes no rights back that another admin gave meanwhile", async () => {

@@ -1,9 +1,10 @@
 import { Button, Group, Select, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { call } from "../api/call.ts";
+import { call, isRefusal } from "../api/call.ts";
 import { keys } from "../api/keys.ts";
 import { useWords } from "../messages/words.ts";
+import { Confirm } from "../parts/form/confirm.tsx";
 import { Card } from "../parts/layout/page.tsx";
 import { Trouble } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
@@ -48,12 +49,13 @@ export function Draft({
     draft.zone === from.zone &&
     draft.weekend.join() === from.weekend.join();
   const save = useMutation({
-    mutationFn: () => {
+    mutationFn: (allowShrink: boolean) => {
       const given = {
         calendar: name,
         ...contentOf(draft),
         reason: reason.trim() || undefined,
         ...(draft.ics === undefined ? {} : { ics: draft.ics }),
+        ...(allowShrink ? { allowShrink } : {}),
       };
       return call("setCalendar", given, { key: keyOf(given), ifVersion: version });
     },
@@ -62,7 +64,7 @@ export function Draft({
       const undo = () =>
         void call(
           "setCalendar",
-          { calendar: name, ...contentOf(from), reason: t("act.undo") },
+          { calendar: name, ...contentOf(from), reason: t("act.undo"), allowShrink: true },
           { ifVersion: stored.version },
         )
           .then(outdateCalendars)
@@ -74,13 +76,14 @@ export function Draft({
       onClose();
     },
   });
+  const shrinks = isRefusal(save.error, "CALENDAR_SHRINKS");
   return (
     <Card title={t("calendar.editTitle")} className={css.draft}>
       <form
         className={css.form}
         onSubmit={(event) => {
           event.preventDefault();
-          if (!isSame) save.mutate();
+          if (!isSame) save.mutate(false);
         }}
       >
         <p className="soft">{t("calendar.editTold")}</p>
@@ -108,7 +111,7 @@ export function Draft({
           {draft.ics !== undefined && ` · ${t("calendar.icsWill")}`}
         </p>
         {present !== version && !save.isPending && <Meanwhile version={present} />}
-        {save.error && <Trouble error={save.error} small />}
+        {save.error && !shrinks && <Trouble error={save.error} small />}
         <div className={css.save}>
           <TextInput
             aria-label={t("confirm.reason")}
@@ -127,6 +130,17 @@ export function Draft({
           </Group>
         </div>
       </form>
+      {shrinks && (
+        <Confirm
+          title={t("calendar.shrinksTitle", { calendar: name })}
+          consequence={<p>{t("calendar.shrinksTold")}</p>}
+          act={t("calendar.save")}
+          grave
+          asksReason={false}
+          onDo={() => save.mutateAsync(true)}
+          onClose={() => save.reset()}
+        />
+      )}
     </Card>
   );
 }

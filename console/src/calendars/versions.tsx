@@ -44,7 +44,11 @@ export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar
           act={t("task.revert")}
           onDo={async ({ reason, key }) => {
             const { to, from } = reverting;
-            await call("setCalendar", { calendar: name, ...contentOf(to), reason }, { key, ifVersion: from });
+            await call(
+              "setCalendar",
+              { calendar: name, ...contentOf(to), reason, allowShrink: true },
+              { key, ifVersion: from },
+            );
             outdateCalendars();
             toast({ text: t("versions.reverted", { version: String(to.version) }) });
           }}

@@ -68,6 +68,10 @@ export const calendarsEn = {
   "calendar.revertTold":
     "A new version is made that says what this one said; the task that goes by it is planned anew.|A new version is made that says what this one said; the {n} tasks that go by it are planned anew.",
   "refusal.CALENDAR_STALE": "There is such a calendar, and it is not as you read it. Look at it, and try again.",
+  "calendar.shrinksTitle": "Take most coming holidays out of {calendar}?",
+  "calendar.shrinksTold":
+    "Fewer than half of its coming holidays would be left, or none. Tasks would run on the days that are taken out. Was it the right file?",
+  "refusal.CALENDAR_SHRINKS": "Fewer than half of the coming holidays would be left.",
   "refusal.CALENDAR_USED": "Tasks still go by it.",
   "refusal.CALENDAR_INVALID": "The calendar cannot be so.",
   "refusal.CALENDAR_UNKNOWN": "There is no such calendar, or no such version of it.",
