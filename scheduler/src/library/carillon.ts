@@ -340,6 +340,7 @@ export class Carillon {
       signal: this.#stopping.signal,
       abandon: this.#abandon.signal,
       untilAnswered: this.#untilAnswered,
+      onBack: () => this.#defined.storeAnew(this.#started && (() => this.#register()), this.#log),
       send: (...given) => this.#send(...given),
     });
   }
@@ -375,8 +376,7 @@ export class Carillon {
       ...this.#secrets.of(store.secrets),
       ...settings,
     };
-    const engine = settings.scheduler ? new Engine(shared) : undefined;
-    started.engine = engine;
+    started.engine = settings.scheduler ? new Engine(shared) : undefined;
     const worker = settings.worker ? await this.#makeWorker(shared) : undefined;
     started.worker = worker;
     const more = {
@@ -390,12 +390,12 @@ export class Carillon {
     };
     const http = server && new server.HttpServer({ ...shared, ...more });
     started.http = http;
-    const watching = { ...shared, node: this.#node, unreadable: () => engine?.unreadableFound() ?? null };
+    const watching = { ...shared, node: this.#node, unreadable: () => started.engine?.unreadableFound() ?? null };
     started.alarms = await watchAlarms(watching, settings.alarms, noticePoster, this.#listeners);
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     started.reconciler = reconciler;
     const onSignal = (signal: Signal) => {
-      engine?.onSignal(signal);
+      started.engine?.onSignal(signal);
       reconciler.onSignal(signal);
       if (signal.kind !== "tasks") worker?.onSignal(signal);
       http?.onSignal(signal);
@@ -403,9 +403,14 @@ export class Carillon {
     started.heard = store.signals.listen(onSignal, started.listening.signal);
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
-    await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
-    engine?.onSignal({ kind: "tasks" });
+    await this.#register();
     return this;
+  }
+
+  async #register(): Promise<void> {
+    const { store, definitions } = (await this.#opening) as Opened;
+    await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
+    this.#started?.engine?.onSignal({ kind: "tasks" });
   }
 
   async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {

@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { CarillonError } from "../base/errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Handler } from "../run/handler.ts";
 import { plannedSchedule } from "../schedule/slot-rules.ts";
@@ -134,6 +134,18 @@ export class DefinedTasks {
     const defined = this.#defined.get(name);
     if (defined) await this.#register(this.#withUpstream(defined.definition), registry);
     else this.#taskIds.set(name, (await tasks.byName(name)).taskId);
+  }
+
+  /**
+   * The store went back: it may lack them, or know them by other numbers.
+   * @param register stores them, as at the start of the process; undefined: it has not started
+   */
+  storeAnew(register: (() => Promise<void>) | undefined, log: Log): void {
+    this.#taskIds.clear();
+    register?.().catch((error) => {
+      if (isCarillonError(error, "STOPPED")) return;
+      log.error({ error: messageOf(error) }, "tasks could not be stored again; start this process anew");
+    });
   }
 
   /** A thousand definitions cost one statement when the store has them, two when it has never had them. */

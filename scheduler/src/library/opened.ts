@@ -42,13 +42,15 @@ export interface Opening {
   /** Aborted when nothing waits for the store any more. */
   abandon: AbortSignal;
   untilAnswered: UntilAnswered;
+  /** The store went back, and the definitions that were read from it are forgotten. */
+  onBack: () => void;
   send: (store: Store, ...batch: Parameters<SendEnqueues>) => Promise<Enqueued[]>;
 }
 
 /** Opens the store, the embedded one where no other is named. If a later step fails, all that was opened is closed again. */
 export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
   const { schema, migrate, failFast, connections } = settings;
-  const { directory, listenUrl, surroundings, measuring, redactor, untilAnswered, send, abandon } = given;
+  const { directory, listenUrl, surroundings, measuring, redactor, untilAnswered, send, abandon, onBack } = given;
   const theirs = place === embeddedStore ? undefined : place;
   if (place === undefined && directory === undefined)
     log.warn(
@@ -59,6 +61,7 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
     theirs === undefined ? await openEmbedded({ directory, signal, log: (line) => log.info({}, line) }) : undefined;
   const url = theirs ?? (embedded as EmbeddedStore).url;
   let opened: Store | undefined;
+  let definitions: Definitions | undefined;
   try {
     opened = await openPostgres({
       url,
@@ -70,6 +73,10 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
       signal,
       abandon,
       log,
+      onBack: () => {
+        definitions?.forget();
+        onBack();
+      },
       ...(embedded ? { revive: () => embedded.revive() } : {}),
       ...surroundings.postgres,
     });
@@ -78,7 +85,8 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
     storeClock.sharpenBy(store.clock);
     const tracing = await openStoreTracing(store.runs, storeClock, redactor);
     const enqueuer = new Enqueuer((...batch) => send(store, ...batch), surroundings.callersClock);
-    return { store, url, embedded, definitions: new Definitions(store.tasks), enqueuer, tracing };
+    definitions = new Definitions(store.tasks);
+    return { store, url, embedded, definitions, enqueuer, tracing };
   } catch (error) {
     await Promise.allSettled([opened?.close()]);
     await embedded?.release();

@@ -72,6 +72,12 @@ export class Definitions {
     await this.ensure(changed.filter(({ taskId }) => this.#young.has(taskId) || this.#old.has(taskId)));
   }
 
+  /** The store went back, and has older versions than some that are here. */
+  forget(): void {
+    this.#young = new Map();
+    this.#old = new Map();
+  }
+
   remember(record: TaskRecord): KnownTask {
     const present = this.get(record.taskId);
     if (present && present.version >= record.version) return present;

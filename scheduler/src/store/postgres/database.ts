@@ -269,7 +269,7 @@ export class Database {
   /** A statement in a caller's own transaction failed, which only the caller can begin anew. @throws the error for them */
   refused(error: unknown): never {
     const failure = this.#failed(error);
-    if (isCarillonError(failure, "STORE_RECOVERING")) this.#recovery?.found(false, 0);
+    if (isCarillonError(failure, "STORE_RECOVERING")) this.#recovery?.found(false, null);
     throw failure;
   }
 

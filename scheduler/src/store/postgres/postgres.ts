@@ -52,6 +52,8 @@ export interface PostgresOptions {
   migrate?: boolean;
   /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
   failFast?: boolean;
+  /** The store went back: what was read of it before may be of what it lost. */
+  onBack?: () => void;
   /** A standby may lack what is acknowledged, though none has been seen. Default: when one is. */
   standby?: boolean;
   /**
@@ -83,6 +85,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   abandon?.addEventListener("abort", () => database.abandon(), { once: true });
   const clock = () => readClock(database);
   const history = historyStore(database);
+  const tasks = taskStore(database);
   try {
     const prepare = async () => {
       await migrate(database, await readRawClock(database), options.migrate);
@@ -92,7 +95,12 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     };
     await (options.failFast ? prepare() : database.persist(prepare, options.signal));
     const look = () => database.query<StandingRow>("", `select ${standingSql(database.schema)}`);
-    database.recoverBy(recoveryOf(database, options.schema));
+    const { schema } = options;
+    const onBack = () => {
+      tasks.forget();
+      options.onBack?.();
+    };
+    database.recoverBy(recoveryOf(database, { schema, onBack }));
     for (const row of await (options.failFast ? look() : database.persist(look, options.signal))) database.told(row);
   } catch (error) {
     await database.close();
@@ -100,7 +108,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
   if (options.standby) database.memory.standbys(true);
   const announcer = new Announcer(database);
-  const [tasks, runs] = [taskStore(database), runStore(database, announcer)];
+  const runs = runStore(database, announcer);
   return {
     sessions: sessionStore(database),
     tasks,
@@ -136,7 +144,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   };
 }
 
-function recoveryOf(database: Database, schema = "carillon"): Recovery {
+function recoveryOf(
+  database: Database,
+  { schema = "carillon", onBack }: { schema: string | undefined; onBack: () => void },
+): Recovery {
   const { schema: s, clock, memory, log, closing: signal } = database;
   return new Recovery({
     s,
@@ -145,6 +156,7 @@ function recoveryOf(database: Database, schema = "carillon"): Recovery {
     log,
     memory,
     signal,
+    onBack,
     transaction: (work) => database.recovering(work),
     settle: async (settlements, nowMs) =>
       (await settleStanding(database, firstOfEach(settlements).first, nowMs)).length,

@@ -12,6 +12,8 @@ import { audited } from "./audit.ts";
 interface Present {
   id: number;
   version: number;
+  /** What the next version's number is. */
+  next: number;
   tasks: string[] | null;
   removed_ms: number | null;
 }
@@ -67,14 +69,14 @@ function set(
         name,
       ]);
       const { rows } = await client.query(
-        `select id, version, tasks, removed_ms from ${s}.secret where name = $1 for update`,
+        `select id, version, ${s}.next_version(version) as next, tasks, removed_ms from ${s}.secret where name = $1 for update`,
         [name],
       );
       const row = rows[0] as unknown as Present;
       const there = row.version > 0 && row.removed_ms === null;
       const forTasks = tasks === undefined ? (there ? row.tasks : null) : tasks;
       // Numbers go on after a removal: a version never means two values.
-      const version = row.version + 1;
+      const version = row.next;
       const { keyId, wrapped, sealed } = seal(version);
       await client.query(
         `insert into ${s}.secret_version (secret_id, version, key_id, wrapped, sealed, author, reason, changed_ms)
@@ -83,7 +85,7 @@ function set(
       );
       await client.query(
         `update ${s}.secret_version set wrapped = null, sealed = null where secret_id = $1 and version < $2 and sealed is not null`,
-        [row.id, there ? version - 1 : version],
+        [row.id, there ? row.version : version],
       );
       await client.query(`update ${s}.secret set version = $2, tasks = $3, removed_ms = null where id = $1`, [
         row.id,

@@ -61,7 +61,8 @@ export function createUser(
       [name],
     );
     const { rows } = await client.query(
-      `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by, grants) values ($1, $2, $3, $4, $5, $6)
+      `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by, grants, version)
+       values ($1, $2, $3, $4, $5, $6, ${s}.next_version(0))
        on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, grants = $6, removed_ms = null,
          disabled_ms = null, version = u.version + 1
        where u.removed_ms is not null returning ${userFields("u")}`,
@@ -113,8 +114,8 @@ export function providedUser(
       );
       // Two first sign-ins at once: the second waits for the first one's row, and then finds that the name is taken.
       const { rows: made } = await client.query(
-        `insert into ${s}.user_account as u (name, role, grants, issuer, subject, created_ms, created_by)
-         values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing returning ${userFields("u")}`,
+        `insert into ${s}.user_account as u (name, role, grants, issuer, subject, created_ms, created_by, version)
+         values ($1, $2, $3, $4, $5, $6, $7, ${s}.next_version(0)) on conflict do nothing returning ${userFields("u")}`,
         values,
       );
       const [row] = [...freed, ...made];

@@ -22,6 +22,8 @@ export interface RecoveryOptions {
   signal: AbortSignal;
   /** One transaction that may write while the store refuses others; repeated until the store answers. */
   transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T>;
+  /** The store went back: what this process has read from it may be what was lost. */
+  onBack(): void;
   /** Verdicts whose claim stands, by the way that all verdicts go. @returns how many were applied */
   settle(settlements: Settlement[], nowMs: number): Promise<number>;
 }
@@ -60,7 +62,10 @@ export class Recovery implements Recovering {
   readonly #options: RecoveryOptions;
   /** The last recovery that this process took part in, or found over when it came. null: it has not asked. */
   #known: number | null = null;
-  #told: number | null = null;
+  /** The last one that it told in, and when that began: a store that went back gives the number out again. */
+  #told: { number: number; since: number | null } | null = null;
+  /** The last number that the store was seen with. */
+  #seen: number | null = null;
   #running: Promise<void> | undefined;
   #wake: (() => void)[] = [];
 
@@ -82,9 +87,16 @@ export class Recovery implements Recovering {
     await Promise.race([this.join(), new Promise<void>((resolve) => this.#wake.push(resolve))]);
   }
 
-  found(whole: boolean, recovery: number): void {
+  found(whole: boolean, recovery: number | null): void {
+    if (recovery !== null) this.#see(recovery);
     this.#known ??= whole ? recovery : null;
-    if (!whole || (this.#known !== null && recovery > this.#known)) this.#joinInBackground();
+    if (!whole || (this.#known !== null && recovery !== this.#known)) this.#joinInBackground();
+  }
+
+  #see(recovery: number): void {
+    const isNew = this.#seen !== null && recovery !== this.#seen;
+    this.#seen = recovery;
+    if (isNew) this.#options.onBack();
   }
 
   async wentBack(why: string): Promise<void> {
@@ -92,7 +104,7 @@ export class Recovery implements Recovering {
     const known = this.#known;
     await transaction(async (client) => {
       const standing = await this.#standing(client);
-      if (standing.since !== null || (known !== null && standing.recovery > known)) return;
+      if (standing.since !== null || (known !== null && standing.recovery !== known)) return;
       log.error({ why }, "the store lacks what it has acknowledged: it went back in time");
       await this.#begin(client, standing);
     });
@@ -101,7 +113,7 @@ export class Recovery implements Recovering {
 
   /** In the recovery that it knows of. */
   #isTold(): boolean {
-    return this.#told !== null && this.#told === this.#known;
+    return this.#told !== null && this.#told.number === this.#known;
   }
 
   #joinInBackground(): void {
@@ -119,10 +131,12 @@ export class Recovery implements Recovering {
     const before = this.#told;
     let pollMs = firstPollMs;
     for (;;) {
-      const number = await transaction((client) => this.#open(client));
-      if (number === null) break;
-      if (this.#told !== number) {
+      const open = await transaction((client) => this.#open(client));
+      if (open === null) break;
+      const { number, since } = open;
+      if (this.#told?.number !== number || this.#told.since !== since) {
         await this.#tell(number);
+        this.#told = { number, since };
         this.#wakeAll();
         pollMs = firstPollMs;
       }
@@ -138,7 +152,7 @@ export class Recovery implements Recovering {
     const applied = await this.#options.settle(settlements, nowMs);
     if (applied === 0) return;
     log.warn({ verdicts: applied }, "results that the store had lost were given to it again");
-    const told = this.#told;
+    const told = this.#told?.number;
     await transaction((client) =>
       client.query(`update ${this.#options.s}.recovery set verdicts = verdicts + $2 where number = $1`, [
         told,
@@ -158,25 +172,35 @@ export class Recovery implements Recovering {
     return rows[0] as unknown as Standing;
   }
 
-  /** @returns the number of the recovery to take part in; null: none, or this process has told in it already and it is over */
-  async #open(client: SqlClient): Promise<number | null> {
+  /** @returns the recovery to take part in; null: none, or this process has told in it already and it is over */
+  async #open(client: SqlClient): Promise<{ number: number; since: number | null } | null> {
     const standing = await this.#standing(client);
     const { timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
     const whole = timeline === nowTimeline && (systemId === null || systemId === nowSystemId);
     if (since === null && whole) {
-      const missed = this.#known !== null && recovery > this.#known && this.#told !== recovery;
-      this.#known = recovery;
-      return missed ? recovery : null;
+      const missed = this.#known !== null && recovery !== this.#known && this.#told?.number !== recovery;
+      this.#know(recovery);
+      // When it began is not known any more, and does not matter: it is over.
+      return missed ? { number: recovery, since: null } : null;
     }
     // Promoted once more while it was under way: what was told may be lost again.
     if (since === null || recoveringTimeline !== nowTimeline) return this.#begin(client, standing);
-    this.#known = recovery;
-    return recovery;
+    this.#know(recovery);
+    return { number: recovery, since };
   }
 
-  async #begin(client: SqlClient, { recovery, timeline, nowTimeline, nowMs }: Standing): Promise<number> {
+  #know(recovery: number): void {
+    this.#see(recovery);
+    this.#known = recovery;
+  }
+
+  async #begin(
+    client: SqlClient,
+    { recovery, timeline, nowTimeline, nowMs }: Standing,
+  ): Promise<{ number: number; since: number }> {
     const { s, log } = this.#options;
-    const number = recovery + 1;
+    // Above those of which the store has lost the memory.
+    const number = Math.max(recovery, this.#known ?? 0) + 1;
     await client.query(
       `update ${s}.cluster set recovery = $1, recovering_since_ms = $2, recovering_timeline = ${s}.log_timeline()`,
       [number, nowMs],
@@ -193,12 +217,12 @@ export class Recovery implements Recovering {
     // Whoever led is told so by the next beat. The signal has the others look now.
     await client.query(`update ${s}.leadership set session_id = null`);
     await client.query(`select ${notifySql(s, "'leadership'")}`);
-    this.#known = number;
+    this.#know(number);
     log.warn(
       { recovery: number, timeline, now: nowTimeline },
       "the store was promoted or restored: work waits until the processes have told what it may lack",
     );
-    return number;
+    return { number, since: Math.floor(nowMs) };
   }
 
   /** All that this process remembers and the store lacks, but for verdicts. */
@@ -233,7 +257,6 @@ export class Recovery implements Recovering {
         [number, live],
       );
     });
-    this.#told = number;
     if (runs > 0) log.warn({ runs }, "runs that the store had lost were given to it again");
   }
 

@@ -3,7 +3,7 @@ import type { SqlClient } from "../../../base/change.ts";
 export interface Skips {
   /** Of runs, fences and other numbers of eight bytes. */
   numbers: number;
-  /** Of tasks, groups and other numbers of four bytes. */
+  /** Of tasks, groups and other numbers of four bytes, and of versions. */
   smallNumbers: number;
   terms: number;
   /** A base is the upper half of a lock's fence. */
@@ -12,7 +12,8 @@ export interface Skips {
 
 /**
  * Numbers that may have been given out in what is lost are not given out again. Run numbers served others as idempotency keys,
- * fences and terms stand in what they protect; one that came twice would be taken for an old one, or for another's.
+ * fences and terms stand in what they protect; one that came twice would be taken for an old one, or for another's. A version stands in
+ * what other processes remember of a task, and in edits that are made from it.
  * Whoever led does not: the next one begins a term above all that there can have been.
  * @returns the last term of those that may have been
  */
@@ -28,6 +29,12 @@ export async function skipAhead(client: SqlClient, s: string, schema: string, sk
   }
   await forward(client, `${s}.lock_base`, skips.bases);
   await client.query(`update ${s}.cluster set lock_era = nextval('${s}.lock_base')`);
+  await client.query(
+    `update ${s}.cluster set version_floor = $1 + greatest(version_floor, (select max(version) from ${s}.plan),
+       (select max(version) from ${s}.calendar), (select max(version) from ${s}.secret))`,
+    [skips.smallNumbers],
+  );
+  await client.query(`update ${s}.user_account set version = version + $1`, [skips.smallNumbers]);
   const { rows: terms } = await client.query(
     `update ${s}.leadership set term = term + $1, session_id = null returning term`,
     [skips.terms],

@@ -31,8 +31,8 @@ export interface Recovering {
   join(): Promise<void>;
   /** @returns when this process has told what it remembers, which may be long before the others have */
   told(): Promise<void>;
-  /** What a connection or a beat found. A recovery that took place unseen is caught up with. */
-  found(whole: boolean, recovery: number): void;
+  /** What a connection or a beat found. A recovery that took place unseen is caught up with. @param recovery null: not known */
+  found(whole: boolean, recovery: number | null): void;
   /** This process was acknowledged more than the store has: it went back, whatever its log says. */
   wentBack(why: string): Promise<void>;
 }

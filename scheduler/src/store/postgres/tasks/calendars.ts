@@ -27,6 +27,11 @@ export class KnownCalendars {
     this.#database = database;
   }
 
+  /** The store went back: what is known may be of what it lost. */
+  forget(): void {
+    this.#known.clear();
+  }
+
   /** The present calendars of these definitions, by name. */
   async of(definitions: TaskDefinition[]): Promise<Map<string, Calendar>> {
     const names = [...new Set(definitions.flatMap(({ calendar }) => (calendar ? [calendar.name] : [])))];
@@ -103,10 +108,10 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
             name,
           ]);
           const { rows } = await client.query(
-            `select id, version, removed_ms from ${s}.calendar where name = $1 for update`,
+            `select id, version, ${s}.next_version(version) as next, removed_ms from ${s}.calendar where name = $1 for update`,
             [name],
           );
-          const row = rows[0] as { id: number; version: number; removed_ms: number | null };
+          const row = rows[0] as { id: number; version: number; next: number; removed_ms: number | null };
           // In a statement of its own: one that waited for the lock still has the snapshot from before it.
           const { rows: present } = await client.query(
             `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
@@ -118,7 +123,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
           if (row.removed_ms === null && present[0] && sortedJson(present[0].content) === sortedJson(content))
             return { calendar: { name, version: row.version, ...content }, changed: false, tasks: [] };
           if (there && !mayShrink) checkNotShrunk(name, present[0]?.content as CalendarContent, content, now);
-          const version = row.version + 1;
+          const version = row.next;
           await client.query(`update ${s}.calendar set version = $2, removed_ms = null where id = $1`, [
             row.id,
             version,

@@ -36,7 +36,6 @@ export async function edit(
 ): Promise<TaskRecord> {
   const { s } = tasks;
   const now = Math.round(change.nowMs);
-  const version = row.version + 1;
   const { gate, limit } = gateOf(definition);
   const there = row.version > 0 && row.deleted_ms === null;
   const before = there ? (former ?? (await tasks.calendars.in(client, row.definition, false))) : undefined;
@@ -50,11 +49,13 @@ export async function edit(
     ];
     await accountPutBack(tasks, client, { row, before: was, after: is, now });
   }
-  await client.query(
-    `update ${s}.task set version = $2, group_id = $3, definition = $4, definition_text = $5, gate = $6, gate_limit = $7,
-            changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end, code = $9, code_version = $2 where id = $1`,
-    [row.id, version, groupId, JSON.stringify(definition), text, gate, limit, now, codeOf(definition)],
+  const { rows: updated } = await client.query(
+    `update ${s}.task set version = ${s}.next_version($2), group_id = $3, definition = $4, definition_text = $5, gate = $6, gate_limit = $7,
+            changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end, code = $9, code_version = ${s}.next_version($2)
+     where id = $1 returning version`,
+    [row.id, row.version, groupId, JSON.stringify(definition), text, gate, limit, now, codeOf(definition)],
   );
+  const version = updated[0]?.version as number;
   await client.query(
     `insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms) values ($1, $2, $3, $4, $5, $6)`,
     [row.id, version, JSON.stringify(definition), change.author, change.reason, now],

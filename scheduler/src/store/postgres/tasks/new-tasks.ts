@@ -23,7 +23,7 @@ export function afterEndOf({ schedule }: TaskDefinition): number | null {
 }
 
 /**
- * Creates, in one statement, those tasks whose names the store has never had: version 1 with all that belongs to it.
+ * Creates, in one statement, those tasks whose names the store has never had: the first version with all that belongs to it.
  * There is nothing planned to withdraw, and no run that needs a place. Rows are written in the order of their names,
  * so that nodes that start at once with the same definitions wait for each other and never in a circle.
  *
@@ -49,18 +49,18 @@ export async function createTasks(
       nextSlotMs: compileSchedule(definition.schedule).next(change.nowMs),
     }))
     .sort((a, b) => (a.definition.name < b.definition.name ? -1 : 1));
-  const rows = await database.query<{ id: number; name: string }>(
+  const rows = await database.query<{ id: number; name: string; version: number }>(
     "task-create",
     `with given as (
        select * from unnest($1::text[], $2::int[], $3::text[], $4::smallint[], $5::int[], $6::bigint[], $7::bigint[], $11::text[])
          with ordinality as g (name, group_id, text, gate, gate_limit, next_slot_ms, after_end_ms, code, n)),
      made as (
        insert into ${s}.task (name, version, group_id, definition, definition_text, gate, gate_limit, created_ms, changed_ms, code, code_version)
-       select name, 1, group_id, text::jsonb, text, gate, gate_limit, $8, $8, code, 1 from given order by n
-       on conflict (name) do nothing returning id, name, definition),
+       select name, ${s}.next_version(0), group_id, text::jsonb, text, gate, gate_limit, $8, $8, code, ${s}.next_version(0) from given order by n
+       on conflict (name) do nothing returning id, name, version, definition),
      versions as (
        insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms)
-       select id, 1, definition, $9, $10, $8 from made),
+       select id, version, definition, $9, $10, $8 from made),
      codes as (
        insert into ${s}.task_code (task_id, release_id, code, definition_text)
        select id, $12, code, text from made join given using (name)),
@@ -69,12 +69,12 @@ export async function createTasks(
        select $8, $9, 'create', 'task', name, definition, $10 from made order by name),
      plans as (
        insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms)
-       select id, 1, next_slot_ms, after_end_ms from made join given using (name)),
+       select id, version, next_slot_ms, after_end_ms from made join given using (name)),
      places as (
        insert into ${s}.gate (task_id) select id from made join given using (name) where gate > 0),
      told as (
        select ${notifySql(s, "'tasks'")} where exists (select from made))
-     select id, name from made left join told on true`,
+     select id, name, version from made left join told on true`,
     [
       news.map(({ definition }) => definition.name),
       news.map(({ groupId }) => groupId),
@@ -91,8 +91,8 @@ export async function createTasks(
     ],
   );
   const byName = new Map(news.map((one) => [one.definition.name, one]));
-  return rows.map(({ id, name }) => {
+  return rows.map(({ id, name, version }) => {
     const { definition, groupId, nextSlotMs } = byName.get(name) as (typeof news)[number];
-    return { taskId: id, name, version: 1, definition, groupId, paused: null, changedMs: now, nextSlotMs };
+    return { taskId: id, name, version, definition, groupId, paused: null, changedMs: now, nextSlotMs };
   });
 }

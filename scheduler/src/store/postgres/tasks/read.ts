@@ -13,7 +13,7 @@ export interface Tasks {
   database: Database;
   s: string;
   calendars: KnownCalendars;
-  /** Numbers of groups by name: a group keeps its number for ever. */
+  /** Numbers of groups by name: a group keeps its number, unless the store that it was made in is lost. */
   groups: Map<string, number>;
   /** Is told how many tasks were made. */
   counted: (made: number) => Promise<void>;

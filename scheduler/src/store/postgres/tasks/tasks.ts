@@ -12,7 +12,7 @@ import { forgetReleases, releasesOf } from "./releases.ts";
 import { resume } from "./resume.ts";
 import { pause, remove } from "./stop.ts";
 
-export function taskStore(database: Database): TaskStore & { replan: Replanning } {
+export function taskStore(database: Database): TaskStore & { replan: Replanning; forget: () => void } {
   const tasks: Tasks = {
     database,
     s: database.schema,
@@ -40,5 +40,9 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning 
     counters: (taskIds) => counters(database, taskIds),
     foldCounters: (limit) => foldCounters(database, limit),
     group: (name) => groupNumber(tasks, name),
+    forget() {
+      tasks.calendars.forget();
+      tasks.groups.clear();
+    },
   };
 }
