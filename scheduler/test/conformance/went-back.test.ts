@@ -8,6 +8,7 @@ import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { skipNumbers } from "../../src/store/postgres/restored.ts";
 import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
 import type { Store } from "../../src/store/store.ts";
+import { edited } from "../../src/task/edits.ts";
 import { defineTask } from "../../src/task/task.ts";
 import { rounds } from "../support/long.ts";
 import { RestorableStore } from "../support/restorable-store.ts";
@@ -47,8 +48,9 @@ describe("a store that is restored under living nodes", () => {
       tower.task("edited", { schedule: every(everyMs), misfire: "all" }, note);
       nodes.push(tower);
     }
-    await Promise.all(nodes.map((tower) => tower.start()));
     store = await openPostgres({ url: server.url, log });
+    await server.backUp();
+    await Promise.all(nodes.map((tower) => tower.start()));
   });
   afterAll(async () => {
     await Promise.all(nodes.map((tower) => tower.stop()));
@@ -66,8 +68,7 @@ describe("a store that is restored under living nodes", () => {
     const by = change(Date.now());
     const n = ++edits;
     const { definition } = await store.tasks.byName("edited");
-    const schedule = defineTask("edited", { schedule: every(everyMs / 4 + n) }).schedule;
-    await store.tasks.save({ ...definition, schedule }, null, by);
+    await store.tasks.save(edited(definition, { schedule: every(everyMs / 4 + n) }), null, by);
     for (const name of ["edited", "made"]) {
       await store.calendars.set(name, content(new Date(n * 86_400_000).toISOString().slice(0, 10)), by);
       await store.secrets.set(name, () => sealed, null, by);
@@ -104,6 +105,21 @@ describe("a store that is restored under living nodes", () => {
     );
     return rows as { slot: number; times: number }[];
   };
+
+  it("`restored` is refused though the backup has no session, and what nodes define is stored again and planned", async () => {
+    await fires("slots fire", "tick", 0, tickMs);
+    const { taskId } = await store.tasks.byName("tick");
+    await server.restore();
+    const restoredMs = Date.now();
+    await expect(skipNumbers(server.url, schema, change(restoredMs))).rejects.toMatchObject({
+      code: "STORE_IN_USE",
+      message: expect.stringMatching(/node (first|second) /),
+    });
+    await fires("slots fire", "tick", restoredMs + horizonMs, tickMs);
+    expect((await store.tasks.byName("tick")).taskId).toBeGreaterThan(taskId + 999);
+    expect(await store.tasks.versions("tick")).toMatchObject([{ version: 1_001 }]);
+    slots.length = 0;
+  });
 
   it("no version comes twice, every slot is accounted once, and tasks are planned at once by what the store has", async () => {
     await fires("slots fire", "tick", 0, tickMs);

@@ -241,6 +241,14 @@ describe("doctor", () => {
     });
   });
 
+  it("does not say that nobody plans while one leads", () => {
+    const unplanned = [{ task: "a", slotMs: nowMs - 5_000 }];
+    const advice = (facts: Parameters<typeof healthy>[0]) =>
+      checkCluster(healthy({ unplanned, ...facts })).find(({ what }) => what === "unplanned slots")?.advice;
+    expect(advice({})).toMatch(/^\S+ leads, and does not plan them: its log has why\./);
+    expect(advice({ leadership: { term: 7, sessionId: null } })).toMatch(/^No scheduler plans\./);
+  });
+
   it.each([
     [["1.4.0+aa"], undefined],
     [["1.4.0+aa", "1.4.0+bb"], undefined],

@@ -371,14 +371,14 @@ function stuck({ stuck: found }: ClusterFacts): Check {
   );
 }
 
-function unplanned({ unplanned: found, nowMs }: ClusterFacts): Check {
+function unplanned({ unplanned: found, leadership, members: all, nowMs }: ClusterFacts): Check {
   if (found.length === 0) return good("unplanned slots", "none");
   const words = found.map(({ task, slotMs }) => `${task}, due ${ageText(slotMs, nowMs)}`);
-  return problem(
-    "unplanned slots",
-    list(words),
-    "No scheduler plans. When one starts, each task's misfire policy decides about them.",
-  );
+  const leading = all.find((member) => member.sessionId === leadership.sessionId && !silent(member, nowMs));
+  const advice = leading
+    ? `${leading.node} leads, and does not plan them: its log has why. Start its process anew if that is no help; each task's misfire policy decides about them then.`
+    : "No scheduler plans. When one starts, each task's misfire policy decides about them.";
+  return problem("unplanned slots", list(words), advice);
 }
 
 /** What became of the store's last fail-over or restore. */

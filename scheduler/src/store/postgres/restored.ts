@@ -12,6 +12,8 @@ const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, b
 
 /** No two beats of a live session are further apart than 5 s, however long its timeout. */
 const longestWatchMs = 10_000;
+/** A live process whose session the backup lacks connects again, and opens it again, well within this. */
+const leastWatchMs = 5_000;
 const lookEveryMs = 250;
 
 export interface Skipped {
@@ -22,7 +24,7 @@ export interface Skipped {
 
 /**
  * After a restore: what the lost time may have drawn is not drawn again, and what the store has is taken for whole. Sessions
- * that the backup shows as open are watched for their longest timeout, 10 s at most: those that beat belong to live processes.
+ * that the backup shows as open are watched for their longest timeout, 5 s at least and 10 s at most: those that beat, or appear, belong to live processes.
  * @returns the first that may be drawn from now on
  * @throws STORE_IN_USE: a session beats, or began meanwhile; nothing was changed
  */
@@ -35,9 +37,10 @@ export async function skipNumbers(url: string, schema: string, change: Change): 
     return await database.transaction(async (client) => {
       await client.query("set local carillon.recovery = on");
       const term = await skipAhead(client, s, schema, skips);
+      // By another number of recoveries, processes that were not seen here find out that the store went back.
       await client.query(
         `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
-           clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
+           recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
       );
       await forgetForeignTransactions(client, s);
       const { rows: next } = await client.query(
@@ -102,12 +105,12 @@ async function requireNobodyAtWork(database: Database): Promise<void> {
   const keyOf = ({ kind, id }: OpenSession) => `${kind} ${id}`;
   const first = await open();
   const beats = new Map(first.map((session) => [keyOf(session), session.beat]));
-  const watchMs = Math.min(Math.max(0, ...first.map(({ timeoutMs }) => timeoutMs)), longestWatchMs);
+  const watchMs = Math.min(Math.max(leastWatchMs, ...first.map(({ timeoutMs }) => timeoutMs)), longestWatchMs);
   const until = clock.monotonic() + watchMs;
   const live = new Map<string, string>();
   for (let now = first; ; now = await open()) {
     for (const session of now) if (beats.get(keyOf(session)) !== session.beat) live.set(keyOf(session), session.name);
-    if (live.size >= now.length || clock.monotonic() >= until) break;
+    if ((now.length > 0 && live.size >= now.length) || clock.monotonic() >= until) break;
     await pause(clock, lookEveryMs);
   }
   if (live.size === 0) return;
