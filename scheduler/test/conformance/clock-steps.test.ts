@@ -221,6 +221,19 @@ describe("who decides about a step", () => {
     expect(a.told("it is adopted")).toBe(true);
   });
 
+  it("one that went back by a day while no node ran is a problem of doctor's, with since when and by how much", async () => {
+    const found = async () => (await inspectPostgres(server.url, "carillon")).cluster?.timeBack;
+    const a = await join("a");
+    await a.membership.leave("stopped");
+    expect(await found()).toBeUndefined();
+    const stoppedMs = Date.now();
+    server.step(-86_400);
+    await join("b");
+    const timeBack = await found();
+    expect(Math.abs((timeBack?.reachedMs ?? 0) - stoppedMs) < 60_000).toBe(true);
+    expect(Math.abs((timeBack?.sinceMs ?? 0) + 86_400_000 - stoppedMs) < 60_000).toBe(true);
+  });
+
   it("an operator adopts it, which is in the audit", async () => {
     const a = await join("a");
     server.step(7_200);

@@ -36,6 +36,7 @@ const facts = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   stuck: [],
   unplanned: [],
   recovery: undefined,
+  timeBack: undefined,
   clusterId: "mine",
   coordination: "store",
   sharedNames: [],

@@ -46,6 +46,7 @@ const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   stuck: [],
   unplanned: [],
   recovery: undefined,
+  timeBack: undefined,
   clusterId: "c1",
   coordination: "store",
   sharedNames: [],
@@ -238,6 +239,12 @@ describe("doctor", () => {
       "stuck runs": "problem: run 42 of heartbeat on a lost node: past its timeout",
       "unplanned slots": "problem: a, due 5.0 s ago, b, due 5.0 s ago, c, due 5.0 s ago and 1 more",
       versions: "remark: members run 0.1.0 and 0.2.0",
+    });
+  });
+
+  it("says that cluster time went back, by how much, and until when nothing fires", () => {
+    expect(wrong({ timeBack: { reachedMs: nowMs + 86_400_000, sinceMs: nowMs - 1_000 } })).toEqual({
+      "cluster time": `problem: it is 24 h behind what it has been since ${new Date(nowMs - 1_000).toISOString()}: nothing that was planned by then fires before ${new Date(nowMs + 86_400_000).toISOString()}`,
     });
   });
 

@@ -189,6 +189,7 @@ export function checkCluster(facts: ClusterFacts): Check[] {
     groupLimits(facts),
     stuck(facts),
     unplanned(facts),
+    clusterTime(facts),
     recovery(facts),
   ];
 }
@@ -379,6 +380,18 @@ function unplanned({ unplanned: found, leadership, members: all, nowMs }: Cluste
     ? `${leading.node} leads, and does not plan them: its log has why. Start its process anew if that is no help; each task's misfire policy decides about them then.`
     : "No scheduler plans. When one starts, each task's misfire policy decides about them.";
   return problem("unplanned slots", list(words), advice);
+}
+
+/** Where cluster time went back, what was planned before lies ahead, and a leader that stands has nothing to do. */
+function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
+  if (!timeBack) return good("cluster time", "it is past all that was seen of it");
+  const { reachedMs, sinceMs } = timeBack;
+  const since = sinceMs === null ? "" : ` since ${new Date(sinceMs).toISOString()}`;
+  return problem(
+    "cluster time",
+    `it is ${spanText(reachedMs - nowMs)} behind what it has been${since}: nothing that was planned by then fires before ${new Date(reachedMs).toISOString()}`,
+    "If the clock of the store's machine is wrong, stop the nodes, set it right (NTP) and start them. If it is right now, and was ahead before, wait: slots up to then have run or are told of, and none runs twice; what is to run again: carillon tasks backfill.",
+  );
 }
 
 /** What became of the store's last fail-over or restore. */
