@@ -179,6 +179,11 @@ export const pollRequest = z
     inputsOf: inputsOf.optional().describe("Asks what this run comes from."),
     secretOf: secretOf.optional().describe("Asks for a secret's value. Keep it out of what is logged and returned."),
     turn: turn.optional(),
+    placesFor: z
+      .array(number)
+      .max(limits.runsPerPoll)
+      .optional()
+      .describe("`taskId`s: asks where else runs of these could begin, for a worker whose own places are taken."),
     draining: z.boolean().optional().describe("It stops: what is addressed to it and not claimed goes to others."),
     leave: z.boolean().optional().describe("Ends the session, after everything else."),
   })
@@ -277,6 +282,15 @@ export const pollAnswer = z.strictObject({
   tasks: z.array(task).describe("Of the tasks of these runs."),
   recalls: z.array(recall).describe("Asked back. cancel: stop it; withdraw: release it, unless it has started."),
   turnedTo: z.int().optional().describe("Of a turn: where the next one goes on; 0: the round is complete."),
+  places: z
+    .array(
+      z.strictObject({
+        places: number.describe("Free, of one other worker."),
+        taskIds: z.array(number).describe("What it could begin there, of those that were asked for."),
+      }),
+    )
+    .optional()
+    .describe("Of `placesFor`."),
   spawned: z.array(spawned).optional().describe("Of `spawns`, but for those in `refused`."),
   inputs: inputs.optional().describe("Of `inputsOf`, unless it is in `refused`."),
   secret: secret.optional().describe("Of `secretOf`, unless it is in `refused`."),

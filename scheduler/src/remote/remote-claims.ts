@@ -193,6 +193,11 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return this.heldBy();
   }
 
+  /** A poll of its own: a server that does not know the question yet refuses it, and nothing else with it. */
+  async roomElsewhere(_sessionId: number, placesFor: number[]): ReturnType<ClaimStore["roomElsewhere"]> {
+    return (await this.#options.session.poll({ placesFor }, this.#givenUp.signal)).places ?? [];
+  }
+
   async recalls(): ReturnType<ClaimStore["recalls"]> {
     return this.#options.session.recalls;
   }

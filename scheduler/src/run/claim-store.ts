@@ -67,6 +67,12 @@ export interface ClaimAnswer {
   draining?: boolean;
 }
 
+/** Places that are free in another worker, for runs of these tasks. */
+export interface RoomElsewhere {
+  places: number;
+  taskIds: number[];
+}
+
 export type Verdict =
   | {
       kind: "ended";
@@ -138,6 +144,8 @@ export interface ClaimStore {
   settleIn(client: SqlClient, sessionId: number, settlement: Settlement, nowMs: number): Promise<boolean>;
   /** What this session holds by the store's book, for a worker that lost a reply. */
   heldBy(sessionId: number): Promise<ClaimedRun[]>;
+  /** Which other workers have places for runs of these tasks, for a worker that has none. */
+  roomElsewhere(sessionId: number, taskIds: number[]): Promise<RoomElsewhere[]>;
   /** Moves what was not taken back yet from a lost session of the same process to its new one. @returns what moved */
   adopt(oldSessionId: number, newSessionId: number): Promise<ClaimedRun[]>;
   /** Claims of this session that are asked back. */

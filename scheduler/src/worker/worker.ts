@@ -12,9 +12,10 @@ import type { Handler } from "../run/handler.ts";
 import type { LogLine } from "../run/run-record.ts";
 import { Blockage } from "./blockage.ts";
 import { Book } from "./book.ts";
-import { backlogRuns, claimsPerStatement, givenBack, guardMs, heldMax, ignoredAbortMs, vainMs } from "./bounds.ts";
+import { backlogRuns, claimsPerStatement, guardMs, heldMax, ignoredAbortMs, vainMs } from "./bounds.ts";
 import { ClaimWindow } from "./claiming/claim-window.ts";
 import { EndedMeanwhile } from "./claiming/ended-meanwhile.ts";
+import { HandOn } from "./claiming/hand-on.ts";
 import { Offers } from "./claiming/offers.ts";
 import { OwnGroup } from "./claiming/own-group.ts";
 import { Pace } from "./claiming/pace.ts";
@@ -64,6 +65,7 @@ export class Worker implements RunHost {
   readonly #window: ClaimWindow;
   readonly #own = new OwnGroup();
   readonly #turns: Turns;
+  readonly #handOn: HandOn;
   #running = 0;
   #startsOverdue = false;
   #fetching: Promise<void> | undefined;
@@ -92,11 +94,10 @@ export class Worker implements RunHost {
     this.#logs = new LogBuffer(options.writeLogs, options.clock, options.log);
     this.#notices = new Notices(options.listeners, () => this.now(), options.log);
     this.#blockage = new Blockage(options.clock, options.log);
-    this.#reporter = new Reporter({ ...options, sessionId: () => options.membership.sessionId });
+    const own = { ...options, now: () => this.now(), sessionId: () => options.membership.sessionId };
+    this.#reporter = new Reporter(own);
     this.#outbox = new Outbox({
-      ...options,
-      now: () => this.now(),
-      sessionId: () => options.membership.sessionId,
+      ...own,
       acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
     });
     this.#pace = new Pace(options.concurrency);
@@ -110,9 +111,8 @@ export class Worker implements RunHost {
       report: (runs) => this.#reporter.report(runs),
     });
     this.#book = new Book({
-      ...options,
+      ...own,
       held: this.#held,
-      sessionId: () => options.membership.sessionId,
       take: (ask) => this.#takeFrom(ask),
       drop: (run, reason) => this.#do(run, run.on("session lost"), reason),
       again: () => this.#fetchTimer.within(guardMs),
@@ -131,7 +131,13 @@ export class Worker implements RunHost {
       nudge: (dueMs: number) => this.nudge(dueMs),
       lost: () => this.#book.doubt(),
     };
-    this.#turns = new Turns({ ...options, overdue: this.#overdue, pace: this.#pace, ...host });
+    const queued = { ...own, overdue: this.#overdue, pace: this.#pace };
+    this.#turns = new Turns({ ...queued, ...host });
+    this.#handOn = new HandOn({
+      ...queued,
+      full: () => this.#running >= options.concurrency && !this.#book.moving && options.membership.trusted(),
+      giveBack: (run) => this.#do(run, run.on("give back")),
+    });
     this.#offers = new Offers(host);
     this.#standIn = options.standIn ?? noStandIn;
     this.#standIn.onBack(({ returnsBefore }) => this.#givenBack(returnsBefore));
@@ -203,6 +209,7 @@ export class Worker implements RunHost {
     this.#outbox.hurry();
     this.#fetchTimer.close();
     this.#window.close();
+    this.#handOn.close();
     await stopWork(
       {
         ...this.#options,
@@ -374,6 +381,7 @@ export class Worker implements RunHost {
     } finally {
       this.#startsOverdue = false;
     }
+    this.#handOn.look();
   }
 
   #start(run: HeldRun, mono: number): void {
@@ -471,7 +479,7 @@ export class Worker implements RunHost {
         // What was dropped in doubt is on the book of a session that lives on, and nobody else's signal tells of it.
         if (this.#book.inDoubt) this.#fetch();
         this.#startOverdue();
-        this.#giveBackOverdue();
+        this.#handOn.giveUp();
         if (this.#running > 0 && !this.#book.moving)
           void this.#reporter.reportLong(this.#held.values(), this.clock.monotonic());
         void this.#recalls.retry();
@@ -488,13 +496,5 @@ export class Worker implements RunHost {
     // Should the session live on after all, the store's book still has what is dropped here.
     if (run.state === "waiting") this.#book.doubt();
     this.#do(run, run.on("session lost"), sessionLost("this process's session is in doubt; another may have the run"));
-  }
-
-  #giveBackOverdue(): void {
-    for (const { waitedMs, spared } of givenBack) {
-      const tooMany = this.#overdue.takeOverdue(this.now() - waitedMs, spared * this.#options.concurrency);
-      if (tooMany.length > 0) this.#pace.gaveBack(waitedMs, spared === 0);
-      for (const run of tooMany) this.#do(run, run.on("give back"));
-    }
   }
 }

@@ -52,6 +52,20 @@ describe("a poll", () => {
     ]);
   });
 
+  test("tells of the free places of others, and only for tasks of its own groups", async () => {
+    const [session, beside] = [
+      await stage.join(key, { name: "asks", concurrency: 1 }),
+      await stage.join(key, { name: "idle", concurrency: 3, tasks: ["echo", "once"] }),
+    ];
+    const idOf = async (task: string) => (await stage.store.tasks.byName(task)).taskId;
+    const placesFor = await Promise.all(["echo", "patient", "secret"].map(idOf));
+    const { places } = await stage.poll(key, { session, placesFor });
+    expect(places).toContainEqual({ places: 3, taskIds: [placesFor[0]] });
+    expect(places?.flatMap(({ taskIds }) => taskIds)).not.toContain(placesFor[2]);
+    expect((await stage.poll(key, { session })).places, "not asked for").toBeUndefined();
+    for (const one of [session, beside]) await stage.poll(key, { session: one, leave: true });
+  });
+
   test("waits, and is answered when a run is enqueued, not when its time is over", async () => {
     // One that has begun to wait before, for as long, and for another task: its time is over first.
     const aside = await stage.join(key, { tasks: ["patient"] });

@@ -82,3 +82,48 @@ it("what waits behind runs that take long goes to a worker that has a place", as
     await sql.end();
   }
 });
+
+it("a run that a full worker has claimed ahead begins where a place is free, before one that is due 3 s later", async () => {
+  const { url } = postgres();
+  const schema = `slow_${randomBytes(4).toString("hex")}`;
+  const sql = new pg.Client({ connectionString: url });
+  await sql.connect();
+  let end: () => void = () => undefined;
+  const ended = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  const begun: string[] = [];
+  const towers = ["full", "free"].map((name) => {
+    const groups = name === "free" ? ["default", "free"] : ["default"];
+    const tower = carillon({ store: url, schema, name, groups, handleSignals: false, log: silentLog, concurrency: 2 });
+    const begins = (title: string) => () => {
+      begun.push(`${title} on ${name}`);
+      return ended;
+    };
+    return {
+      tower,
+      slow: tower.task("slow", {}, begins("slow")),
+      ahead: tower.task("ahead", {}, begins("ahead")),
+      later: tower.task("later", { group: "free" }, begins("later")),
+    };
+  });
+  const [full, free] = towers as [(typeof towers)[0], (typeof towers)[0]];
+  try {
+    await full.tower.start();
+    await Promise.all([full.slow.enqueue(null), full.slow.enqueue(null)]);
+    await until("the first to be full", () => begun.length === 2);
+    await free.tower.start();
+    // Made as a claim of the process that enqueues it, as this has room for one that comes: it cannot know how long its handlers take.
+    const { runId } = await full.ahead.enqueue(null, { in: "900ms" });
+    const holder = `select s.node from ${schema}.run r join ${schema}.session s on s.id = r.session_id where r.id = $1`;
+    expect((await sql.query(holder, [runId])).rows).toEqual([{ node: "full" }]);
+    await free.later.enqueue(null, { in: "3900ms" });
+    await until("both to begin", () => begun.length === 4);
+    expect(begun).toEqual(["slow on full", "slow on full", "ahead on free", "later on free"]);
+  } finally {
+    end();
+    await Promise.all(towers.map(({ tower }) => tower.stop()));
+    await sql.query(`drop schema if exists ${schema} cascade`);
+    await sql.end();
+  }
+});

@@ -120,6 +120,45 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     expect(before.at(-1)).toBeLessThan(15_000);
   });
 
+  it("others' places: free by what they have claimed, for tasks of their groups and of those who asks", async () => {
+    const groups = ["places", "aside"];
+    const [task, aside, foreign, routed] = [
+      await stage.task("placed", { group: "places" }),
+      await stage.task("beside", { group: "aside" }),
+      await stage.task("abroad", { group: "elsewhere" }),
+      await stage.task("addressed", { group: "places", route: "least-loaded" }),
+    ];
+    const taskIds = [task, aside, foreign, routed].map(({ taskId }) => taskId);
+    const open = async (node: string, served: string[], capacity: number | null) => {
+      const identity = { node, role: "node", host: "", pid: 1, version: "", timeoutMs: 6_000 } as const;
+      const opened = await stage.store.sessions.open({ ...identity, groups: served, capacity }, stage.nowMs);
+      if ("taken" in opened) throw new Error(`${node} is taken`);
+      return opened.sessionId;
+    };
+    const [full, two, old, none] = [
+      await open("full", groups, 5),
+      await open("two", ["places", "elsewhere"], 2),
+      await open("old", groups, null),
+      await open("none", groups, 0),
+    ];
+    const room = (sessionId = full) => stage.store.claims.roomElsewhere(sessionId, taskIds);
+    const both = [task.taskId, aside.taskId];
+    const [ofTwo, ofOld] = [
+      { places: 2, taskIds: [task.taskId] },
+      { places: 1, taskIds: both },
+    ];
+    expect(await room()).toEqual([ofTwo, ofOld]);
+    expect(await room(old)).toEqual([{ places: 5, taskIds: both }, ofTwo]);
+    await stage.enqueue(task, { dueMs: stage.nowMs + 900 });
+    const request = { groupIds: [task.groupId], exceptTaskIds: [], untilMs: stage.nowMs + 1_000, nowMs: stage.nowMs };
+    await stage.store.claims.claim({ ...request, sessionId: two, limit: 5 });
+    expect(await room(), "one claimed ahead has its place").toEqual([{ ...ofTwo, places: 1 }, ofOld]);
+    await stage.store.sessions.end(old, null, stage.nowMs, "test");
+    await stage.store.routes.drain(two);
+    expect(await room()).toEqual([]);
+    for (const one of [full, two, none]) await stage.store.sessions.end(one, null, stage.nowMs, "test");
+  });
+
   async function ended(): Promise<number> {
     const gone = await stage.session("worker");
     await stage.store.sessions.end(gone, null, stage.nowMs, "test");

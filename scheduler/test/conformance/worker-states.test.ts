@@ -200,6 +200,54 @@ describe("a worker follows the claim table:", () => {
     expect([bench.claims, bench.starts], "at once").toEqual([1, 2]);
   });
 
+  describe("hands on what it cannot start", () => {
+    /** One run under way in the only place, and these due behind it. */
+    const behind = async (...runIds: number[]) => {
+      const bench = await into("running", { timeout: "1h" }, 1);
+      bench.offers.push(...runIds.map((runId) => ({ ...bench.run, runId, fence: 90 + runId })));
+      bench.worker.nudge(bench.worker.now());
+      await until("them to wait behind it", () => bench.worker.held === 1 + runIds.length);
+      return bench;
+    };
+    const pass = async (bench: Bench, ms: number) => {
+      for (let passedMs = 0; passedMs < ms; passedMs += 50) {
+        bench.clock.advance(50);
+        await settleDown();
+      }
+    };
+    const released = (bench: Bench) =>
+      bench.settled.filter(({ verdict }) => verdict.kind === "released").map(({ runId }) => runId);
+
+    it("as many runs as others have places for, and asks ever more seldom while these have none", async () => {
+      const bench = await behind(11, 12, 13);
+      await pass(bench, 450);
+      expect([bench.asked, released(bench)], "after 50 and 200 ms").toEqual([2, []]);
+      bench.room = [{ places: 1, taskIds: [2] }];
+      await pass(bench, 50);
+      expect([bench.asked, released(bench)], "for another task").toEqual([3, []]);
+      bench.room.push({ places: 1, taskIds: [1] });
+      await pass(bench, 50);
+      expect([bench.asked, released(bench)]).toEqual([4, [11]]);
+    });
+
+    it("but keeps for a while what it handed on and was given again", async () => {
+      const bench = await behind(11);
+      bench.room = [{ places: 1, taskIds: [1] }];
+      await pass(bench, 50);
+      expect(released(bench)).toEqual([11]);
+      bench.offers = [12, 11].map((runId) => ({ ...bench.run, runId, fence: 100 + runId }));
+      bench.finish(null);
+      await until("12 to have the place, and 11 to wait behind it", () => {
+        for (const answer of bench.answers.splice(0)) answer(false);
+        return bench.starts === 2 && bench.worker.held === 2;
+      });
+      await pass(bench, 900);
+      expect(released(bench)).toEqual([11]);
+      await pass(bench, 400);
+      expect(released(bench)).toEqual([11, 11]);
+    });
+  });
+
   it("a handler that never settles does not keep its worker from stopping", async () => {
     const bench = await into("running");
     bench.finish = () => undefined;

@@ -3,7 +3,7 @@ import { seeded } from "../../src/base/random.ts";
 import type { Membership } from "../../src/cluster/membership.ts";
 import type { Pulse } from "../../src/cluster/session-store.ts";
 import type { ClaimState } from "../../src/run/claim.ts";
-import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement } from "../../src/run/claim-store.ts";
+import type { ClaimedRun, ClaimRequest, ClaimStore, RoomElsewhere, Settlement } from "../../src/run/claim-store.ts";
 import type { Handler } from "../../src/run/handler.ts";
 import { Definitions } from "../../src/store/definitions.ts";
 import { StoreClock } from "../../src/store/store-clock.ts";
@@ -44,6 +44,10 @@ export class Bench {
   claiming: ((failed?: Error) => void)[] | undefined;
   /** What the next claim brings. */
   offers: ClaimedRun[];
+
+  /** What other workers have free, and how often it was asked for. */
+  room: RoomElsewhere[] = [];
+  asked = 0;
 
   /** When the next run is due that the claims leave; null: never. */
   nextDueMs: number | null = null;
@@ -87,6 +91,10 @@ export class Bench {
       settleIn: async () => true,
       heldBy: () => this.#read(),
       adopt: (lost: number) => this.#adopt(lost),
+      roomElsewhere: async () => {
+        this.asked++;
+        return this.room;
+      },
       recalls: async () => this.recalls,
       report: async (_session: number, reports: { fence: number }[]) => {
         const fences = reports.map(({ fence }) => fence);

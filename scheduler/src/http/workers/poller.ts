@@ -107,6 +107,9 @@ export class Poller {
     if (request.waitMs !== undefined) session.waiting?.end();
     const refused: Refusal[] = [];
     const heard = await this.#listening.listen(key, session, request, refused, inexact);
+    const places = request.placesFor && {
+      places: await this.#options.store.claims.roomElsewhere(session.id, request.placesFor),
+    };
     const found = await this.#compare(session, request.holds);
     let runs = found.runs;
     let turnedTo: number | undefined;
@@ -140,6 +143,7 @@ export class Poller {
         session.held.has(fence) ? [{ runId, fence, kind, why }] : [],
       ),
       ...(turnedTo === undefined ? {} : { turnedTo }),
+      ...places,
       ...heard,
       refused,
       lost: found.lost,

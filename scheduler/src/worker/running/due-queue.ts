@@ -69,8 +69,11 @@ export class DueQueue {
     [this.#oldestMs, other.#oldestMs] = [other.#oldestMs, this.#oldestMs];
   }
 
-  /** Takes out what has waited since before `beforeMs`, sparing the first `spared` whose turns come. */
-  takeOverdue(beforeMs: number, spared: number): HeldRun[] {
+  /**
+   * Takes out what has waited since before `beforeMs`, sparing the first `spared` whose turns come.
+   * @param fits asked of the others, in the order of their turns; default: all do
+   */
+  takeOverdue(beforeMs: number, spared: number, fits: (run: HeldRun) => boolean = () => true): HeldRun[] {
     if (this.#oldestMs >= beforeMs) return [];
     this.#oldestMs = Number.POSITIVE_INFINITY;
     const waiting: HeldRun[] = [];
@@ -78,7 +81,7 @@ export class DueQueue {
     const taken: HeldRun[] = [];
     let left = spared;
     for (const run of waiting) {
-      if (run.sinceMs < beforeMs && left-- <= 0) taken.push(run);
+      if (run.sinceMs < beforeMs && left-- <= 0 && fits(run)) taken.push(run);
       else this.push(run, run.sinceMs);
     }
     return taken;

@@ -4,7 +4,7 @@ import { firstOfEach } from "../../../run/first-of-each.ts";
 import type { Database } from "../database.ts";
 import { claim, claimingOf } from "./claim.ts";
 import { finishAll, finishIn } from "./finish.ts";
-import { adopt, heldBy, recalls, report } from "./held-claims.ts";
+import { adopt, heldBy, recalls, report, roomElsewhere } from "./held-claims.ts";
 import { comingOf } from "./next-due.ts";
 import { reclaim } from "./reclaim.ts";
 import { refused, tellLate } from "./refused.ts";
@@ -43,6 +43,7 @@ export function claimStore(database: Database): ClaimStore {
       memory.adopted(oldSessionId, newSessionId, runs, clock.monotonic());
       return runs;
     },
+    roomElsewhere: (sessionId, taskIds) => roomElsewhere(database, sessionId, taskIds),
     recalls: (sessionId) => recalls(database, sessionId),
     report: (sessionId, reports) => report(database, sessionId, reports),
     reclaim: (sessionId, silentForMs, nowMs, limit) => reclaim(database, { sessionId, silentForMs, nowMs, limit }),

@@ -1,7 +1,7 @@
-import type { ClaimedRun, ClaimStore } from "../../../run/claim-store.ts";
+import type { ClaimedRun, ClaimStore, RoomElsewhere } from "../../../run/claim-store.ts";
 import { firstOfEach } from "../../../run/first-of-each.ts";
 import type { Database } from "../database.ts";
-import { runRecall, runState } from "../states.ts";
+import { runRecall, runState, takesRuns } from "../states.ts";
 import { claimedFields } from "./claimed-columns.ts";
 import { makesRoomSql } from "./group-limits.ts";
 import { byNumber } from "./settle.ts";
@@ -64,4 +64,31 @@ export async function report(database: Database, sessionId: number, given: Repor
     ],
   );
   return new Set(standing.map(({ fence }) => fence));
+}
+
+/** Of more workers than these, another question looks at others. */
+const sessionsMost = 32;
+
+/**
+ * Free places of other workers for runs of these tasks ($2), by the book: what a session has claimed counts, whether it has begun or not.
+ * Only tasks of the asking session's groups ($1) count; routed ones are left out, for their runs are addressed. A session's claims are counted by their index, no further than its capacity.
+ */
+const roomSql = (s: string) => `
+  with asked as materialized (
+    select t.id, t.name, g.name as group_name from unnest((select $2::int[])) as i (id)
+    join ${s}.task t on t.id = i.id join ${s}.worker_group g on g.id = t.group_id
+    where not t.routed and g.name = any ((select groups from ${s}.session where id = $1)::text[])
+  ), others as materialized (
+    select o.id, coalesce(o.capacity, 1) as capacity,
+           array(select a.id from asked a where a.group_name = any (o.groups) and (o.tasks is null or a.name = any (o.tasks))) as task_ids
+    from ${s}.session o where ${takesRuns} and o.id <> $1 and o.still_ms is null and coalesce(o.capacity, 1) > 0
+    order by random() limit ${sessionsMost}
+  )
+  select o.capacity - c.held as places, o.task_ids as "taskIds" from others o
+  cross join lateral (select count(*)::int as held from (
+    select from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed} limit o.capacity) x) c
+  where o.task_ids <> '{}' and c.held < o.capacity order by o.id`;
+
+export function roomElsewhere(database: Database, sessionId: number, taskIds: number[]): Promise<RoomElsewhere[]> {
+  return database.query<RoomElsewhere>("room-elsewhere", roomSql(database.schema), [sessionId, taskIds]);
 }
