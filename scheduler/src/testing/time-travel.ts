@@ -118,9 +118,20 @@ export class TimeTravel {
     const { clock, aheadMs } = this.#options;
     // What runs may have timers of its own: its timeout, its sleep.
     if (this.#running.size > 0 || this.#pulse === undefined) return null;
-    const { nextSlotMs, nextHeldMs, nextReadyMs } = this.#pulse;
+    const { nextSlotMs, nextHeldMs, nextReadyMs, nextDirectMs = null, nextMineMs = null } = this.#pulse;
     const openMs = (nextSlotMs ?? Number.POSITIVE_INFINITY) - aheadMs;
-    const calmMs = Math.min(openMs, nextHeldMs ?? endMs, nextReadyMs ?? endMs, endMs, clock.wall() + longestLeapMs);
+    // What is to be addressed and is late already waits for a worker that can take it, however long.
+    const directMs = nextDirectMs === null || nextDirectMs <= clock.wall() ? endMs : nextDirectMs;
+    const leapMs = clock.wall() + longestLeapMs;
+    const calmMs = Math.min(
+      openMs,
+      nextHeldMs ?? endMs,
+      nextReadyMs ?? endMs,
+      directMs,
+      nextMineMs ?? endMs,
+      endMs,
+      leapMs,
+    );
     return calmMs > clock.wall() ? calmMs : null;
   }
 

@@ -78,6 +78,22 @@ describe("a test tower", () => {
     });
   });
 
+  it("begins a run that is addressed when it is due, and its next try", async () => {
+    const beganMs: number[] = [];
+    const tower = await open({
+      tasks(carillon) {
+        carillon.task("routed", { route: "sticky", retry: { attempts: 2, delay: "1h", jitter: 0 } }, ({ attempt }) => {
+          beganMs.push(tower.now().getTime() - startMs);
+          if (attempt === 1) throw new Error("not yet");
+        });
+      },
+    });
+    const startMs = tower.now().getTime();
+    await tower.carillon.enqueue("routed", null, { in: "2h" });
+    await tower.advance("1d");
+    expect(beganMs.map((ms) => Math.round(ms / 1_000))).toEqual([7_200, 10_800]);
+  });
+
   it("reports a success of a task that keeps its failures only; those that nobody waits for leave no row", async () => {
     const tower = await open({
       tasks: (carillon) => void carillon.task("ping", { history: "failures" }, (run) => run.log.info("here") ?? "pong"),
