@@ -70,6 +70,18 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "never more than n",
   },
   {
+    name: "a worker is addressed one run too many",
+    file: "run/routing.ts",
+    find: "able.filter(({ ofTask }) => ofTask < most)",
+    put: "able.filter(({ ofTask }) => ofTask <= most)",
+    also: {
+      file: "store/postgres/runs/routes.ts",
+      find: "x.place <= x.places)",
+      put: "x.place <= x.places + 1)",
+    },
+    breaks: "never more than n",
+  },
+  {
     name: "a rate gives one token too many",
     file: "store/postgres/claims/admission.ts",
     find: "{ tokens: rate.limit -",

@@ -2,7 +2,7 @@ import { Dice } from "../plan/dice.ts";
 import { type Act, type Behaviour, concurrencies, groupCount, type Scenario, type TaskPlan } from "./scenario.ts";
 
 /** What scenarios are about: each has some of these, so that what meets in one meets often. */
-const themes = ["keys", "retries", "pauses", "cancels", "slots", "limits", "edits", "flow"] as const;
+const themes = ["keys", "retries", "pauses", "cancels", "slots", "limits", "edits", "flow", "routes"] as const;
 type Theme = (typeof themes)[number];
 
 /** The scenario of a seed. */
@@ -23,6 +23,7 @@ export function scenarioOf(seed: number): Scenario {
 }
 
 const steps = [300, 700, 1_400, 2_500, 4_000, 6_500, 9_000, 14_000];
+const routes = ["least-loaded", "round-robin", "sticky", "random", { hash: "key" }] as const;
 const durations = [0, 0, 500, 500, 2_000, 2_000, 6_000, 12_000];
 
 function behaviourOf(dice: Dice, about: Set<Theme>): Behaviour {
@@ -56,6 +57,8 @@ function taskOf(dice: Dice, about: Set<Theme>): TaskPlan {
     ...(dice.chance(0.4) ? { priority: dice.whole(0, 9) } : {}),
     ...(!counts && about.has("limits") && dice.chance(0.4) ? { perKey: dice.whole(1, 2) } : {}),
     ...(!counts && about.has("limits") && dice.chance(0.3) ? { rate: { limit: dice.whole(1, 3), per: 10_000 } } : {}),
+    ...(about.has("routes") && dice.chance(0.5) ? { route: dice.one(routes) } : {}),
+    ...(!counts && about.has("routes") && dice.chance(0.4) ? { perWorker: dice.whole(1, 2) } : {}),
     ...(scheduled && about.has("slots") && dice.chance(0.6) ? { misfire: misfireOf(dice) } : {}),
     ...(about.has("limits") && dice.chance(0.6) ? { group: dice.whole(0, groupCount - 1) } : {}),
     ...(dice.chance(0.08) ? { history: "failures" as const } : {}),

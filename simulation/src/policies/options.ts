@@ -13,7 +13,9 @@ export function optionsOf(
   nameOf: (task: number) => string,
   beganMs: number,
 ): TaskOptions {
-  const { every: rhythm, after, blackout, group, history, misfire, overlap, perKey, priority, rate, retry } = plan;
+  const { every: rhythm, after, blackout, group, history, misfire, overlap, priority, rate, retry } = plan;
+  const { perKey, perWorker, route } = plan;
+  const limit = { ...(perKey === undefined ? {} : { perKey }), ...(perWorker === undefined ? {} : { perWorker }) };
   const iso = (ms: number) => new Date(beganMs + ms).toISOString();
   return {
     ...(rhythm ? { schedule: scheduleOf(rhythm) } : {}),
@@ -26,7 +28,8 @@ export function optionsOf(
     ...(history ? { history } : {}),
     ...(misfire ? { misfire } : {}),
     ...(overlap ? { overlap } : {}),
-    ...(perKey === undefined ? {} : { limit: { perKey } }),
+    ...(Object.keys(limit).length > 0 ? { limit } : {}),
+    ...(route ? { route } : {}),
     ...(priority === undefined ? {} : { priority }),
     ...(rate ? { rate } : {}),
     ...(retry ? { retry } : {}),

@@ -29,6 +29,8 @@ export interface TaskPlan {
   readonly timeout?: number;
   readonly priority?: number;
   readonly perKey?: number;
+  readonly perWorker?: number;
+  readonly route?: "least-loaded" | "round-robin" | "sticky" | "random" | { readonly hash: "key" };
   readonly rate?: { readonly limit: number; readonly per: number };
   readonly misfire?: {
     readonly policy: "fire_once" | "skip" | "all";

@@ -84,6 +84,11 @@ export const bounds: Rule = {
               "places of the task",
             )) ??
         many(ofKey, perKey, "of a key") ??
+        many(
+          beside.filter((other) => other.task === task),
+          Math.max(...plansBetween(seen, task, 0, fromMs).map((plan) => plan.perWorker ?? Number.POSITIVE_INFINITY)),
+          "of a worker",
+        ) ??
         (group === undefined ? undefined : many(ofGroup, groupLimitAt(seen, group, fromMs), "of the group"));
       if (found) return found;
     }
@@ -153,6 +158,8 @@ export const notEarly: Rule = {
 /** When a run became ready for its last try, as far as itself goes. */
 const readyMs = (run: RunSeen) => Math.max(run.dueMs, run.createdMs);
 
+/** Runs are addressed so long before they are due (routing.md). */
+const addressedMs = 2_000;
 /** A test tower's heartbeat. */
 const beatMs = 30_000;
 
@@ -187,7 +194,10 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
     ahead.filter((other) => limitKeyOf(other) === limitKeyOf(run)).length + rowless >= plan.perKey
   )
     return true;
-  const { rate, group } = plan ?? {};
+  const { rate, group, perWorker } = plan ?? {};
+  // One that is due soon may have been addressed, and has its place.
+  const addressed = siblings.filter((other) => readyMs(other) <= ms + addressedMs);
+  if (perWorker !== undefined && addressed.length + rowless >= perWorker) return true;
   if (rate) {
     const lately = seen.tries.filter(({ task, fromMs }) => task === run.of && fromMs <= ms && ms - rate.per < fromMs);
     // A retry has booked its token, for whichever time it wants.
@@ -242,8 +252,8 @@ export const priorities: Rule = {
   check(seen) {
     const isPlain = (task: number) =>
       (seen.tasks[task]?.plans ?? []).every(
-        ({ plan: { overlap = "allow", perKey, rate, group } }) =>
-          overlap === "allow" && perKey === undefined && !rate && group === undefined,
+        ({ plan: { overlap = "allow", perKey, rate, group, perWorker, route } }) =>
+          overlap === "allow" && !rate && !route && [perKey, group, perWorker].every((limit) => limit === undefined),
       );
     for (const one of seen.tries) {
       const run = runOf(seen, one.runId);
