@@ -94,6 +94,29 @@ describe("a test tower", () => {
     expect(beganMs.map((ms) => Math.round(ms / 1_000))).toEqual([7_200, 10_800]);
   });
 
+  it("gives the place that a try has had in its worker to the next run while the retry waits", async () => {
+    const beganMs: [number, number][] = [];
+    const tower = await open({
+      tasks(carillon) {
+        const retry = { attempts: 2, delay: "1h" as const, jitter: 0 };
+        carillon.task<number>("narrow", { limit: { perWorker: 1 }, retry }, async (_run, which) => {
+          beganMs.push([which, tower.now().getTime() - startMs]);
+          await tower.sleep("10s");
+          if (which === 1) throw new Error("not yet");
+        });
+      },
+    });
+    const startMs = tower.now().getTime();
+    for (const which of [1, 2, 3]) await tower.carillon.enqueue("narrow", which);
+    await tower.advance("1d");
+    expect(beganMs.map(([which, ms]) => [which, Math.round(ms / 1_000)])).toEqual([
+      [1, 0],
+      [2, 10],
+      [3, 20],
+      [1, 3_610],
+    ]);
+  });
+
   it("reports a success of a task that keeps its failures only; those that nobody waits for leave no row", async () => {
     const tower = await open({
       tasks: (carillon) => void carillon.task("ping", { history: "failures" }, (run) => run.log.info("here") ?? "pong"),

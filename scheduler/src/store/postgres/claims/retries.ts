@@ -123,6 +123,7 @@ const retrySql = (s: string) => `
       as i (id, fence, due_ms, started_ms, ended_ms, error, ask, lost)
   ), old as materialized (
     select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, i.lost, p.paused, t.group_id,
+           t.definition->'limit'->>'perWorker' is not null as per_worker,
            i.lost and not i.ask and ${isGivenUpSql} as given_up
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
          join ${s}.task t on t.id = r.task_id
@@ -141,8 +142,10 @@ const retrySql = (s: string) => `
     ${notifyReadySql(s, `back where state = ${runState.ready}`)}
   ), room as (
     select ${notifySql(s, "'ready ' || min(ended_ms)")} from old where not given_up and not (${unlimitedGroupSql(s, "group_id")}) having count(*) > 0
+  ), place as (
+    select ${notifySql(s, "'direct ' || min(ended_ms)")} from old where per_worker and not given_up having count(*) > 0
   )
-  select old.fence, coalesce(back.state = ${runState.paused}, false) as aside, old.given_up as "givenUp", (select count(*) from told_all), (select count(*) from room)
+  select old.fence, coalesce(back.state = ${runState.paused}, false) as aside, old.given_up as "givenUp", (select count(*) from told_all), (select count(*) from room), (select count(*) from place)
   from old left join back on back.fence = old.fence`;
 
 /** What a verdict ends; a retry that was not taken ends the run too. */
