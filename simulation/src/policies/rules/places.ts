@@ -196,7 +196,9 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
     return true;
   const { rate, group, perWorker } = plan ?? {};
   // One that is due soon may have been addressed, and has its place.
-  const addressed = siblings.filter((other) => readyMs(other) <= ms + addressedMs);
+  const addressed = siblings.filter(
+    (other) => readyMs(other) <= ms + addressedMs || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
+  );
   if (perWorker !== undefined && addressed.length + rowless >= perWorker) return true;
   if (rate) {
     const lately = seen.tries.filter(({ task, fromMs }) => task === run.of && fromMs <= ms && ms - rate.per < fromMs);
