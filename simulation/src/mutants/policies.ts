@@ -42,6 +42,13 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "a run ends as its last try says",
   },
   {
+    name: "nobody is asked what becomes of a dead worker's run",
+    file: "store/postgres/claims/reclaim.ts",
+    find: 'ask: run.outcome === "ask",',
+    put: "ask: false,",
+    breaks: "what a dead worker had",
+  },
+  {
     name: "pauses between tries are half as long",
     file: "task/policies.ts",
     find: "return Math.round(pause * (1 - policy.jitter * random.next()));",

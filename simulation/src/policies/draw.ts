@@ -2,7 +2,18 @@ import { Dice } from "../plan/dice.ts";
 import { type Act, type Behaviour, concurrencies, groupCount, type Scenario, type TaskPlan } from "./scenario.ts";
 
 /** What scenarios are about: each has some of these, so that what meets in one meets often. */
-const themes = ["keys", "retries", "pauses", "cancels", "slots", "limits", "edits", "flow", "routes"] as const;
+const themes = [
+  "keys",
+  "retries",
+  "pauses",
+  "cancels",
+  "slots",
+  "limits",
+  "edits",
+  "flow",
+  "routes",
+  "losses",
+] as const;
 type Theme = (typeof themes)[number];
 
 /** The scenario of a seed. */
@@ -21,6 +32,8 @@ export function scenarioOf(seed: number): Scenario {
   acts.push({ op: "advance", ms: dice.one(steps) + 7 });
   return { seed, concurrency, tasks, acts };
 }
+
+const ways = ["retry", "retry", "fail", "ask"] as const;
 
 const steps = [300, 700, 1_400, 2_500, 4_000, 6_500, 9_000, 14_000];
 const routes = ["least-loaded", "round-robin", "sticky", "random", { hash: "key" }] as const;
@@ -61,6 +74,7 @@ function taskOf(dice: Dice, about: Set<Theme>): TaskPlan {
     ...(!counts && about.has("routes") && dice.chance(0.4) ? { perWorker: dice.whole(1, 2) } : {}),
     ...(scheduled && about.has("slots") && dice.chance(0.6) ? { misfire: misfireOf(dice) } : {}),
     ...(about.has("limits") && dice.chance(0.6) ? { group: dice.whole(0, groupCount - 1) } : {}),
+    ...(about.has("losses") ? { onWorkerLost: dice.one(ways), workerLosses: dice.whole(1, 3) } : {}),
     ...(dice.chance(0.08) ? { history: "failures" as const } : {}),
   };
 }
@@ -102,6 +116,10 @@ function addFlow(dice: Dice, tasks: TaskPlan[]): Flow {
 function actOf(dice: Dice, about: Set<Theme>, tasks: readonly TaskPlan[], flow: Flow | undefined): Act | undefined {
   const task = dice.whole(0, tasks.length - 1);
   const roll = dice.between(0, 1);
+  if (about.has("losses") && roll < 0.22)
+    return dice.chance(0.65)
+      ? { op: "lose" }
+      : { op: "decide", run: dice.whole(0, 30), how: dice.one(["retry", "fail"] as const) };
   if (about.has("pauses") && roll < 0.25) return { op: dice.one(["pause", "resume"] as const), task };
   if (about.has("cancels") && roll < 0.4) return { op: "cancel", run: dice.whole(0, 30) };
   if (roll < (about.has("keys") ? 0.5 : 0.42)) return { op: "rerun", run: dice.whole(0, 30) };

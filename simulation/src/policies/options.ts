@@ -26,6 +26,8 @@ export function optionsOf(
       : {}),
     ...(group === undefined ? {} : { group: groupOf(group) }),
     ...(history ? { history } : {}),
+    ...(plan.onWorkerLost ? { onWorkerLost: plan.onWorkerLost } : {}),
+    ...(plan.workerLosses === undefined ? {} : { workerLosses: plan.workerLosses }),
     ...(misfire ? { misfire } : {}),
     ...(overlap ? { overlap } : {}),
     ...(Object.keys(limit).length > 0 ? { limit } : {}),

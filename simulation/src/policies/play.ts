@@ -125,7 +125,10 @@ class Player {
     const healedMs = this.#nowMs;
     // Slots would come for ever: what has come so far is to end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
-    while (this.#nowMs < healedMs + quietWithinMs && (await this.#look()) > 0) await this.#tower.advance(quietStepMs);
+    while (this.#nowMs < healedMs + quietWithinMs && (await this.#look()) > 0) {
+      await this.#decideAll();
+      await this.#tower.advance(quietStepMs);
+    }
     await this.#look();
     const seen = await readAll((await this.#tower.carillon.open()).store, this.#names, this.#beganMs);
     return {
@@ -139,6 +142,16 @@ class Player {
       healedMs,
       endMs: this.#nowMs,
     };
+  }
+
+  /** What still waits for a decision fails. */
+  async #decideAll(): Promise<void> {
+    for (const { runId, state } of this.#looks.at(-1)?.live ?? [])
+      if (state === "undecided") {
+        const [fromMs, act] = [this.#nowMs, { op: "decide", run: 0, how: "fail" } as const];
+        await this.#tower.carillon.decide(runId, act.how);
+        this.#done.push({ act, fromMs, toMs: fromMs, runId });
+      }
   }
 
   async clear(): Promise<void> {
@@ -234,6 +247,14 @@ class Player {
         const made = await store.operations.rerun(runId, why);
         return { runId: made.runId, created: made.created };
       }
+      case "lose":
+        return this.#lose();
+      case "decide": {
+        const runId = await this.#runAt(act.run);
+        if (runId === undefined) return {};
+        await carillon.decide(runId, act.how);
+        return { runId };
+      }
       case "limit":
         await carillon.limitGroup(this.#group(act.group), act.runs);
         return {};
@@ -241,6 +262,24 @@ class Player {
         await this.#save(act.task, act.to);
         return {};
     }
+  }
+
+  /** As the others do it: the claims are those of a session that has ended, and are taken back when the longest grace has passed. */
+  async #lose(): Promise<Partial<Done>> {
+    const { carillon } = this.#tower;
+    const { store } = await carillon.open();
+    const nowMs = this.#tower.now().getTime();
+    const { members } = await store.sessions.members();
+    const own = members.find(({ node }) => node === carillon.node)?.sessionId ?? 0;
+    const identity = { node: "silent", role: "worker", host: "", pid: 1, version: "", timeoutMs: 6_000 } as const;
+    const silent = await store.sessions.open({ ...identity, capacity: 0 }, nowMs);
+    if ("taken" in silent) throw new Error("the last silent worker has not ended");
+    const claims = await store.claims.adopt(own, silent.sessionId);
+    await store.sessions.end(silent.sessionId, null, nowMs, "silent");
+    await store.claims.reclaim(silent.sessionId, dayMs, nowMs, claims.length + 1);
+    const fences = new Set(claims.map(({ fence }) => fence));
+    for (const one of this.#tries) if (fences.has(one.fence) && !one.end) one.lostMs = this.#nowMs;
+    return { lost: claims.map(({ runId }) => runId) };
   }
 
   async #runAt(place: number): Promise<number | undefined> {

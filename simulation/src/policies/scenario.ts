@@ -37,6 +37,8 @@ export interface TaskPlan {
     readonly after?: number;
     readonly waiting?: true;
   };
+  readonly onWorkerLost?: "retry" | "fail" | "ask";
+  readonly workerLosses?: number;
   readonly history?: "failures";
   readonly group?: number;
   readonly after?: { readonly task: number; readonly on: "success" | "failure" | "any" };
@@ -58,6 +60,9 @@ export type Act =
   | { readonly op: "pause" | "resume"; readonly task: number }
   /** The n-th of the runs that there are then, in the order in which they were made, counted round. */
   | { readonly op: "cancel" | "rerun"; readonly run: number }
+  /** The worker is taken for dead, with all that it has claimed; it goes on, as one that stood still does. */
+  | { readonly op: "lose" }
+  | { readonly op: "decide"; readonly run: number; readonly how: "retry" | "fail" }
   | { readonly op: "limit"; readonly group: number; readonly runs: number | null }
   | { readonly op: "edit"; readonly task: number; readonly to: TaskPlan };
 

@@ -15,6 +15,8 @@ export interface Done {
   readonly created?: boolean;
   /** Of a cancel. */
   readonly outcome?: "cancelled" | "stopping";
+  /** Of a loss: the runs that the worker had claimed. */
+  readonly lost?: readonly number[];
   /** The code of the error with which it was refused. */
   readonly refused?: string;
 }
@@ -31,6 +33,8 @@ export interface Try {
   readonly began: number;
   /** When its signal told it to stop, and the code. */
   abort?: { readonly atMs: number; readonly code: string };
+  /** When its worker was taken for dead. */
+  lostMs?: number;
   /** When and how it ended by itself. */
   end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" };
 }

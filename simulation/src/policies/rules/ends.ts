@@ -1,5 +1,5 @@
 import type { RunSeen, Seen, Try } from "../seen.ts";
-import { givenUpMs, plansBetween, promptMs, type Rule, triesOf } from "./rule.ts";
+import { givenUpMs, lossesOf, plansBetween, promptMs, type Rule, triesOf } from "./rule.ts";
 
 const wasTold = (one: Try | undefined, code: string) => one?.abort?.code === code;
 
@@ -21,10 +21,13 @@ function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undef
   switch (run.state) {
     case "succeeded":
       if (!last) return "no try of it was made";
+      if (last.lostMs !== undefined) return `the worker of try ${last.attempt} was taken for dead before it ended`;
       if (!returned) return `try ${last.attempt} did not return`;
       // It may have returned before it was told.
       return wasTold(last, "CANCELLED") ? `try ${last.attempt} had been told that it is cancelled` : undefined;
     case "failed": {
+      const losses = lossesOf(seen, run.runId, run.endedMs ?? 0);
+      if (losses > 0) return lostFor(seen, run, last, losses);
       if (!last) return "no try of it was made";
       if (returned && !last.abort) return `try ${last.attempt} returned`;
       if (wasTold(last, "CANCELLED")) return `try ${last.attempt} had been told that it is cancelled`;
@@ -39,6 +42,48 @@ function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undef
   }
 }
 
+/** Whether a run that lost workers may have failed: of a try that its own retries allow no other, or by its task's policy. */
+function lostFor(seen: Seen, run: RunSeen, last: Try | undefined, losses: number): string | undefined {
+  const plans = plansBetween(seen, run.of, 0, run.endedMs ?? 0);
+  if (last && last.lostMs === undefined && last.end?.how === "threw") return undefined;
+  const decided = seen.done.some(({ act, runId, refused }) => act.op === "decide" && runId === run.runId && !refused);
+  const byPolicy = plans.some(
+    ({ onWorkerLost = "retry", workerLosses = 3 }) =>
+      onWorkerLost === "fail" || (onWorkerLost === "ask" ? decided : losses >= workerLosses),
+  );
+  return byPolicy ? undefined : `it lost ${losses} workers, and its task tries again`;
+}
+
+/** What a dead worker had goes on as its task says. */
+export const lostWorkers: Rule = {
+  name: "what a dead worker had",
+  page: "policies.md: onWorkerLost",
+  check(seen) {
+    for (const { lost = [], fromMs } of seen.done)
+      for (const runId of lost) {
+        const run = seen.runs.find((one) => one.runId === runId);
+        if (!run) continue;
+        const [plan, ...others] = plansBetween(seen, run.of, fromMs, fromMs);
+        if (!plan || others.length > 0) continue;
+        const { onWorkerLost = "retry", workerLosses = 3 } = plan;
+        const later = triesOf(seen, runId).find(
+          (one) => one.fromMs > fromMs || (one.fromMs === fromMs && one.lostMs === undefined),
+        );
+        const decided = seen.done.some(
+          ({ act, runId: of, refused, toMs }) =>
+            act.op === "decide" && act.how === "retry" && of === runId && !refused && toMs >= fromMs,
+        );
+        const ends =
+          onWorkerLost === "fail" || (onWorkerLost === "retry" && lossesOf(seen, runId, fromMs) >= workerLosses);
+        if (later && (ends || (onWorkerLost === "ask" && !decided)))
+          return `run ${runId}, lost at ${fromMs}, ${onWorkerLost}, workerLosses ${workerLosses}, begins again at ${later.fromMs}`;
+        if (ends && run.state !== "failed" && run.state !== "cancelled")
+          return `run ${runId}, lost at ${fromMs}, ${onWorkerLost}, workerLosses ${workerLosses}, is ${run.state}`;
+      }
+    return undefined;
+  },
+};
+
 /** Tries of a run: no more than its task allows, each after the pause that the policy says, counted from the end of the one before. */
 export const pausesBetweenTries: Rule = {
   name: "tries and the pauses between them",
@@ -49,7 +94,7 @@ export const pausesBetweenTries: Rule = {
       for (const [i, one] of tries.entries()) {
         const what = i === 0 ? undefined : tooSoon(seen, run, tries[i - 1] as Try, one);
         if (what) return `run ${run.runId} of task ${run.of}: ${what}`;
-        if (one.attempt !== i + 1)
+        if (one.attempt !== i + 1 && one.attempt > i + 1 + lossesOf(seen, run.runId, one.fromMs))
           return `run ${run.runId} of task ${run.of}: its try ${i + 1} is numbered ${one.attempt}`;
       }
     }
@@ -58,6 +103,8 @@ export const pausesBetweenTries: Rule = {
 };
 
 function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try): string | undefined {
+  if (before.lostMs !== undefined) return undefined;
+  const losses = lossesOf(seen, run.runId, before.fromMs);
   const stoppedMs =
     before.end && before.abort ? Math.min(before.end.atMs, before.abort.atMs + givenUpMs) : before.end?.atMs;
   const endedMs = stoppedMs ?? (before.abort ? before.abort.atMs + givenUpMs : Number.POSITIVE_INFINITY);
@@ -65,8 +112,8 @@ function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try): string | unde
     return `try ${before.attempt} returned, and was followed by another`;
   const plans = plansBetween(seen, run.of, before.fromMs, endedMs).map(({ retry }) => retry);
   const most = Math.max(...plans.map((retry) => retry?.attempts ?? 1));
-  if (one.attempt > most) return `try ${one.attempt} of at most ${most}`;
-  const pauses = plans.map((retry) => pauseOf(retry, before.attempt));
+  if (one.attempt > most + lossesOf(seen, run.runId, one.fromMs)) return `try ${one.attempt} of at most ${most}`;
+  const pauses = plans.map((retry) => pauseOf(retry, Math.max(1, before.attempt - losses)));
   const least = Math.min(...pauses.map(({ leastMs }) => leastMs));
   const gapMs = one.fromMs - endedMs;
   if (gapMs < Math.floor(least))

@@ -3,6 +3,7 @@ import {
   endOf,
   givenUpMs,
   isEdited,
+  lossesOf,
   over,
   pausesOf,
   placeUntil,
@@ -13,6 +14,7 @@ import {
   type Span,
   triesOf,
   within,
+  workerUntil,
 } from "./rule.ts";
 
 const spanOf = (one: Try): Span => ({ fromMs: one.fromMs, toMs: placeUntil(one) });
@@ -52,13 +54,14 @@ export const bounds: Rule = {
   check(seen) {
     for (const one of seen.tries) {
       const { task, fromMs, runId } = one;
-      const beside = seen.tries.filter(
+      const inWorker = seen.tries.filter(
         (other) =>
           other.began < one.began &&
           !(other.end && other.end.ended < one.began) &&
-          fromMs <= placeUntil(other) &&
+          fromMs <= workerUntil(other) &&
           !isGivenUp(other, fromMs),
       );
+      const beside = inWorker.filter(({ lostMs }) => lostMs === undefined || lostMs > fromMs);
       const many = (others: Try[], limit: number, what: string) =>
         others.length + 1 > limit
           ? `run ${runId} of task ${task} starts at ${fromMs} beside ${others.map((other) => other.runId)}: ${what} ${limit}`
@@ -75,7 +78,7 @@ export const bounds: Rule = {
       const ofGroup =
         group === undefined ? [] : beside.filter((other) => groupOf(seen, other.task, other.fromMs) === group);
       const found =
-        many(beside, seen.scenario.concurrency, "places of the worker") ??
+        many(inWorker, seen.scenario.concurrency, "places of the worker") ??
         (one.attempt > 1 && isEdited(seen.scenario, task)
           ? undefined // it keeps the place that it had before the edit
           : many(
@@ -148,7 +151,9 @@ export const notEarly: Rule = {
       const last = triesOf(seen, run.runId).at(-1);
       // One that was cancelled between two tries keeps the time of the next.
       const isOver = run.state === "succeeded" || run.state === "failed";
-      if (isOver && last && last.fromMs < run.dueMs)
+      // A claim that was lost before its try began has moved the time.
+      const isLost = lossesOf(seen, run.runId, seen.endMs) > 0;
+      if (isOver && !isLost && last && last.fromMs < run.dueMs)
         return `run ${run.runId} is due at ${run.dueMs} and starts at ${last.fromMs}`;
     }
     return undefined;
@@ -177,7 +182,8 @@ function isUnheard(seen: Seen, group: number, ms: number): boolean {
 function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
   if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
   const running = seen.tries.filter((one) => one.runId !== run.runId && one.fromMs <= ms && ms < placeUntil(one));
-  if (running.length >= seen.scenario.concurrency) return true;
+  const busy = seen.tries.filter((one) => one.fromMs <= ms && ms < workerUntil(one));
+  if (busy.length >= seen.scenario.concurrency) return true;
   const siblings = seen.runs.filter(
     (other) => other.of === run.of && other.runId !== run.runId && other.createdMs <= ms && ms < endOf(other),
   );
@@ -226,10 +232,12 @@ export const prompt: Rule = {
       const last = triesOf(seen, run.runId).at(-1);
       const untilMs = last && last.fromMs >= run.dueMs ? last.fromMs : endOf(run);
       if (!Number.isFinite(untilMs)) continue; // `quiet` tells of it
+      // What its task asks about waits for the answer.
+      const asks = seen.tasks[run.of]?.plans.some(({ plan }) => plan.onWorkerLost === "ask");
+      if (asks && lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const rated = seen.tasks[run.of]?.plans.some(({ plan }) => plan.rate);
       // A token stays spent when what had it is paused, edited or cancelled before it starts.
-      if (rated && seen.done.some(({ act }) => act.op === "pause" || act.op === "cancel" || act.op === "edit"))
-        continue;
+      if (rated && seen.done.some(({ act }) => ["pause", "cancel", "edit", "lose"].includes(act.op))) continue;
       const pauses = pausesOf(seen, run.of);
       let freeMs: number | undefined;
       const spans = marks.filter((ms) => readyMs(run) <= ms && ms < untilMs);

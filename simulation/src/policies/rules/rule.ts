@@ -18,11 +18,18 @@ export const promptMs = 1_000;
 /** A handler that ignores its signal is given up on after this (flow.md). */
 export const givenUpMs = 12_000;
 
-/** Until when a try keeps its place: its end, or until it is given up on. */
-export function placeUntil({ end, abort }: Try): number {
+/** Until when a try keeps its place in the worker: its end, or until it is given up on. */
+export function workerUntil({ end, abort }: Try): number {
   const endMs = end?.atMs ?? Number.POSITIVE_INFINITY;
   return abort ? Math.min(endMs, abort.atMs + givenUpMs) : endMs;
 }
+
+/** Until when it counts for its task, key and group: one whose worker was taken for dead does no more. */
+export const placeUntil = (one: Try): number => Math.min(workerUntil(one), one.lostMs ?? Number.POSITIVE_INFINITY);
+
+/** How many of the run's claims were lost with their worker before that time. A claim may be lost before its try begins. */
+export const lossesOf = ({ done }: Seen, runId: number, beforeMs: number) =>
+  done.filter(({ lost, fromMs }) => fromMs <= beforeMs && lost?.includes(runId)).length;
 
 export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId);
 export const runOf = (seen: Seen, runId: number) => seen.runs.find((run) => run.runId === runId);

@@ -1,6 +1,6 @@
 import type { Violation } from "../../history.ts";
 import type { Seen } from "../seen.ts";
-import { cancelled, endsAsTried, letters, pausesBetweenTries, quiet, tallies, timeouts } from "./ends.ts";
+import { cancelled, endsAsTried, letters, lostWorkers, pausesBetweenTries, quiet, tallies, timeouts } from "./ends.ts";
 import { follows, joins } from "./flow.ts";
 import { againAlike, oneLiveRunOfAKey } from "./keys.ts";
 import { bounds, notEarly, overlaps, paused, priorities, prompt, rates } from "./places.ts";
@@ -11,6 +11,7 @@ export const rules: readonly Rule[] = [
   oneLiveRunOfAKey,
   againAlike,
   endsAsTried,
+  lostWorkers,
   pausesBetweenTries,
   cancelled,
   timeouts,
