@@ -4,20 +4,37 @@
  *
  *   CARILLON_HTTP_SECRET=… node examples/dist/http-receiver/receiver.js [PORT]
  */
-import { createHmac, timingSafeEqual } from "node:crypto";
-import { createServer, type IncomingHttpHeaders } from "node:http";
+import { createHash, createHmac, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage } from "node:http";
 
 const secret = process.env.CARILLON_HTTP_SECRET ?? "";
 if (secret === "") throw new Error("CARILLON_HTTP_SECRET is not set");
+/** `namespace:NAME` where the secret is that of a namespace. */
+const keyId = process.env.CARILLON_HTTP_KEY_ID ?? "cluster";
 
 /** The whole of it. `body` is the bytes as they came: parsed and written again they would be others. */
-function isGenuine(headers: IncomingHttpHeaders, body: Buffer): boolean {
-  const of = (name: string) => String(headers[`carillon-${name}`] ?? "");
-  const lines = ["timestamp", "run", "slot", "attempt", "fence"].map((name) => `${of(name)}\n`).join("");
-  const wanted = Buffer.from(`v1=${createHmac("sha256", secret).update(lines).update(body).digest("hex")}`);
-  const given = Buffer.from(of("signature"));
-  const isRecent = Math.abs(Date.now() / 1_000 - Number(of("timestamp"))) < 300;
-  return isRecent && given.length === wanted.length && timingSafeEqual(given, wanted);
+function isGenuine({ method, url = "/", headers }: IncomingMessage, body: Buffer): boolean {
+  const { host = "", "signature-input": input, signature } = headers;
+  const [path = "", query = ""] = url.split(/\?(.*)/s);
+  const told = ["task", "run", "slot", "attempt", "fence"]
+    .map((name) => `carillon-${name}`)
+    .filter((name) => name in headers);
+  const parts = [
+    ["@method", method],
+    ["@authority", host.toLowerCase()],
+    ["@path", path],
+    ["@query", `?${query}`],
+    ["content-digest", `sha-256=:${createHash("sha256").update(body).digest("base64")}:`],
+    ...told.map((name) => [name, headers[name]]),
+  ];
+  // Exactly these, in this order: a header that is believed must be a signed one.
+  const created = Number(/;created=(\d+);/.exec(String(input))?.[1]);
+  const wanted = `(${parts.map(([name]) => `"${name}"`).join(" ")});created=${created};keyid="${keyId}"`;
+  const base = [...parts, ["@signature-params", wanted]].map(([name, value]) => `"${name}": ${value}`).join("\n");
+  const right = Buffer.from(`carillon=:${createHmac("sha256", secret).update(base).digest("base64")}:`);
+  const given = Buffer.from(String(signature));
+  const isRecent = Math.abs(Date.now() / 1_000 - created) < 300;
+  return isRecent && given.length === right.length && timingSafeEqual(given, right);
 }
 
 /**
@@ -34,7 +51,7 @@ const server = createServer(async (request, response) => {
     response.writeHead(status, { "content-type": "application/json" });
     response.end(JSON.stringify(value));
   };
-  if (!isGenuine(request.headers, body)) return answer(401, { error: "not signed by the scheduler" });
+  if (!isGenuine(request, body)) return answer(401, { error: "not signed by the scheduler" });
   const { ledger = "main" } = (JSON.parse(body.toString()) ?? {}) as { ledger?: string };
   const [run, fence] = ["run", "fence"].map((name) => Number(request.headers[`carillon-${name}`])) as [number, number];
   // A paused worker's late call: the run was given to another meanwhile, whose fence is higher.

@@ -17,6 +17,7 @@ export class Handlers {
   readonly isolates: Isolates;
   readonly #settings: Settings;
   readonly #clock: Clock;
+  readonly #log: Log;
   readonly #defined: DefinedTasks;
   #callHttp: ReturnType<typeof httpCaller>;
 
@@ -25,13 +26,14 @@ export class Handlers {
     this.isolates = new Isolates({ ...settings, log });
     this.#settings = settings;
     this.#clock = clock;
+    this.#log = log;
     this.#defined = defined;
     this.#callHttp = this.httpOf(settings.httpTasks);
   }
 
   /** @throws OPTION_INVALID */
   httpOf(options: HttpTaskOptions): ReturnType<typeof httpCaller> {
-    return httpCaller({ ...options, clock: this.#clock });
+    return httpCaller({ ...options, clock: this.#clock, log: this.#log });
   }
 
   /** Runs that start from now on go by these; those under way end as they began. */

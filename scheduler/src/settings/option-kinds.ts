@@ -6,6 +6,7 @@ export type OptionKind =
   | "text"
   | "text or texts"
   | "text or texts by name"
+  | "texts by name"
   | "texts"
   | "flag"
   | "number"
@@ -16,9 +17,10 @@ const kinds: Record<OptionKind, { is: (value: unknown) => boolean; means: string
   text: { is: (value) => typeof value === "string", means: "a text" },
   "text or texts": { is: (value) => typeof value === "string" || areTexts(value), means: "a text, or a list of texts" },
   "text or texts by name": {
-    is: (value) => typeof value === "string" || (isObject(value) && areTexts(Object.values(value))),
+    is: (value) => typeof value === "string" || areNamedTexts(value),
     means: "a text, or an object of texts",
   },
+  "texts by name": { is: areNamedTexts, means: "an object of texts" },
   texts: { is: areTexts, means: "a list of texts" },
   flag: { is: (value) => typeof value === "boolean", means: "true or false" },
   number: { is: (value) => typeof value === "number", means: "a number" },
@@ -38,6 +40,10 @@ function isObject(value: unknown): value is object {
 
 function areTexts(value: unknown): boolean {
   return Array.isArray(value) && Array.from(value).every((one) => typeof one === "string");
+}
+
+function areNamedTexts(value: unknown): boolean {
+  return isObject(value) && areTexts(Object.values(value));
 }
 
 /** Whoever writes JavaScript, or reads options from a file, has no compiler that says so. @throws OPTION_INVALID */

@@ -34,6 +34,10 @@ export interface HttpTaskOptions {
   allow?: string[];
   /** What requests are signed with, for all hosts or by host: who can verify can also sign. Default: unsigned. */
   secret?: string | Record<string, string>;
+  /** By namespace, in place of `secret`: what requests of its tasks are signed with, to every host. */
+  namespaceSecrets?: Record<string, string>;
+  /** Also sends `Carillon-Signature`, which leaves out method, URL and task, for receivers that verify nothing else; default true. */
+  legacySignature?: boolean;
 }
 
 export interface CarillonOptions {
@@ -313,7 +317,12 @@ const commandKinds: Record<keyof CommandOptions, OptionKind> = {
   rehearse: "flag",
 };
 
-const httpTaskKinds: Record<keyof HttpTaskOptions, OptionKind> = { allow: "texts", secret: "text or texts by name" };
+const httpTaskKinds: Record<keyof HttpTaskOptions, OptionKind> = {
+  allow: "texts",
+  secret: "text or texts by name",
+  namespaceSecrets: "texts by name",
+  legacySignature: "flag",
+};
 
 const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   store: "text",

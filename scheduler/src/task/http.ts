@@ -48,7 +48,7 @@ export const bodilessMethods: readonly string[] = ["GET", "HEAD", "DELETE"];
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 /** The request's framing, whom it is for, and what the worker itself says of the run. */
 const ownHeaders =
-  /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|accept-encoding|proxy-.*|carillon-.*)$/i;
+  /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|accept-encoding|content-digest|signature|signature-input|proxy-.*|carillon-.*)$/i;
 /** Visible ASCII, spaces and tabs. */
 export const headerValue = /^[\t\x20-\x7e]*$/;
 const mostHeaders = 50;

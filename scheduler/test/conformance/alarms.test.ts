@@ -6,6 +6,7 @@ import type { AlarmRule } from "../../src/alarms/alarms.ts";
 import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { at, every } from "../../src/schedule/schedule.ts";
 import type { AlarmOptions } from "../../src/settings/alarms.ts";
+import { signedAs } from "../support/rfc9421.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 import { type Posted, WebhookReceiver } from "../support/webhook-receiver.ts";
@@ -467,8 +468,8 @@ describe("alarms of a cluster", () => {
     const [timestamp, id] = [first.headers["carillon-timestamp"], first.headers["carillon-notice"]];
     const signature = createHmac("sha256", "s3cret").update(`${timestamp}\n${id}\n${first.raw}`).digest("hex");
     expect(first.headers["carillon-signature"]).toBe(`v1=${signature}`);
+    expect(first.headers).toMatchObject(signedAs(first, ["carillon-notice"], "alarms", "s3cret"));
     expect(first.body).toMatchObject({ kind: "raised", rule: "failed", subjects: [{ task: "breaks" }] });
-
     receiver.status = 200;
     const due = `update ${schema}.alarm_outbox set next_ms = 0 where sent_ms is null`;
     await until("it was taken", async () => {

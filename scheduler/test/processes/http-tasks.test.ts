@@ -1,9 +1,9 @@
 /** HTTP tasks through a real worker, toward the receiver that examples/ shows; and command tasks that take too long. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { createHmac, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
+import { createServer, type RequestOptions, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +11,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type RunMarks, runHeaders } from "../../src/executors/http/signature.ts";
 import { type Carillon, type CarillonOptions, carillon } from "../../src/index.ts";
 import type { RunRecord } from "../../src/run/run-record.ts";
 import { postgres } from "../support/servers.ts";
@@ -84,25 +85,53 @@ describe("an HTTP task", () => {
     );
   });
 
+  const body = JSON.stringify({ ledger: "fenced" });
+  const signedRequest = (marks: Partial<RunMarks>) => {
+    const message = { method: "POST", url: new URL(url), body: Buffer.from(body) };
+    const keys = { key: { secret, keyId: "cluster" }, legacySecret: secret };
+    const [now, run] = [Math.floor(Date.now() / 1_000), { task: "t", run: "7", slot: "", attempt: "1", fence: "1" }];
+    return { headers: runHeaders(message, { ...run, ...marks }, keys, now) as Record<string, string> };
+  };
+
+  it("that was seen on its way is good for nothing else: another method, host, path, query, body, header or time", async () => {
+    const slot = "2026-01-01T00:00:00.000Z";
+    const { headers } = signedRequest({ slot });
+    const port = Number(new URL(url).port);
+    const call = (more: RequestOptions = {}, sent = body) =>
+      new Promise<number | undefined>((resolve, reject) => {
+        const asked = { host: "127.0.0.1", port, method: "POST", path: "/", agent: false, headers, ...more };
+        request(asked, (answer) => resolve(answer.resume().statusCode))
+          .on("error", reject)
+          .end(sent);
+      });
+    const without = (name: string) => Object.fromEntries(Object.entries(headers).filter(([one]) => one !== name));
+    const forged: [string, Promise<number | undefined>][] = [
+      ["method", call({ method: "PUT" })],
+      ["path", call({ path: "/admin" })],
+      ["query", call({ path: "/?all=1" })],
+      ["host", call({ headers: { ...headers, host: "other.example.com" } })],
+      ["body", call({}, "{}")],
+      ["former signature alone", call({ headers: without("signature") })],
+      ["an unsigned header", call({ headers: { ...signedRequest({}).headers, "carillon-slot": slot } })],
+      ...["carillon-task", "carillon-run", "carillon-slot", "carillon-attempt", "carillon-fence"].flatMap(
+        (name): [string, Promise<number | undefined>][] => [
+          [name, call({ headers: { ...headers, [name]: "9" } })],
+          [`no ${name}`, call({ headers: without(name) })],
+        ],
+      ),
+      [
+        "time",
+        call({ headers: { ...headers, "signature-input": `${headers["signature-input"]}`.replace(/=\d+;/, "=1;") } }),
+      ],
+    ];
+    for (const [what, status] of forged) expect([what, await status]).toEqual([what, 401]);
+    expect(await call()).toBe(200);
+  });
+
   it("is refused by the receiver only as an older attempt of its own run, not behind another run's higher fence", async () => {
     const call = async (run: number, attempt: number, fence: number) => {
-      const signed: Record<string, string> = {
-        timestamp: String(Math.floor(Date.now() / 1_000)),
-        run: String(run),
-        slot: "",
-        attempt: String(attempt),
-        fence: String(fence),
-      };
-      const lines = Object.values(signed).map((value) => `${value}\n`);
-      const body = JSON.stringify({ ledger: "fenced" });
-      const signature = createHmac("sha256", secret).update(lines.join("")).update(body).digest("hex");
-      const headers = Object.entries(signed).map(([name, value]) => [`carillon-${name}`, value] as [string, string]);
-      const answer = await fetch(url, {
-        method: "POST",
-        headers: [...headers, ["carillon-signature", `v1=${signature}`]],
-        body,
-      });
-      return answer.status;
+      const { headers } = signedRequest({ run: String(run), attempt: String(attempt), fence: String(fence) });
+      return (await fetch(url, { method: "POST", headers, body })).status;
     };
     expect(await call(2, 1, 20), "claimed after the other, and started before it").toBe(200);
     expect(await call(1, 1, 10)).toBe(200);

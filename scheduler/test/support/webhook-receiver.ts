@@ -2,6 +2,8 @@ import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
 export interface Posted {
+  method: string;
+  url: string;
   headers: IncomingHttpHeaders;
   raw: string;
   body: {
@@ -26,7 +28,8 @@ export class WebhookReceiver {
       raw += chunk;
     });
     request.on("end", () => {
-      this.posted.push({ headers: request.headers, raw, body: JSON.parse(raw) });
+      const { method = "", url = "", headers } = request;
+      this.posted.push({ method, url, headers, raw, body: JSON.parse(raw) });
       if (this.status !== null) response.writeHead(this.status).end();
     });
   });

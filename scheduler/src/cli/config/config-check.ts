@@ -131,6 +131,8 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
     adminPassword: checkAdminPassword,
     "httpTasks.allow": (allow: string[]) => httpCaller({ allow, clock: systemClock }),
     "httpTasks.secret": (secret: string) => httpCaller({ secret, clock: systemClock }),
+    "httpTasks.namespaceSecrets": (namespaceSecrets: Record<string, string>) =>
+      httpCaller({ namespaceSecrets, clock: systemClock }),
     logLevel: (level: string) => {
       if ((logLevels as readonly string[]).includes(level)) return;
       throw new CarillonError("OPTION_INVALID", `logLevel cannot be ${JSON.stringify(level)}`, {

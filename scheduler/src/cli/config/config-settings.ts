@@ -58,6 +58,12 @@ export const settings: readonly Setting[] = [
   setting("commands.rehearse", "switch", "no", { flag: "--rehearse" }),
   setting("httpTasks.allow", "texts", "nowhere", { flag: "--allow-http" }),
   setting("httpTasks.secret", "text", "unsigned", { flag: null, variables: ["CARILLON_HTTP_SECRET"], secret: "all" }),
+  setting("httpTasks.namespaceSecrets", "pairs", "none", {
+    flag: null,
+    variables: ["CARILLON_HTTP_NAMESPACE_SECRETS"],
+    secret: "all",
+  }),
+  setting("httpTasks.legacySignature", "switch", "yes", { flag: null }),
   setting("secretKeys", "text", "none", { flag: null, secret: "all" }),
   setting("adminPassword", "text", "one of chance", { flag: null, secret: "all" }),
   setting("alarms", "options", "nobody is told"),
@@ -90,6 +96,8 @@ export const otherVariables = [
 type Environment = Readonly<Record<string, string | undefined>>;
 type Values = Readonly<Record<string, unknown>>;
 
+const shown = (value: unknown): string => JSON.stringify(value).slice(0, 100);
+
 /** What a file says of a setting; undefined: nothing. */
 export function inFile(values: Values, key: string): unknown {
   const [first = "", second] = key.split(".");
@@ -101,20 +109,24 @@ export function inFile(values: Values, key: string): unknown {
 
 /** What the environment says of it, as a value. @throws CONFIG_INVALID */
 export function inEnvironment(
-  { key, kind, variables }: Setting,
+  setting: Setting,
   environment: Environment,
 ): { value: unknown; from: string } | undefined {
-  for (const name of variables) {
+  for (const name of setting.variables) {
     const text = environment[name];
     if (text === undefined || text === "") continue;
-    return { value: readText(key, kind, name, text), from: name };
+    return { value: readText(setting, name, text), from: name };
   }
   return undefined;
 }
 
-function readText(key: string, kind: Kind, name: string, text: string): unknown {
+function readText(
+  { key, kind, secret }: Pick<Setting, "key" | "kind" | "secret">,
+  name: string,
+  text: string,
+): unknown {
   const wrong = (hint: string) =>
-    new CarillonError("CONFIG_INVALID", `${name}: ${key} cannot be ${JSON.stringify(text.slice(0, 100))}`, { hint });
+    new CarillonError("CONFIG_INVALID", `${name}: ${key} cannot be ${secret ? "so" : shown(text)}`, { hint });
   const words = text.split(",").map((word) => word.trim());
   switch (kind) {
     case "number":
@@ -141,10 +153,10 @@ function readText(key: string, kind: Kind, name: string, text: string): unknown 
 
 /** What a variable that is no setting switches on. @throws CONFIG_INVALID */
 export const isOn = (name: string, environment: Environment): boolean =>
-  readText("it", "switch", name, environment[name] || "0") === true;
+  readText({ key: "it", kind: "switch" }, name, environment[name] || "0") === true;
 
 /** @throws CONFIG_INVALID for a value of another kind than the setting's */
-export function checkKind({ key, kind }: Setting, value: unknown, from: string): void {
+export function checkKind({ key, kind, secret }: Setting, value: unknown, from: string): void {
   const isTexts = (given: unknown) => Array.isArray(given) && given.every((one) => typeof one === "string");
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   const kinds: Record<Kind, [fits: boolean, what: string]> = {
@@ -157,7 +169,7 @@ export function checkKind({ key, kind }: Setting, value: unknown, from: string):
   };
   const [fits, what] = kinds[kind];
   if (!fits)
-    throw new CarillonError("CONFIG_INVALID", `${from}: ${key} cannot be ${JSON.stringify(value)?.slice(0, 100)}`, {
+    throw new CarillonError("CONFIG_INVALID", `${from}: ${key} cannot be ${secret ? "so" : shown(value)}`, {
       hint: `Give ${what}.`,
     });
 }

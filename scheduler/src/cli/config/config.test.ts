@@ -139,6 +139,23 @@ describe("settings", () => {
     expect(stdout).toMatch(/^httpTasks\.secret +\(set, and not shown\)/m);
     expect(stdout).not.toContain("hush");
     expect(JSON.stringify(await check(environment))).not.toContain("hush");
+    file("httpTasks: { secret: { api.example.com: hush }, namespaceSecrets: { billing: [hush] } }\n");
+    const told = await check({ CARILLON_HTTP_NAMESPACE_SECRETS: "hush" });
+    expect(codes(told)).toEqual([
+      expect.stringMatching(/^CONFIG_INVALID: carillon\.config\.yaml: httpTasks\.secret cannot be so/),
+      expect.stringMatching(/^CONFIG_INVALID: carillon\.config\.yaml: httpTasks\.namespaceSecrets cannot be so/),
+      expect.stringMatching(
+        /^CONFIG_INVALID: CARILLON_HTTP_NAMESPACE_SECRETS: httpTasks\.namespaceSecrets cannot be so/,
+      ),
+    ]);
+    expect(JSON.stringify(told)).not.toContain("hush");
+    const { stdout: set } = await inProcess(["config", "check"], {
+      XDG_CONFIG_HOME: folder,
+      CARILLON_HTTP_SECRET: "hush",
+      CARILLON_HTTP_NAMESPACE_SECRETS: "billing=hush",
+    });
+    expect(set).toMatch(/^httpTasks\.namespaceSecrets +\(set, and not shown\) +CARILLON_HTTP_NAMESPACE_SECRETS/m);
+    expect(set).not.toContain("hush");
   });
 
   it("are each checked for themselves: in production too, a setting that is right is no problem for want of a store", async () => {

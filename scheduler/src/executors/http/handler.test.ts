@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type RequestListener, type Server } from "node:http";
 import { type AddressInfo, createServer as createSocketServer } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
+import { signedAs } from "../../../test/support/rfc9421.ts";
 import { systemClock } from "../../base/clock.ts";
 import { type CarillonError, isCarillonError, CarillonError as TypedError } from "../../base/errors.ts";
 import type { Run } from "../../run/handler.ts";
@@ -113,7 +114,28 @@ describe("a call", () => {
     expect(lines.join(), "a query often holds keys").not.toContain("secret");
   });
 
-  it("is signed over time, run, slot, attempt, fence and body, by the host's own secret", async () => {
+  it("is signed over method, host, path, query, body and all that tells of the run; unsigned without a secret", async () => {
+    const { url, received } = await receiver(saying(200));
+    const told = ["carillon-task", "carillon-run", "carillon-slot", "carillon-attempt", "carillon-fence"];
+    const secret = { "127.0.0.1": "s3cret" };
+    for (const [options, more] of [
+      [{ url }, { slot: new Date(0) }],
+      [{ url: `${url}/settle%20all?a=1&b` }, {}],
+      [{ url: `${url}/settle`, method: "GET" }, {}],
+      [{ url: `${url}/settle`, method: "PUT" }, { payload: null }],
+    ] as [HttpOptions, Setting][])
+      await call(options, { secret, ...more }).result;
+    for (const one of received) {
+      const present = told.filter((name) => name in one.headers);
+      expect(one.headers).toMatchObject(signedAs({ ...one, raw: one.body }, present, "cluster", "s3cret"));
+    }
+    expect(new Set(received.map(({ headers }) => headers.signature)).size).toBe(4);
+    await call({ url }).result;
+    for (const name of ["signature", "signature-input", "content-digest"])
+      expect(received[4]?.headers).not.toHaveProperty(name);
+  });
+
+  it("has the former signature over time, run, slot, attempt, fence and body, by the host's own secret", async () => {
     const { url, received } = await receiver(saying(200));
     const beganS = Math.floor(Date.now() / 1_000);
     await call({ url }, { secret: "s3cret", slot: new Date(0) }).result;

@@ -2,6 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type Json, readJson } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
+import { type Log, silentLog } from "../../base/log.ts";
 import { version } from "../../base/version.ts";
 import type { Handler, Run } from "../../run/handler.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
@@ -9,7 +10,7 @@ import { bodilessMethods, type HttpSpec, headerValue, matchesStatus } from "../.
 import { secretPlaces } from "../../task/secret-names.ts";
 import { AllowList } from "./allow-list.ts";
 import { type Answer, type Sent, send } from "./request.ts";
-import { runHeaders, secretsByHost } from "./signature.ts";
+import { runHeaders, signingKeys } from "./signature.ts";
 import { type Resolve, shownUrl, systemResolve, type Target, targetOf } from "./target.ts";
 
 /** What a run of an HTTP task is kept with. */
@@ -31,6 +32,7 @@ export interface HttpFailure {
 export interface HttpCallerOptions extends HttpTaskOptions {
   clock: Clock;
   resolve?: Resolve;
+  log?: Pick<Log, "warn">;
 }
 
 const followed = [301, 302, 303, 307, 308];
@@ -40,9 +42,15 @@ const shownBodyLength = 500;
  * What a worker does with runs of HTTP tasks.
  * @throws OPTION_INVALID for an entry of `allow` that is no host and no range, and for a secret that would sign nothing
  */
-export function httpCaller({ allow = [], secret, clock, resolve = systemResolve }: HttpCallerOptions) {
+export function httpCaller({
+  allow = [],
+  clock,
+  resolve = systemResolve,
+  log = silentLog,
+  ...signing
+}: HttpCallerOptions) {
   const allowed = new AllowList(allow);
-  const secretFor = secretsByHost(secret);
+  const keysFor = signingKeys(signing, (message) => log.warn({}, message));
 
   return (http: HttpSpec): Handler =>
     async (run, payload) => {
@@ -98,7 +106,12 @@ export function httpCaller({ allow = [], secret, clock, resolve = systemResolve 
         ...(body === null ? {} : { "content-type": body.type }),
         ...own,
         "accept-encoding": "identity",
-        ...runHeaders(marks, bytes, secretFor(url.hostname), Math.floor(clock.wall() / 1_000)),
+        ...runHeaders(
+          { method, url, body: bytes },
+          marks,
+          keysFor(run.task, url.hostname),
+          Math.floor(clock.wall() / 1_000),
+        ),
       },
       body: bytes,
     };

@@ -5,7 +5,7 @@ import { version } from "../../base/version.ts";
 import type { ChannelOptions, WebhookChannel } from "../../settings/alarms.ts";
 import { AllowList } from "./allow-list.ts";
 import { send } from "./request.ts";
-import { signatureOf } from "./signature.ts";
+import { legacySignature, signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
 /** The host itself is allowed: what is refused is an address that it leads to. */
@@ -25,7 +25,7 @@ export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
 
 /**
  * Posts a notice: JSON, to one URL that the process's own configuration names, through the same guard as HTTP tasks, and
- * signed the same way: HMAC-SHA256 over the time, the notice's id and the body. A redirect is a failure. Errors, which
+ * signed the same way. A redirect is a failure. Errors, which
  * whoever may look is shown, tell the host alone: the path may be all that it takes to post there.
  * @param channel checked: see checkWebhooks
  */
@@ -36,6 +36,15 @@ export function noticePoster(
 ) {
   const to = new URL(webhook);
   const allowed = new AllowList([to.host, ...allow]);
+  const signatures = (secret: string, id: string, body: Buffer, timestamp: string) => ({
+    ...signatureHeaders(
+      { method: "POST", url: to, body },
+      { "carillon-notice": id },
+      { secret, keyId: "alarms" },
+      Number(timestamp),
+    ),
+    "carillon-signature": `v1=${legacySignature(secret, [timestamp, id], body)}`,
+  });
   /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
   return async (id: string, content: unknown, signal: AbortSignal): Promise<void> => {
     const body = Buffer.from(JSON.stringify(content));
@@ -45,7 +54,7 @@ export function noticePoster(
       "user-agent": `carillon/${version}`,
       "carillon-notice": id,
       "carillon-timestamp": timestamp,
-      ...(secret === undefined ? {} : { "carillon-signature": `v1=${signatureOf(secret, [timestamp, id], body)}` }),
+      ...(secret === undefined ? {} : signatures(secret, id, body, timestamp)),
     };
     const target = await targetOf(to, allowed, resolve, { shown: to.host, hint: allowHint });
     const { status } = await send(target, { method: "POST", headers, body }, limits.httpBodyBytes, signal);

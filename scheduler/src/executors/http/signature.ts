@@ -1,6 +1,7 @@
-import { createHmac } from "node:crypto";
+import { createHash, createHmac } from "node:crypto";
 import { CarillonError } from "../../base/errors.ts";
 import { shownValue } from "../../base/json.ts";
+import { checkNamespace, namespaceOf } from "../../base/namespace.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
 
 /** Whom the request speaks for, as its headers say it; a run without a slot has none. */
@@ -12,61 +13,159 @@ export interface RunMarks {
   fence: string;
 }
 
+/** A request as it is sent, but for its headers. */
+export interface Message {
+  method: string;
+  url: URL;
+  body: Buffer | null;
+}
+
+export interface SigningKey {
+  secret: string;
+  /** Tells a receiver which secret to verify with. */
+  keyId: string;
+}
+
+export interface SigningKeys {
+  /** Signs the whole request (RFC 9421); null: unsigned. */
+  key: SigningKey | null;
+  /** Signs what receivers of before can verify; null: not sent. */
+  legacySecret: string | null;
+}
+
 /**
  * The headers that tell a receiver which run calls, and that it is this cluster that says so. Signed is all that tells
- * requests apart, one to a line: were only the body signed, a captured request could come again under another fence.
- * @param secret null: unsigned @param seconds since 1970
+ * requests apart: were only the body signed, a captured request could come again to another URL, or under another fence.
+ * @param seconds since 1970
  */
-export function runHeaders(marks: RunMarks, body: Buffer | null, secret: string | null, seconds: number) {
+export function runHeaders(message: Message, marks: RunMarks, { key, legacySecret }: SigningKeys, seconds: number) {
   const { task, run, slot, attempt, fence } = marks;
   const timestamp = String(seconds);
-  return {
+  const told = {
     // A task's name may have letters that a header cannot.
     "carillon-task": encodeURIComponent(task),
     "carillon-run": run,
     ...(slot === "" ? {} : { "carillon-slot": slot }),
     "carillon-attempt": attempt,
     "carillon-fence": fence,
+  };
+  const legacy = [timestamp, run, slot, attempt, fence];
+  return {
+    ...told,
     "carillon-timestamp": timestamp,
-    ...(secret === null
+    ...(key === null ? {} : signatureHeaders(message, told, key, seconds)),
+    ...(legacySecret === null
       ? {}
-      : { "carillon-signature": `v1=${signatureOf(secret, [timestamp, run, slot, attempt, fence], body)}` }),
+      : { "carillon-signature": `v1=${legacySignature(legacySecret, legacy, message.body)}` }),
   };
 }
 
-/** Hexadecimal HMAC-SHA256 over the lines and the body. */
-export function signatureOf(secret: string, lines: string[], body: Buffer | null): string {
+/** Hexadecimal HMAC-SHA256 over the lines and the body: the signature of before, which names neither method nor URL. */
+export function legacySignature(secret: string, lines: string[], body: Buffer | null): string {
   const hmac = createHmac("sha256", secret);
   for (const line of lines) hmac.update(`${line}\n`);
   return hmac.update(body ?? "").digest("hex");
 }
 
+/** A signature after RFC 9421 of the whole request: method, URL, body and these headers. @param told in lower case */
+export function signatureHeaders({ method, url, body }: Message, told: object, key: SigningKey, seconds: number) {
+  const digest = `sha-256=:${createHash("sha256")
+    .update(body ?? "")
+    .digest("base64")}:`;
+  const { input, signature } = signed(
+    [
+      ["@method", method],
+      ["@authority", url.host],
+      ["@path", url.pathname],
+      ["@query", url.search || "?"],
+      ["content-digest", digest],
+      ...Object.entries(told),
+    ],
+    key,
+    seconds,
+  );
+  return {
+    "content-digest": digest,
+    "signature-input": `carillon=${input}`,
+    signature: `carillon=:${signature}:`,
+  };
+}
+
+/** RFC 9421, sections 2.5 and 3.3.3. */
+export function signed(
+  components: [name: string, value: string][],
+  { secret, keyId }: { secret: string | Buffer; keyId: string },
+  seconds: number,
+): { input: string; signature: string } {
+  const names = components.map(([name]) => `"${name}"`).join(" ");
+  const input = `(${names});created=${seconds};keyid="${keyId}"`;
+  const base = [...components, ["@signature-params", input] as const].map(([name, value]) => `"${name}": ${value}`);
+  return { input, signature: createHmac("sha256", secret).update(base.join("\n")).digest("base64") };
+}
+
 /**
  * Whose requests are signed is not to be found out from a receiver that refuses them. No error shows a secret.
- * @returns by a URL's host name; null: unsigned @throws OPTION_INVALID for a host that no URL has so, and a secret that is empty
+ * @param warn called once for each namespace without a secret of its own, where others have one
+ * @returns by a task's name and a URL's host name @throws OPTION_INVALID for a host that no URL has so, and a secret that is empty
  */
-export function secretsByHost(secret: HttpTaskOptions["secret"]): (host: string) => string | null {
-  const wrong = (what: string, hint: string) =>
-    new CarillonError("OPTION_INVALID", `httpTasks.secret ${what}`, { hint });
-  const checked = (given: unknown, whose: string) => {
-    if (typeof given !== "string" || given === "")
-      throw wrong(`${whose}is empty or no text`, "Anybody could sign with it. Leave it out to send requests unsigned.");
-    return given;
+export function signingKeys(
+  { secret, namespaceSecrets = {}, legacySignature: legacy = true }: HttpTaskOptions,
+  warn: (message: string) => void,
+): (task: string, host: string) => SigningKeys {
+  const secretFor = secretsByHost(secret);
+  const own = new Map(
+    Object.entries(namespaceSecrets).map(([name, given]) => [
+      checkNamespace(name),
+      checkedSecret("namespaceSecrets", given, `of ${name} `),
+    ]),
+  );
+  const warned = new Set<string>();
+  return (task, host) => {
+    const namespace = namespaceOf(task);
+    const shared = secretFor(host);
+    const legacySecret = legacy ? shared : null;
+    const secretOfNamespace = own.get(namespace);
+    if (secretOfNamespace !== undefined)
+      return { key: { secret: secretOfNamespace, keyId: `namespace:${namespace}` }, legacySecret };
+    if (shared === null) return { key: null, legacySecret };
+    if (own.size > 0 && !warned.has(namespace)) {
+      warned.add(namespace);
+      warn(
+        `HTTP tasks of namespace ${namespace} are signed by the cluster's secret: httpTasks.namespaceSecrets has none for it`,
+      );
+    }
+    return { key: { secret: shared, keyId: "cluster" }, legacySecret };
   };
+}
+
+function secretsByHost(secret: HttpTaskOptions["secret"]): (host: string) => string | null {
   if (secret === undefined) return () => null;
   if (typeof secret !== "object" || secret === null) {
-    const all = checked(secret, "");
+    const all = checkedSecret("secret", secret, "");
     return () => all;
   }
   for (const [host, given] of Object.entries(secret)) {
     const meant = URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : "";
     if (meant !== host || host.includes("*"))
       throw wrong(
+        "secret",
         `has ${shownValue(host)}, which is no host of a URL`,
         'Give names as in "api.example.com", each by itself, without a port.',
       );
-    checked(given, `of ${host} `);
+    checkedSecret("secret", given, `of ${host} `);
   }
   const byHost = new Map(Object.entries(secret));
   return (host) => byHost.get(host) ?? null;
 }
+
+function checkedSecret(option: string, given: unknown, whose: string): string {
+  if (typeof given === "string" && given !== "") return given;
+  throw wrong(
+    option,
+    `${whose}is empty or no text`,
+    "Anybody could sign with it. Leave it out to send requests unsigned.",
+  );
+}
+
+const wrong = (option: string, what: string, hint: string) =>
+  new CarillonError("OPTION_INVALID", `httpTasks.${option} ${what}`, { hint });
