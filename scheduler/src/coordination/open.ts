@@ -3,9 +3,10 @@ import { withoutCredentials } from "../base/credentials.ts";
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { SessionStore } from "../cluster/session-store.ts";
-import type { Witness, WitnessOptions } from "../cluster/witness.ts";
+import { servicePlace, type Witness, type WitnessOptions } from "../cluster/witness.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import { agreeOnCoordination, coordinationOf, nameForNew } from "./agreement.ts";
+import { isOpenToAll, openAdvice } from "./service-address.ts";
 
 const zookeeper = /^zookeepers?:\/\/./;
 const redis = /^rediss?(?:\+(?:sentinel|cluster))?:\/\/./;
@@ -67,6 +68,11 @@ export async function openCoordination(
         witness = await open({ ...options, url });
       }
       await agreeOnCoordination(sessions, coordinationOf(url, witness), openOptions);
+      if (url !== undefined && isOpenToAll(url))
+        log.warn(
+          { advice: openAdvice },
+          `${servicePlace(url)} asks for no password: whoever reaches it can have healthy processes taken for dead`,
+        );
       return witness;
     } catch (error) {
       await witness?.leave();

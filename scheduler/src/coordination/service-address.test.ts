@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { expect, it } from "vitest";
-import { serviceAddress } from "./service-address.ts";
+import { isOpenToAll, serviceAddress } from "./service-address.ts";
 
 it("keeps what leads to a service and its part for a cluster, and nothing that is secret", () => {
   expect(serviceAddress("zookeeper://me:pass@zk1:2181,zk2:2181/billing?auth=sasl")).toBe(
@@ -14,4 +14,22 @@ it("keeps what leads to a service and its part for a cluster, and nothing that i
 it("is another one on each machine where the name leads every machine to itself", () => {
   for (const host of ["localhost:6379", "127.0.0.1", "zk1,[::1]:2181"])
     expect(serviceAddress(`redis://${host}`)).toBe(`redis://${host} on ${hostname()}`);
+});
+
+it.each([
+  ["redis://r.example:6379", true],
+  ["redis://r.example/0?prefix=a", true],
+  ["redis://user@r.example", true],
+  ["redis://user:@r.example", true],
+  ["redis://:pass@r.example", false],
+  ["rediss://user:p@ss@r.example", false],
+  ["redis+sentinel://s1,s2/main?sentinelPassword=p", true],
+  ["redis+cluster://user:pass@a,b", false],
+  ["zookeeper://zk1:2181,zk2:2181/billing", true],
+  ["zookeeper://me:pass@zk1:2181,zk2:2181/billing?auth=sasl", false],
+  ["zookeeper://127.0.0.1:2181,zk2:2181/billing", true],
+  ["zookeeper://127.0.0.1:2181,[::1]:2182/billing", false],
+  ["redis://localhost", false],
+])("%s is open to all: %s", (url, expected) => {
+  expect(isOpenToAll(url)).toBe(expected);
 });

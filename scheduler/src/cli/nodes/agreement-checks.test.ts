@@ -52,6 +52,7 @@ const wrong = (over: Partial<ClusterFacts>, look?: CoordinationLook) =>
     });
 const at = (serviceId: string, clusterId = "mine"): CoordinationLook => ({
   place: "ZooKeeper at zk:2181/a",
+  openToAll: false,
   found: { clusterId, serviceId },
 });
 const witnessed = [member(1, "atlas", { witnessed: true }), member(2, "maria", { witnessed: true })];
@@ -64,11 +65,17 @@ describe("doctor, on whether all belong together", () => {
     expect(wrong({ members: witnessed, coordination: "s1" }, at("s1"))).toEqual([]);
   });
 
+  it("remarks on a service that asks for no password", () => {
+    expect(wrong({ members: witnessed, coordination: "s1" }, { ...at("s1"), openToAll: true })).toEqual([
+      "remark: coordination: ZooKeeper at zk:2181/a asks for no password: whoever reaches it can have healthy processes taken for dead",
+    ]);
+  });
+
   it("knows another service, another cluster's and one that is not there", () => {
     expect(wrong({}, at("s1"))).toEqual([
       "problem: coordination: COORDINATION_DIFFERS: the cluster coordinates by the store alone, and this machine would by ZooKeeper at zk:2181/a",
     ]);
-    const nothing: CoordinationLook = { place: "ZooKeeper at zk:2181/a", found: undefined };
+    const nothing: CoordinationLook = { place: "ZooKeeper at zk:2181/a", openToAll: false, found: undefined };
     for (const look of [at("s2"), nothing])
       expect(wrong({ members: witnessed, coordination: "s1" }, look)).toEqual([
         expect.stringContaining("COORDINATION_DIFFERS: the cluster coordinates by service s1"),

@@ -1,5 +1,6 @@
 import type { CarillonError } from "../../base/errors.ts";
 import { storeAlone } from "../../coordination/agreement.ts";
+import { openAdvice } from "../../coordination/service-address.ts";
 import { disagreements } from "../../settings/agreement.ts";
 import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
@@ -7,13 +8,13 @@ import { usedCoordination } from "./nodes.ts";
 
 /** What was found at the service that this machine is told to use. */
 export type CoordinationLook = { place: string } & (
-  | { found: { clusterId: string; serviceId: string } | undefined }
+  | { found: { clusterId: string; serviceId: string } | undefined; openToAll: boolean }
   | { error: CarillonError }
 );
 
 /** Whether all that take part are set up for one and the same cluster. */
 export function checkAgreement(facts: ClusterFacts, look: CoordinationLook | undefined): Check[] {
-  return [coordination(facts, look), names(facts), addresses(facts), ...settings(facts)];
+  return [coordination(facts, look), ...access(look), names(facts), addresses(facts), ...settings(facts)];
 }
 
 function coordination(facts: ClusterFacts, look: CoordinationLook | undefined): Check {
@@ -43,6 +44,13 @@ function coordination(facts: ClusterFacts, look: CoordinationLook | undefined): 
     `by ${place}, but of ${live.length} live members ${doubting.length} rely on the store: ${list(doubting)}`,
     "They do not reach the service, or have just started. They go on by heartbeat; look at its servers and the network.",
   );
+}
+
+/** Not of a service that only this machine reaches, nor of one that this machine does not use. */
+function access(look: CoordinationLook | undefined): Check[] {
+  if (!look || "error" in look || !look.openToAll) return [];
+  const found = `${look.place} asks for no password: whoever reaches it can have healthy processes taken for dead`;
+  return [remark("coordination", found, openAdvice)];
 }
 
 function names({ sharedNames }: ClusterFacts): Check {

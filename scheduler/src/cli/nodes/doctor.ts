@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { isCarillonError } from "../../base/errors.ts";
 import { lookAtCoordination } from "../../coordination/open.ts";
+import { isOpenToAll } from "../../coordination/service-address.ts";
 import { type EmbeddedStore, openEmbedded } from "../../embedded/index.ts";
 import { settingsOf } from "../../settings/settings.ts";
 import { inspectPostgres } from "../../store/postgres/runs/inspect.ts";
@@ -63,7 +64,7 @@ async function lookAtService(options: DoctorOptions): Promise<CoordinationLook |
   const url = chosenCoordination(options);
   if (url === undefined) return undefined;
   try {
-    return { place: coordinationText(url), found: await lookAtCoordination(url) };
+    return { place: coordinationText(url), openToAll: isOpenToAll(url), found: await lookAtCoordination(url) };
   } catch (error) {
     if (!isCarillonError(error)) throw error;
     return { place: coordinationText(url), error };
