@@ -134,6 +134,8 @@ export interface SessionStore {
    * workers that rely on the store, a worker of nobody: thousands of workers would each read of each. Repeatable.
    */
   beat(sessionId: number, nowMs: number, how?: Beat): Promise<Pulse>;
+  /** Has the process of this session beat at once, if it hears the signal. */
+  prompt(sessionId: number): Promise<void>;
   /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
   /**

@@ -18,6 +18,8 @@ export type Signal =
   | { kind: "leadership" }
   /** Of a leader that relies on the store: what is told at once is noticed at once when it stops. */
   | { kind: "beat"; sessionId: number; beat: number }
+  /** The coordination service does not show this session: its process is to beat at once, if it lives. */
+  | { kind: "prompt"; sessionId: number }
   /** Whoever has this token in a lock's line holds the lock now. */
   | { kind: "lock"; token: string }
   /** This worker key was revoked. */

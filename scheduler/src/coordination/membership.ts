@@ -4,7 +4,7 @@ import type { Membership } from "../cluster/membership.ts";
 import type { Beating, Pulse } from "../cluster/session-store.ts";
 import { noStandIn, type StandIn, type StoodIn } from "../cluster/stand-in.ts";
 import { ClockWatch } from "./clock-watch.ts";
-import { hurryMs, type JoinOptions, openSession } from "./open-session.ts";
+import { answerMs, hurryMs, type JoinOptions, openSession } from "./open-session.ts";
 import { placeOf, untilBeat } from "./rhythm.ts";
 import { type Backing, marginMs, Trust } from "./trust.ts";
 
@@ -49,6 +49,8 @@ class StoreMembership implements Membership {
   readonly #options: JoinOptions;
   readonly #left = new AbortController();
   readonly #silence = new Map<number, { beat: number; sinceMono: number }>();
+  /** Sessions that the witness does not show, with the beat that each had when its process was asked to beat. */
+  readonly #asked = new Map<number, { beat: number; sinceMono: number }>();
   readonly #pulseListeners: ((pulse: Pulse) => void)[] = [];
   readonly #rejoinListeners: ((oldSessionId: number, newSessionId: number) => void)[] = [];
   readonly #leadershipListeners: ((term: number | null) => void)[] = [];
@@ -72,6 +74,7 @@ class StoreMembership implements Membership {
   #loop: Promise<void> | undefined;
   #cancelSilence: () => void = () => undefined;
   #cancelShown: () => void = () => undefined;
+  #cancelAnswer: () => void = () => undefined;
 
   constructor(options: JoinOptions, sessionId: number) {
     this.#options = options;
@@ -166,6 +169,7 @@ class StoreMembership implements Membership {
     await this.#loop;
     this.#cancelSilence();
     this.#cancelShown();
+    this.#cancelAnswer();
     const { store, storeClock, log, witness } = this.#options;
     try {
       if (this.#term !== null) await this.#resign(this.#term, why);
@@ -249,7 +253,10 @@ class StoreMembership implements Membership {
     if (looks) this.#lookedAt = began;
     storeClock.sample(began, { ms: pulse.storeMs, ...pulse.clock }, ended);
     // Blind for longer than two beats, or than a timeout: what stood still meanwhile may have been as blind as we were.
-    if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) this.#silence.clear();
+    if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) {
+      this.#silence.clear();
+      this.#asked.clear();
+    }
     this.#sawStoreAt = ended;
     if (!pulse.alive) return this.#rejoin();
     this.#trust.beaten(backing, began);
@@ -369,24 +376,49 @@ class StoreMembership implements Membership {
     await this.#buryGone(pulse);
   }
 
-  /** The first in line ends what the witness does not show any more: asked after the store, so no news is missed. */
+  /**
+   * The first in line ends what the witness does not show any more: asked after the store, so no news is missed. Each is asked to beat
+   * before; one that does lives, whatever the witness shows.
+   */
   async #buryGone(pulse: Pulse): Promise<void> {
     const { witness, log } = this.#options;
-    if (!witness?.first()) return;
+    if (!witness?.first()) return this.#asked.clear();
     const shown = witness.shown();
     if (!shown) return; // they are being read, and that it is done will be told
     const missing = pulse.members.filter(
       ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
     );
+    for (const sessionId of this.#asked.keys())
+      if (!missing.some((member) => member.sessionId === sessionId)) this.#asked.delete(sessionId);
     if (missing.length === 0) return;
     const gone = await witness.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
       log.warn({ error: messageOf(error) }, `${witness.title} does not say who is gone`);
       return [] as number[]; // nobody is judged; the next look asks again
     });
     for (const member of missing) {
-      if (gone.includes(member.sessionId))
+      if (gone.includes(member.sessionId) && (await this.#isSilent(member)))
         await this.#end(pulse, member, `not shown by ${witness.title} any more, seen by ${this.node}`);
     }
+  }
+
+  /** @returns whether it has not beaten since it was asked to, for as long as an answer takes at most */
+  async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
+    const { store, clock, log, witness } = this.#options;
+    const asked = this.#asked.get(sessionId);
+    if (asked?.beat === beat) return clock.monotonic() - asked.sinceMono >= answerMs(timeoutMs);
+    if (asked) {
+      this.#asked.delete(sessionId);
+      log.warn(
+        { node, session: sessionId },
+        `${witness?.title} does not show a member whose beats reach the store; it is not taken for dead. Does another program write there?`,
+      );
+      return false;
+    }
+    this.#asked.set(sessionId, { beat, sinceMono: clock.monotonic() });
+    await store.sessions.prompt(sessionId);
+    this.#cancelAnswer();
+    this.#cancelAnswer = clock.after(answerMs(timeoutMs), () => this.refresh());
+    return false;
   }
 
   async #end(pulse: Pulse, member: Beating, why: string): Promise<void> {

@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import { silentLog } from "../base/log.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { joinCluster } from "./membership.ts";
-import type { JoinOptions } from "./open-session.ts";
+import { type JoinOptions, openSession } from "./open-session.ts";
 
 it("waits for a service that cannot tell whether a name's holder lives, and refuses the name when it says so for long", async () => {
   const clock = new VirtualClock(1_000_000);
@@ -41,4 +42,42 @@ it("waits for a service that cannot tell whether a name's holder lives, and refu
   expect(refused).toBeUndefined();
   await pass(2_000);
   expect(refused).toMatchObject({ code: "NODE_NAME_TAKEN" });
+});
+
+it("does not end a name's holder by a service's word alone: it is asked to beat, and does", async () => {
+  const clock = new VirtualClock(1_000_000);
+  const taken = { sessionId: 7, node: "a", beat: 3, timeoutMs: 6_000, witnessed: true, pid: 1, host: "here" };
+  const [asked, ended]: [number[], number[]] = [[], []];
+  let lives = true;
+  const prompt = async (sessionId: number) => {
+    asked.push(sessionId);
+    if (lives) taken.beat++;
+  };
+  const end = async (sessionId: number) => ended.push(sessionId);
+  const open = async () => (ended.length > 0 ? { sessionId: 8 } : { taken: { ...taken } });
+  const options = {
+    store: { sessions: { open, prompt, end } },
+    storeClock: new StoreClock(clock),
+    clock,
+    identity: { node: "a" },
+    witness: { gone: async (ids: number[]) => ids },
+    log: silentLog,
+  } as unknown as JoinOptions;
+  const outcome = async () => {
+    let found: unknown;
+    openSession(options).then(
+      (sessionId) => (found = sessionId),
+      (error) => (found = error),
+    );
+    while (found === undefined) {
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      clock.advance(250);
+    }
+    return found;
+  };
+  expect(await outcome()).toMatchObject({ code: "NODE_NAME_TAKEN" });
+  expect([asked, ended]).toEqual([[7], []]);
+  lives = false;
+  expect(await outcome()).toBe(8);
+  expect([asked, ended]).toEqual([[7, 7], [7]]);
 });

@@ -33,10 +33,16 @@ export interface JoinOptions {
 /** A beat that failed is tried again this soon: trust is running out. */
 export const hurryMs = 250;
 
+/**
+ * A service may be wrong about who is gone, or somebody else may write there: before its word ends a session, the session's process is
+ * asked through the store to beat, and has so long for it. One that lives beats within milliseconds.
+ */
+export const answerMs = (timeoutMs: number): number => Math.min(timeoutMs / 3, 2_000);
+
 /** Opens a session; a former holder of the name gets its timeout to show that it lives. */
 export async function openSession(options: JoinOptions, signal?: AbortSignal): Promise<number> {
   const { store, clock, storeClock, identity } = options;
-  let rival: { member: Member; sinceMono: number; told: boolean } | undefined;
+  let rival: { member: Member; sinceMono: number; told: boolean; askedMono?: number } | undefined;
   for (;;) {
     const opened = await store.sessions.open(identity, storeClock.now());
     if ("sessionId" in opened) return opened.sessionId;
@@ -52,7 +58,7 @@ export async function openSession(options: JoinOptions, signal?: AbortSignal): P
       );
     }
     const known = rival;
-    const isOver = taken.witnessed
+    const isMissing = taken.witnessed
       ? await isGone(options, taken, (error) => {
           // Not its word against the holder's: it counts from when it can tell.
           known.sinceMono = clock.monotonic();
@@ -60,6 +66,12 @@ export async function openSession(options: JoinOptions, signal?: AbortSignal): P
           known.told = true;
         })
       : clock.monotonic() - rival.sinceMono >= taken.timeoutMs;
+    if (isMissing && taken.witnessed && known.askedMono === undefined) {
+      known.askedMono = clock.monotonic();
+      await store.sessions.prompt(taken.sessionId);
+    }
+    const isOver =
+      isMissing && clock.monotonic() - (known.askedMono ?? Number.NEGATIVE_INFINITY) >= answerMs(taken.timeoutMs);
     if (isOver) {
       await store.sessions.end(taken.sessionId, taken.beat, storeClock.now(), "silent while its name was wanted again");
     } else if (taken.witnessed && clock.monotonic() - rival.sinceMono >= 2 * taken.timeoutMs) throw nameTaken(taken);

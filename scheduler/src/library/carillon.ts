@@ -395,6 +395,7 @@ export class Carillon {
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     started.reconciler = reconciler;
     const onSignal = (signal: Signal) => {
+      if (signal.kind === "prompt" && signal.sessionId === membership.sessionId) membership.refresh();
       started.engine?.onSignal(signal);
       reconciler.onSignal(signal);
       if (signal.kind !== "tasks") worker?.onSignal(signal);

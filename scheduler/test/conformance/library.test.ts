@@ -314,6 +314,19 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     expect(order).toEqual(["high", "normal", "low"]);
   });
 
+  test("a worker that is asked to beat does so at once", async () => {
+    const tower = make({ scheduler: false, name: "asked", sessionTimeout: "60s" });
+    await tower.start();
+    const { sessions } = (await tower.open()).store;
+    const me = async () => (await sessions.members()).members.find(({ node }) => node === "asked");
+    // By itself it beats each 5 s: so often, that takes longer than a test may.
+    for (let asked = 0; asked < 60; asked++) {
+      const { sessionId = 0, beat = 0 } = (await me()) ?? {};
+      await sessions.prompt(sessionId);
+      await until("it beat", async () => ((await me())?.beat ?? 0) > beat);
+    }
+  });
+
   test("stop starts what is due in a moment, which nobody else could have in time, and gives back the rest", async () => {
     const tower = make({ claimAhead: "60s" });
     const task = tower.task<number>("work", {}, async (run) => run.fence);

@@ -29,6 +29,8 @@ class Node {
   readonly rejoins: [number, number][] = [];
   membership!: Membership;
   cutFromStore = false;
+  /** Sessions that the service does not show to this process, as if somebody else had removed them there. */
+  readonly hidden = new Set<number>();
   readonly #listening = new AbortController();
   #heard = Promise.resolve();
 
@@ -46,7 +48,7 @@ class Node {
     const clock = systemClock;
     node.membership = await joinCluster({
       store,
-      witness: node.witness,
+      witness: node.#hiding(),
       clock,
       storeClock: new StoreClock(clock),
       log: node.log.log,
@@ -55,9 +57,28 @@ class Node {
     });
     node.membership.onRejoin((lost, next) => node.rejoins.push([lost, next]));
     // As in a node: that leadership was given back, or taken, is heard of before the next beat.
-    const heard = (signal: Signal) => signal.kind === "leadership" && node.membership.refresh();
+    const heard = (signal: Signal) => {
+      const isAsked = signal.kind === "prompt" && signal.sessionId === node.membership.sessionId;
+      if (signal.kind === "leadership" || isAsked) node.membership.refresh();
+    };
     node.#heard = stage.store.signals.listen(heard, node.#listening.signal);
     return node;
+  }
+
+  #hiding(): Witness {
+    const { witness, hidden } = this;
+    const shown = () => witness.shown() && new Set([...(witness.shown() ?? [])].filter((id) => !hidden.has(id)));
+    const gone = async (ids: readonly number[]) => [
+      ...(await witness.gone(ids.filter((id) => !hidden.has(id)))),
+      ...ids.filter((id) => hidden.has(id)),
+    ];
+    const changed: Partial<Witness> = { shown, gone };
+    return new Proxy(witness, {
+      get(_, name: keyof Witness) {
+        const value = changed[name] ?? witness[name];
+        return typeof value === "function" ? value.bind(witness) : value;
+      },
+    });
   }
 
   get witness(): Witness {
@@ -179,6 +200,23 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     first.cutFromStore = false;
     await expect.poll(() => first.rejoins.length, soon).toBe(1);
     await expect.poll(witnessed, soon).toEqual(["a", "b"]);
+  });
+
+  it("a member that the service does not show is not taken for dead while its beats reach the store", async () => {
+    for (const name of ["a", "b"]) await join(name);
+    const first = await oneLeads();
+    const other = nodes.find((node) => node !== first) as Node;
+    await expect.poll(witnessed, soon).toEqual(["a", "b"]);
+    first.hidden.add(other.membership.sessionId);
+    first.membership.refresh();
+    const told = () => first.log.lines.some(({ message }) => message.includes("whose beats reach the store"));
+    const outcome = async () => ((await members()).length < 2 ? "taken for dead" : told() ? "told" : "");
+    await expect.poll(outcome, soon).toMatch(/./);
+    expect(await outcome()).toBe("told");
+    expect(other.rejoins).toEqual([]);
+    other.cutFromStore = true;
+    await expect.poll(async () => (await members()).length, soon).toBe(1);
+    first.hidden.clear();
   });
 
   it("the service away: nobody leads, everybody lives, the dead are found by their silence; back: one leads", async () => {

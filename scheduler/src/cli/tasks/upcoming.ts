@@ -52,7 +52,7 @@ export class Upcoming {
   }
 
   #hear({ kind }: Signal): void {
-    if (kind === "recall" || kind === "leadership" || kind === "beat") return;
+    if (kind === "recall" || kind === "leadership" || kind === "beat" || kind === "prompt") return;
     this.#stale = true;
     this.#wake();
   }

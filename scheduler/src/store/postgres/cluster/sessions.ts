@@ -136,6 +136,11 @@ export function sessionStore(database: Database): SessionStore {
   return {
     open: (identity, nowMs) => open(database, identity, nowMs),
     beat: (sessionId, nowMs, how) => beat(database, look, sessionId, nowMs, how),
+    async prompt(sessionId) {
+      await database.ask("session-prompt", `select ${notifySql(database.schema, "'prompt ' || $1::bigint")}::text`, [
+        sessionId,
+      ]);
+    },
     end: (sessionId, beat, nowMs, why) => end(database, sessionId, beat, nowMs, why),
     campaign: (sessionId, node, observed, nowMs, deposing) =>
       campaign(database, { sessionId, node, observed, nowMs, deposing }),

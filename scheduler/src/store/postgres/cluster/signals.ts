@@ -138,6 +138,7 @@ function parse(payload: string): Signal | null {
   if (kind === "ready") return { kind, dueMs: Number(first) };
   if (kind === "child") return { kind, parentId: Number(first) };
   if (kind === "beat") return { kind, sessionId: Number(first), beat: Number(second) };
+  if (kind === "prompt") return { kind, sessionId: Number(first) };
   if (kind === "revoked") return { kind, keyId: Number(first) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
   // What a newer node says and this one does not know is not for it.
