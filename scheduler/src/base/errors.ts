@@ -106,7 +106,8 @@ export const errorCodes = {
   SECRET_FORBIDDEN: "The secret is not for this task.",
   SECRET_EXPOSED: "What is to be kept has a secret's value in it.",
   SECRET_KEY_MISSING: "This process has no key that seals or opens the secret.",
-  SECRET_KEY_OPEN: "Other users of this machine may read or change a file of keys or of a password.",
+  SECRET_KEY_OPEN:
+    "Other users of this machine may read or change a file of keys or of a password, or one of settings with a secret in it.",
   CLAIM_FOREIGN: "The run is claimed by another session.",
   REQUEST_INVALID: "The request is not what the contract says.",
   ROUTE_UNKNOWN: "The API has no such route.",

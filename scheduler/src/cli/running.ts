@@ -48,6 +48,8 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
     throw new CarillonError("STORE_NEEDED", "this process is one of the cluster's own, so it needs the store", {
       hint: "Leave out --server and --profile. Only carillon worker --server URL FILE takes part by a server.",
     });
+  const { open } = options.file ?? {};
+  if (open) log.warn({ code: open.code, advice: open.hint }, open.message);
   // What only schedulers have: a file may be for all processes of a folder.
   const { listen: at, behindProxy: behind, trustedProxies: proxies, observer: observes, ...all } = beneathOf(options);
   const schedules = role.scheduler

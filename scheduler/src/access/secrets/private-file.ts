@@ -13,6 +13,12 @@ export function isOpenToOthers({ mode, gid }: { mode: number; gid: number }, gro
   return (mode & othersReach) !== 0 || ((mode & groupReads) !== 0 && gid !== 0 && !groups.includes(gid));
 }
 
+/** The same, as this process finds the file; never on Windows, which has no modes. */
+export function isOpenHere(found: { mode: number; gid: number }): boolean {
+  const groups = [process.getegid?.() ?? 0, ...(process.getgroups?.() ?? [])];
+  return process.platform !== "win32" && isOpenToOthers(found, groups);
+}
+
 export interface PrivateFile {
   path: string;
   /** What is in it, in the plural or with an article: "keys for secrets". */
@@ -27,8 +33,7 @@ export function readPrivate({ path, holds, hint }: PrivateFile): string {
     const file = openSync(path, "r");
     try {
       const found = fstatSync(file);
-      const groups = [process.getegid?.() ?? 0, ...(process.getgroups?.() ?? [])];
-      if (process.platform !== "win32" && isOpenToOthers(found, groups))
+      if (isOpenHere(found))
         throw new CarillonError(
           "SECRET_KEY_OPEN",
           `${path} has ${holds} in it, and is of mode ${(found.mode & 0o777).toString(8).padStart(4, "0")}`,

@@ -52,7 +52,7 @@ export async function checkConfig(options: CommonOptions & { config?: string }, 
     problems.push(asConfigError(error));
     return undefined;
   });
-  if (file) problems.push(...problemsIn(file));
+  if (file) problems.push(...problemsIn(file), ...(file.open ? [file.open] : []));
   const told = settings.map((setting): Told & { raw: unknown } => {
     const { value, from } = attempt(() => said(setting, options, file)) ?? { value: undefined, from: null };
     const shown = value === undefined ? null : redacted(setting, value);

@@ -1,4 +1,5 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { isOpenHere } from "../../access/secrets/private-file.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { nearest } from "../../base/nearest.ts";
 import { shownPath } from "../files/shown-path.ts";
@@ -9,6 +10,8 @@ export interface ConfigFile {
   /** As people know it. */
   path: string;
   values: Record<string, unknown>;
+  /** SECRET_KEY_OPEN where a secret is written out in it and other users of this machine may read it. */
+  open?: CarillonError;
 }
 
 export const configNames = ["yaml", "yml", "json", "ts", "mts", "js", "mjs"].map((end) => `carillon.config.${end}`);
@@ -53,7 +56,26 @@ export async function readRaw(named: string | undefined): Promise<ConfigFile | u
   if (typeof values !== "object" || values === null || Array.isArray(values))
     throw wrong("does not hold settings by name", "For example: schema: billing. See docs/configuration.md.");
   const { fromEnvironment } = await import("../variables.ts");
-  return { path: shown, values: fromEnvironment(values) as Record<string, unknown> };
+  const open = openSecrets(path, shown, values as Record<string, unknown>);
+  return { path: shown, values: fromEnvironment(values) as Record<string, unknown>, ...(open ? { open } : {}) };
+}
+
+/** @param values before variables are put in their place */
+function openSecrets(path: string, shown: string, values: Record<string, unknown>): CarillonError | undefined {
+  const isWritten = (value: unknown): boolean =>
+    typeof value === "string"
+      ? !/^(?:env|file):/.test(value)
+      : typeof value === "object" && value !== null && Object.values(value).some(isWritten);
+  const hasPassword = (url: unknown) => typeof url === "string" && /\/\/[^:@/]*:.+@/s.test(url);
+  const found = settings.filter(({ key, secret }) => {
+    const value = inFile(values, key);
+    return secret === "all" ? isWritten(value) : secret === "url" && hasPassword(value);
+  });
+  if (found.length === 0 || !isOpenHere(statSync(path))) return undefined;
+  const keys = found.map(({ key }) => key).join(", ");
+  return new CarillonError("SECRET_KEY_OPEN", `${shown} has secrets in it (${keys}), and other users may read it`, {
+    hint: `Write env:NAME in their place, or make the file the process's alone: chmod 600 ${shown}.`,
+  });
 }
 
 async function load(path: string): Promise<unknown> {

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { inProcess } from "../../../test/support/in-process.ts";
+import { recordingLog } from "../../../test/support/store-stage.ts";
 import { silentLog } from "../../base/log.ts";
 import { nearest } from "../../base/nearest.ts";
 import { chosenReach } from "../reach.ts";
@@ -25,7 +26,7 @@ afterAll(() => {
   process.chdir(home);
   rmSync(folder, { recursive: true, force: true });
 });
-const file = (text: string, name = "carillon.config.yaml") => writeFileSync(join(folder, name), text);
+const file = (text: string, name = "carillon.config.yaml") => writeFileSync(join(folder, name), text, { mode: 0o600 });
 const check = async (environment: Record<string, string> = {}, ...args: string[]) => {
   const { code, stdout } = await inProcess(["config", "check", "--json", ...args], {
     XDG_CONFIG_HOME: folder,
@@ -156,6 +157,33 @@ describe("settings", () => {
     });
     expect(set).toMatch(/^httpTasks\.namespaceSecrets +\(set, and not shown\) +CARILLON_HTTP_NAMESPACE_SECRETS/m);
     expect(set).not.toContain("hush");
+  });
+
+  it("that are secret and stand in a file that others may read are told by the check and at each start", async () => {
+    const decide = async () => {
+      const { log, lines } = recordingLog();
+      deciding({ file: await readConfig(undefined, {}) } as never, log, { scheduler: true, worker: true });
+      return lines.map(({ fields, message }) => `${(fields as { code: string }).code}: ${message}`);
+    };
+    const path = join(folder, "carillon.config.yaml");
+    for (const [text, keys] of [
+      ["httpTasks: { secret: hush }", "httpTasks.secret"],
+      ["httpTasks: { namespaceSecrets: { billing: hush } }", "httpTasks.namespaceSecrets"],
+      ["store: postgres://me:hush@db.example/app", "store"],
+      ["store: postgres://me@db.example:5432/app", ""],
+      ["store: env:BILLING\nhttpTasks: { secret: env:BILLING, namespaceSecrets: { billing: env:BILLING } }", ""],
+    ] as const) {
+      file(text);
+      vi.stubEnv("BILLING", "postgres://me:hush@db.example/app");
+      const told = async () => codes(await check({ BILLING: "postgres://me:hush@db.example/app" }));
+      expect([await told(), await decide()], text).toEqual([[], []]);
+      chmodSync(path, 0o644);
+      const wanted = `SECRET_KEY_OPEN: carillon.config.yaml has secrets in it (${keys}), and other users may read it`;
+      expect(await told(), text).toEqual(keys === "" ? [] : [expect.stringContaining(wanted)]);
+      expect(await decide(), text).toEqual(keys === "" ? [] : [wanted]);
+      chmodSync(path, 0o600);
+    }
+    vi.unstubAllEnvs();
   });
 
   it("are each checked for themselves: in production too, a setting that is right is no problem for want of a store", async () => {
