@@ -29,6 +29,8 @@ export interface EmbeddedStore {
   };
   /** The absolute path of the store's folder, as asked for. */
   readonly directory: string;
+  /** The absolute path of the server's data folder, which the file `location` may have put elsewhere. */
+  readonly data: string;
   /** The server's version, such as "18.4". */
   readonly version: string;
   /** What opening found: nothing (`first`), a stopped store (`again`), a running one (`attached`), a crashed one. */
@@ -63,6 +65,7 @@ export async function openEmbedded(options: EmbeddedOptions = {}): Promise<Embed
     url: `postgres://${names.user}@localhost:${port}/${names.database}?host=${encodeURIComponent(place.run)}&sslmode=disable`,
     connection: { host: place.run, port, user: names.user, database: names.database, ssl: false },
     directory: place.directory,
+    data: place.data,
     version: opened.presence.version,
     started: opened.started,
     revive,

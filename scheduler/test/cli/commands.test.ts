@@ -9,6 +9,7 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import pg from "pg";
 import { describe, expect, it } from "vitest";
 import {
   ask,
@@ -363,7 +364,16 @@ describe("on the embedded store", () => {
       await dev.says(/embedded PostgreSQL \d+ in \.carillon {3}node/);
       await dev.says(/beat +run \d+ +✓/);
       expect((await start(["tasks", "list"], at).ended()).stdout).toMatch(/^beat +every 200ms/m);
-      expect((await start(["doctor"], at).ended()).stdout).toMatch(/✓ store +embedded PostgreSQL/);
+      const { checks } = JSON.parse((await start(["doctor", "--json"], at).ended()).stdout);
+      const found = (name: string) => checks.find(({ what }: { what: string }) => what === name)?.found;
+      expect(found("store")).toMatch(/^embedded PostgreSQL/);
+      expect(found("data folder")).toMatch(/^\d+ MiB are free on the disk of \/.*\/data$/);
+      const there = new pg.Client(found("connection"));
+      await there.connect();
+      expect((await there.query("select name from carillon.task where name = 'beat'")).rows).toEqual([
+        { name: "beat" },
+      ]);
+      await there.end();
       expect((await dev.end("SIGINT")).code).toBe(0);
       const listed = await start(["runs", "list", "--json", "-n", "3", "--state", "succeeded"], at).ended();
       expect(JSON.parse(listed.stdout)).toHaveLength(3);

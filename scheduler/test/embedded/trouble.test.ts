@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { isCarillonError } from "../../src/base/errors.ts";
 import { type BinarySearch, findBinaries } from "../../src/embedded/binaries.ts";
 import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
+import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
 import { finallyDo, isRoot, isStopped, killServer, postmasterOf, query, scratch, startUser, until } from "./stage.ts";
 
 const exec = promisify(execFile);
@@ -83,6 +84,10 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
   ).rejects.toMatchObject({ code: "53100" });
   await store.revive();
   const server = await postmasterOf(directory);
+  // The look that doctor takes names it, unless it is let in no more.
+  const looked = await inspectPostgres(store.url, "carillon").catch((error: unknown) => error);
+  if (isCarillonError(looked)) expect(looked).toMatchObject({ code: "STORE_FULL" });
+  else expect(looked).toMatchObject({ server: { disk: "full", readOnly: false } });
   // Nor can another process come to use it now that a connection cannot write its caches, or else it just can.
   const other = await openEmbedded({ directory }).catch((error: unknown) => error);
   if (isCarillonError(other)) expect(other).toMatchObject({ code: "STORE_FULL" });

@@ -4,7 +4,7 @@ import { every } from "../../schedule/schedule.ts";
 import type { ClusterFacts, ServerFacts } from "../../store/postgres/runs/inspect.ts";
 import { defineTask } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
-import { checkCluster, checkNode, checkServer } from "./checks.ts";
+import { checkCluster, checkEmbedded, checkNode, checkServer } from "./checks.ts";
 
 const nowMs = Date.parse("2026-11-28T12:00:00Z");
 const member = (over: Partial<Member> = {}): Member => ({
@@ -67,6 +67,7 @@ const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({
   pooling: "none",
   compiles: false,
   snapshots: [],
+  disk: "room",
   ...over,
 });
 
@@ -92,6 +93,18 @@ describe("doctor", () => {
     ];
     expect(checks.filter(({ verdict }) => verdict !== "good")).toEqual([]);
     expect(checks.every(({ found }) => found !== "")).toBe(true);
+  });
+
+  it("names a server's full disk, and what is left of an embedded store's, with the URL that leads there", () => {
+    expect(wrongServer({ disk: "full" })).toEqual([["disk", "problem"]]);
+    expect(wrongServer({ disk: null }), "it may not say").toEqual([]);
+    const found = (mebibytes: number) =>
+      checkEmbedded({ url: "postgres://here", data: "/d", freeBytes: mebibytes * 1_048_576 });
+    expect(found(3_000)).toEqual([
+      { what: "connection", verdict: "good", found: "postgres://here", advice: "" },
+      { what: "data folder", verdict: "good", found: "3000 MiB are free on the disk of /d", advice: "" },
+    ]);
+    expect([found(900)[1]?.verdict, found(10)[1]?.verdict]).toEqual(["remark", "problem"]);
   });
 
   it("remarks on snapshots that are minutes old, or where no time is known many transactions, and says how they end", () => {

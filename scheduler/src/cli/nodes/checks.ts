@@ -27,6 +27,10 @@ const partitionsProblemMs = 86_400_000;
 const partitionsRemarkMs = 7 * 86_400_000;
 /** What happened before is history, which changes no verdict. */
 const recoveryRemarkMs = 7 * 86_400_000;
+const mebibyte = 1_048_576;
+/** The log of changes of an embedded store may take 512 MiB, and a part of it, 16 MiB, before the next statement is through. */
+const freeRemarkBytes = 1024 * mebibyte;
+const freeProblemBytes = 64 * mebibyte;
 const named = 3;
 
 export const good = (what: string, found: string): Check => ({ what, verdict: "good", found, advice: "" });
@@ -68,7 +72,7 @@ export function checkServer(server: ServerFacts, place: string, schema: string):
       ? problem("writable", "it accepts no writes", "It is a replica or set to read only: give the URL of the primary.")
       : good("writable", "it accepts writes"),
   ];
-  checks.push(...pooler(server));
+  checks.push(...disk(server), ...pooler(server));
   if (migration === 0) {
     checks.push(
       problem(
@@ -164,6 +168,32 @@ function snapshots({ snapshots: held }: ServerFacts): Check {
     `dead rows are kept since ${old.map(text).join(", ")}`,
     `Claims get slower while they are kept. ${advice}`,
   );
+}
+
+function disk({ disk: found }: ServerFacts): Check[] {
+  if (found === null) return [];
+  if (found === "room") return [good("disk", "the server could write 16 MB")];
+  return [
+    problem(
+      "disk",
+      "the server's disk is full: it could not write 16 MB (STORE_FULL, SQLSTATE 53100)",
+      "Free space there, or enlarge the disk; a shorter retention keeps less history. Until then nothing is planned, claimed or ended.",
+    ),
+  ];
+}
+
+/** Where an embedded store is, for psql and pg_dump while a process holds it, and what is left of its disk. */
+export function checkEmbedded({ url, data, freeBytes }: { url: string; data: string; freeBytes: number }): Check[] {
+  const free = `${Math.floor(freeBytes / mebibyte)} MiB are free on the disk of ${data}`;
+  const advice = "Free space there, or move the store to another disk: end its processes, move its folder.";
+  return [
+    good("connection", url),
+    freeBytes < freeProblemBytes
+      ? problem("data folder", free, advice)
+      : freeBytes < freeRemarkBytes
+        ? remark("data folder", free, advice)
+        : good("data folder", free),
+  ];
 }
 
 function pooler({ pooling, compiles }: ServerFacts): Check[] {

@@ -4,6 +4,7 @@ import { isCarillonError } from "../../base/errors.ts";
 import { lookAtCoordination } from "../../coordination/open.ts";
 import { isOpenToAll } from "../../coordination/service-address.ts";
 import { type EmbeddedStore, openEmbedded } from "../../embedded/index.ts";
+import { freeBytes } from "../../embedded/log-file.ts";
 import { settingsOf } from "../../settings/settings.ts";
 import { inspectPostgres } from "../../store/postgres/runs/inspect.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -20,7 +21,7 @@ import {
   placeText,
 } from "../store-choice.ts";
 import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
-import { type Check, checkCluster, checkNode, checkServer } from "./checks.ts";
+import { type Check, checkCluster, checkEmbedded, checkNode, checkServer } from "./checks.ts";
 
 export interface DoctorOptions extends CommonOptions {
   coordination?: string;
@@ -50,6 +51,7 @@ async function storeChecks(options: DoctorOptions, schema: string): Promise<Chec
     const { server, cluster } = await inspectPostgres(url ?? (embedded as EmbeddedStore).url, schema);
     return [
       ...checkServer(server, placeText(url, embedded), schema),
+      ...(embedded ? checkEmbedded({ ...embedded, freeBytes: await freeBytes(embedded.data) }) : []),
       ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
     ];
   } catch (error) {

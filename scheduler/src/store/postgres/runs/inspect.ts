@@ -4,6 +4,7 @@
  */
 
 import { type Clock, systemClock } from "../../../base/clock.ts";
+import { isCarillonError } from "../../../base/errors.ts";
 import { silentLog } from "../../../base/log.ts";
 import { systemRandom } from "../../../base/random.ts";
 import type { ClusterClock } from "../../../cluster/clock-votes.ts";
@@ -48,6 +49,8 @@ export interface ServerFacts {
   compiles: boolean;
   /** What keeps dead rows: the oldest of each kind. */
   snapshots: HeldSnapshot[];
+  /** Whether the server could just write 16 MB to its disk; null: it may not say. */
+  disk: "room" | "full" | null;
 }
 
 export interface OverdueRuns {
@@ -133,6 +136,8 @@ export interface Inspection {
 }
 
 const clockSamples = 5;
+/** With the least memory for it, a set of so many numbers goes to the disk: 16 MB, as much as a segment of the log of changes. */
+const spilledNumbers = 1_000_000;
 const most = 20;
 /** A run this late that nobody has claimed waits for more than the next poll. */
 const overdueMs = 5_000;
@@ -224,7 +229,24 @@ async function serverFacts(database: Database, clock: Clock): Promise<ServerFact
     pooling: database.pooling === "none" ? "none" : await modeOf(database),
     compiles: row?.compiles ?? false,
     snapshots: await heldSnapshots(database),
+    disk: await diskOf(database),
   };
+}
+
+/** Writes a temporary file, which a replica may do too and which no transaction leaves behind. */
+async function diskOf(database: Database): Promise<ServerFacts["disk"]> {
+  try {
+    await database.transaction(async (client) => {
+      await client.query("set local work_mem = '64kB'");
+      await client.query(`select count(*) from generate_series(1, ${spilledNumbers})`);
+    });
+    return "room";
+  } catch (error) {
+    if (isCarillonError(error, "STORE_FULL")) return "full";
+    // 53400: the role may not have temporary files of this size (temp_file_limit).
+    if (isCarillonError(error) && (error.cause as { code?: string } | undefined)?.code === "53400") return null;
+    throw error;
+  }
 }
 
 /** An older schema has no shift. */
