@@ -56,6 +56,7 @@ export const errorCodes = {
   STORE_OLDER: "The database has not been migrated to what this Carillon needs.",
   STORE_UNSUPPORTED: "The server is too old, or lacks something that Carillon needs.",
   STORE_READ_ONLY: "The store accepts no writes: it is a replica, or its folder cannot be written.",
+  STORE_MISSING: "The embedded store is not where it should be, and no empty one is made in its place.",
   STORE_FULL: "The store's disk is full.",
   STORE_TLS: "No TLS connection to the store can be made, or the store wants one.",
   STORE_BUSY: "The store has no connection left for this process.",

@@ -74,6 +74,8 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
       ...(chosen === undefined && !unset ? {} : { store: chosen }),
       ...(coordination === undefined ? {} : { coordination }),
       ...(directory === undefined ? {} : { directory }),
+      // `dev` is for a first start.
+      ...(role.scheduler && role.worker ? { createStore: true } : {}),
       ...(schema === undefined ? {} : { schema }),
       ...(name === undefined ? {} : { name }),
       ...(address === undefined ? {} : { address }),

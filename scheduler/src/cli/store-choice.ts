@@ -9,6 +9,7 @@ import { type CarillonOptions, embeddedStore } from "../settings/settings.ts";
 import type { Store } from "../store/store.ts";
 import { parseStoreUrl } from "../store/store-url.ts";
 import type { ConfigFile } from "./config/config-file.ts";
+import { inEnvironment, type Setting, settings } from "./config/config-settings.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { shownPath } from "./files/shown-path.ts";
 import { plain } from "./screen/text.ts";
@@ -26,6 +27,8 @@ export interface CommonOptions {
   json?: boolean;
   color: boolean;
 }
+
+const createStore = settings.find(({ key }) => key === "createStore") as Setting;
 
 export const defaultDirectory = ".carillon";
 
@@ -109,11 +112,13 @@ export function lookingOptions(options: CommonOptions): CarillonOptions {
   const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
   const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));
   const store = chosenStore(options);
+  const asked = inEnvironment(createStore, process.env)?.value ?? options.file?.values.createStore;
   const listenUrl = process.env.CARILLON_LISTEN_URL || textIn(options.file, "listenUrl");
   return {
     ...(store === undefined ? {} : { store }),
     ...(listenUrl === undefined ? {} : { listenUrl }),
     ...(directory === undefined ? {} : { directory }),
+    ...(asked === undefined ? {} : { createStore: asked as boolean }),
     ...(schema === undefined ? {} : { schema }),
     scheduler: false,
     worker: false,
@@ -132,7 +137,7 @@ export async function withStore(
   work: (opened: Opened) => Promise<ExitCode>,
   { make = false }: { make?: boolean } = {},
 ): Promise<ExitCode> {
-  const looking = lookingOptions(options);
+  const looking = make ? lookingOptions(options) : { ...lookingOptions(options), createStore: false };
   // Only now: what only helps, or asks a server, does without the drivers.
   const { Carillon } = await import("../library/carillon.ts");
   const tower = new Carillon(looking);

@@ -1,7 +1,7 @@
 import { pause, systemClock } from "../base/clock.ts";
 import { CarillonError } from "../base/errors.ts";
 import { findBinaries } from "./binaries.ts";
-import { dataMajor, initialise, wasInterrupted } from "./data.ts";
+import { dataMajor, initialise, markStore, requireNew, wasInterrupted } from "./data.ts";
 import { fileFailure, throwIfAborted } from "./failure.ts";
 import { ensurePlace, type Place, rootHome } from "./place.ts";
 import { attend, type Presence } from "./presence.ts";
@@ -18,6 +18,8 @@ export interface BringUp {
 
 export interface BringUpOptions {
   binaries?: string | undefined;
+  /** May make a new store where there is none. */
+  create: boolean;
   log: (line: string) => void;
   signal?: AbortSignal | undefined;
 }
@@ -85,21 +87,23 @@ async function bringUpAlone(place: Place, options: BringUpOptions, signal: Abort
 /** @returns undefined when another server turned out to have the data */
 async function start(
   place: Place,
-  { binaries: given, log }: BringUpOptions,
+  { binaries: given, create, log }: BringUpOptions,
   signal: AbortSignal,
 ): Promise<BringUp | undefined> {
   const major = await dataMajor(place);
+  if (major === undefined) await requireNew(place, create);
   const copies = place.owner ? rootHome : place.home;
   const binaries = await findBinaries({ given, major, owner: place.owner, copies, signal, log });
   let started: Started = "first";
   if (major === undefined) {
-    log(`making an embedded PostgreSQL ${binaries.version} in ${place.home}`);
+    log(`no store was in ${place.home}: making an empty one, an embedded PostgreSQL ${binaries.version}`);
     await initialise(place, binaries, signal);
   } else {
     started = (await wasInterrupted(place)) ? "recovered" : "again";
     if (started === "recovered") log("the embedded PostgreSQL was interrupted: recovering it");
     await clearRemains(place, log);
   }
+  await markStore(place);
   throwIfAborted(signal);
   const launched = await launch(place, binaries);
   try {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { chown, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { chown, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { CarillonError } from "../base/errors.ts";
 import type { Binaries } from "./binaries.ts";
 import { codeOf, fileFailure, serverFailure, throwIfAborted } from "./failure.ts";
 import type { Place } from "./place.ts";
@@ -16,6 +17,42 @@ export async function dataMajor(place: Place): Promise<number | undefined> {
     throw fileFailure(error, `cannot read ${place.data}`);
   }
 }
+
+const marker = ".store";
+
+/** Left beside the data, so that a folder that held a store is told from a new one once the data is gone. */
+export async function markStore(place: Place): Promise<void> {
+  const path = join(place.home, marker);
+  const text =
+    "This folder holds a Carillon store. Where its data is gone, none is made anew while this file is here.\n";
+  try {
+    await writeFile(path, text, { flag: "wx" });
+    if (place.owner) await chown(path, place.owner.uid, place.owner.gid);
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw fileFailure(error, `cannot write ${path}`);
+  }
+}
+
+/** Called where there is no data. @throws STORE_MISSING where there was a store, or where none may be made */
+export async function requireNew(place: Place, create: boolean): Promise<void> {
+  const names = await readdir(place.home);
+  // The server's log is older than the marker: stores made before it have only that.
+  const [remains] = [marker, "server.log", "server.log.1"].filter((name) => names.includes(name));
+  if (remains !== undefined)
+    throw new CarillonError(
+      "STORE_MISSING",
+      `${place.data} is not there, but ${place.home} held a store: ${remains} is left of it.`,
+      {
+        hint: `Nothing was made. Bring data/ back, or name the folder it was moved to by the option \`directory\`. To begin with an empty store, move ${place.home} away whole.`,
+      },
+    );
+  if (!create) throw noStore(place.directory);
+}
+
+export const noStore = (directory: string): CarillonError =>
+  new CarillonError("STORE_MISSING", `There is no store in ${directory}, and none is made unasked here.`, {
+    hint: "If there should be one, look whether its disk or volume is mounted and whether this is its folder. For the first start in production (NODE_ENV) ask for a new store: `createStore: true`, or CARILLON_CREATE_STORE=1.",
+  });
 
 /**
  * Makes the data under another name and renames it when it is whole, so `data` is never half made, however this

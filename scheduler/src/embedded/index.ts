@@ -1,5 +1,8 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { unavailable } from "./binaries.ts";
 import { bringUp, type Started } from "./bring-up.ts";
+import { noStore } from "./data.ts";
 import { locate } from "./place.ts";
 import { names, port } from "./settings.ts";
 import { supervise } from "./supervision.ts";
@@ -9,6 +12,8 @@ export interface EmbeddedOptions {
   directory?: string;
   /** A folder with `postgres` and `initdb` to use instead of the npm package's or the machine's. */
   binaries?: string;
+  /** Make an empty store where there is none; default true, where NODE_ENV is "production" false. Never where one was. */
+  create?: boolean | undefined;
   /** One line of text for each thing worth telling: first start, recovery, loss and revival. Default: silence. */
   log?: (line: string) => void;
   /** Gives up opening (not the store once opened): rejects with CANCELLED. */
@@ -52,14 +57,17 @@ export interface EmbeddedStore {
 /**
  * Opens the embedded PostgreSQL: makes, starts, recovers or attaches to it, whatever it takes. docs/embedded.md says
  * what holds, and how it fails.
- * @throws EMBEDDED_UNAVAILABLE, EMBEDDED_FAILED, STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, CANCELLED
+ * @throws STORE_MISSING, EMBEDDED_UNAVAILABLE, EMBEDDED_FAILED, STORE_READ_ONLY, STORE_FULL, STORE_REFUSED, CANCELLED
  */
 export async function openEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedStore> {
   const { binaries, log = () => undefined, signal } = options;
+  const { directory = ".carillon", create = process.env.NODE_ENV !== "production" } = options;
   // Its server there needs a port, a password and another way to shed rights: not built, so not pretended.
   if (process.platform === "win32") throw unavailable(["the embedded store needs Unix sockets; WSL has them"]);
-  const place = await locate(options.directory ?? ".carillon", log);
-  const opened = await bringUp(place, { binaries, log, signal });
+  // Before a folder is made there.
+  if (!create && !existsSync(directory)) throw noStore(resolve(directory));
+  const place = await locate(directory, log);
+  const opened = await bringUp(place, { binaries, create, log, signal });
   const { revive, release } = supervise(place, opened, { binaries, log });
   return {
     url: `postgres://${names.user}@localhost:${port}/${names.database}?host=${encodeURIComponent(place.run)}&sslmode=disable`,

@@ -97,7 +97,7 @@ async function findHome(directory: string, owner: Owner | undefined, log: (line:
     if (named !== undefined) {
       const home = named.trim();
       if ((await stat(home).catch(() => undefined))?.isDirectory()) return home; // Unreadable is as good as missing.
-      throw new CarillonError("EMBEDDED_FAILED", `${pointer} names ${home}, which is not there.`, {
+      throw new CarillonError("STORE_MISSING", `${pointer} names ${home}, which is not there.`, {
         hint: "Bring that folder back, or delete the file to start with an empty store.",
       });
     }

@@ -18,7 +18,11 @@ export interface Supervision {
  * stands), *lost* (it broke; one attempt to bring the server up runs at a time, with growing pauses between), and
  * *released*, which is final. Timers and the connection do not keep the process alive; an attempt under way does.
  */
-export function supervise(place: Place, opened: BringUp, options: Omit<BringUpOptions, "signal">): Supervision {
+export function supervise(
+  place: Place,
+  opened: BringUp,
+  options: Omit<BringUpOptions, "signal" | "create">,
+): Supervision {
   const stopped = new AbortController();
   let presence: Presence | undefined;
   let attempt: Promise<void> | undefined;
@@ -44,7 +48,7 @@ export function supervise(place: Place, opened: BringUp, options: Omit<BringUpOp
     attempt ??= (async () => {
       cancelRetry();
       try {
-        const brought = await bringUp(place, { ...options, signal: stopped.signal });
+        const brought = await bringUp(place, { ...options, create: false, signal: stopped.signal });
         options.log(`the embedded PostgreSQL is back (${brought.started})`);
         hold(brought.presence);
       } catch (error) {

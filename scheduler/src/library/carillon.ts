@@ -332,6 +332,7 @@ export class Carillon {
       place: this.#options.store,
       listenUrl: this.#options.listenUrl,
       directory: this.#options.directory,
+      createStore: this.#options.createStore,
       log: this.#log,
       redactor: this.#secrets.redactor,
       storeClock: this.#storeClock,

@@ -33,6 +33,7 @@ export interface Opening {
   place: string | undefined;
   listenUrl: string | undefined;
   directory: string | undefined;
+  createStore: boolean | undefined;
   log: Log;
   redactor: Redactor;
   storeClock: StoreClock;
@@ -50,7 +51,18 @@ export interface Opening {
 /** Opens the store, the embedded one where no other is named. If a later step fails, all that was opened is closed again. */
 export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
   const { schema, migrate, failFast, connections } = settings;
-  const { directory, listenUrl, surroundings, measuring, redactor, untilAnswered, send, abandon, onBack } = given;
+  const {
+    directory,
+    createStore: create,
+    listenUrl,
+    surroundings,
+    measuring,
+    redactor,
+    untilAnswered,
+    send,
+    abandon,
+    onBack,
+  } = given;
   const theirs = place === embeddedStore ? undefined : place;
   if (place === undefined && directory === undefined)
     log.warn(
@@ -58,7 +70,9 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
       `no store was given, so this is a private PostgreSQL in ${resolve(".carillon")}; say store: "embedded" if it should be`,
     );
   const embedded =
-    theirs === undefined ? await openEmbedded({ directory, signal, log: (line) => log.info({}, line) }) : undefined;
+    theirs === undefined
+      ? await openEmbedded({ directory, create, signal, log: (line) => log.info({}, line) })
+      : undefined;
   const url = theirs ?? (embedded as EmbeddedStore).url;
   let opened: Store | undefined;
   let definitions: Definitions | undefined;

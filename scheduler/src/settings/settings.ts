@@ -60,6 +60,8 @@ export interface CarillonOptions {
   coordination?: string;
   /** Of the embedded store; default ".carillon". */
   directory?: string;
+  /** Make the embedded store where there is none; default true, where NODE_ENV is "production" false. Never where there was one. */
+  createStore?: boolean;
   /** The PostgreSQL schema that holds everything; default "carillon". */
   schema?: string;
   /** This process's name in the cluster; default a made one. */
@@ -330,6 +332,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   connections: "number",
   coordination: "text",
   directory: "text",
+  createStore: "flag",
   schema: "text",
   name: "text",
   address: "text",

@@ -168,7 +168,7 @@ if (isRoot) {
 
       await rm(location, { recursive: true });
       await expect(openEmbedded({ directory })).rejects.toMatchObject({
-        code: "EMBEDDED_FAILED",
+        code: "STORE_MISSING",
         message: expect.stringContaining(location),
         hint: expect.stringContaining("delete the file"),
       });

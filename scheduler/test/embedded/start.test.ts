@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { appendFile, mkdir, readdir, readFile, rm, stat, symlink } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { isCarillonError } from "../../src/base/errors.ts";
 import { type EmbeddedStore, openEmbedded } from "../../src/embedded/index.ts";
 import { boundLog, logBytes } from "../../src/embedded/log-file.ts";
-import { countUsers, finallyDo, isStopped, query, scratch, startUser, until } from "./stage.ts";
+import { countUsers, finallyDo, isStopped, killServer, query, scratch, startUser, until } from "./stage.ts";
 
 const isSettled = (work: Promise<unknown>) =>
   Promise.race([
@@ -175,4 +175,43 @@ test("the user's PG… variables change neither the server nor who reaches it", 
   expect(await query(store.url, "select current_user as user")).toEqual([{ user: "carillon" }]);
   await store.release();
   expect(await isStopped(directory)).toBe(true);
+});
+
+test("a store that is gone is not replaced by an empty one: STORE_MISSING, whoever opens or revives it", async () => {
+  const directory = await scratch();
+  const data = join(directory, "data");
+  const store = await openEmbedded({ directory });
+  await query(store.url, "create table kept as select 1 as one");
+  await killServer(data);
+  await rename(data, join(directory, "elsewhere"));
+  const missing = { code: "STORE_MISSING", hint: expect.stringContaining("Bring data/ back") };
+  await expect(store.revive()).rejects.toMatchObject(missing);
+  await store.release();
+  await rm(join(directory, ".store"));
+  for (const create of [undefined, true])
+    await expect(openEmbedded({ directory, create }), "by its log").rejects.toMatchObject(missing);
+  await rename(join(directory, "elsewhere"), data);
+  const again = await openEmbedded({ directory, create: false });
+  expect(await query(again.url, "select one from kept")).toEqual([{ one: 1 }]);
+  await again.release();
+  await rename(data, join(directory, "elsewhere"));
+  await rm(join(directory, "server.log"));
+  await expect(openEmbedded({ directory }), "by its mark").rejects.toMatchObject(missing);
+});
+
+test("in production an empty store is made only when that is asked for", async () => {
+  const directory = await scratch();
+  vi.stubEnv("NODE_ENV", "production");
+  finallyDo(async () => void vi.unstubAllEnvs());
+  const [there, absent] = [directory, join(directory, "absent")];
+  for (const where of [there, absent])
+    await expect(openEmbedded({ directory: where })).rejects.toMatchObject({
+      code: "STORE_MISSING",
+      hint: expect.stringContaining("CARILLON_CREATE_STORE=1"),
+    });
+  await expect(stat(absent)).rejects.toMatchObject({ code: "ENOENT" });
+  const lines: string[] = [];
+  await (await openEmbedded({ directory, create: true, log: (line) => lines.push(line) })).release();
+  expect(lines).toContainEqual(expect.stringContaining(`no store was in ${directory}: making an empty one`));
+  expect(await openEmbedded({ directory }).then((store) => store.release().then(() => store.started))).toBe("again");
 });

@@ -41,6 +41,7 @@ export const settings: readonly Setting[] = [
   setting("server", "text", "none"),
   setting("profile", "text", "that of the last carillon login"),
   setting("directory", "text", ".carillon"),
+  setting("createStore", "switch", "yes, in production no", { flag: null }),
   setting("schema", "text", "carillon"),
   setting("coordination", "text", "the store alone", { secret: "url" }),
   setting("name", "text", "a made one"),

@@ -47,7 +47,7 @@ async function storeChecks(options: DoctorOptions, schema: string): Promise<Chec
   }
   let embedded: EmbeddedStore | undefined;
   try {
-    embedded = url === undefined ? await openEmbedded({ directory }) : undefined;
+    embedded = url === undefined ? await openEmbedded({ directory, create: false }) : undefined;
     const { server, cluster } = await inspectPostgres(url ?? (embedded as EmbeddedStore).url, schema);
     return [
       ...checkServer(server, placeText(url, embedded), schema),

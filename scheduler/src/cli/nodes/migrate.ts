@@ -41,9 +41,11 @@ export async function migrateStore(options: MigrateOptions, terminal: Terminal):
   requireStore(options, "migrate");
   const looking = lookingOptions(options);
   const { schema } = settingsOf(looking);
-  const { directory = defaultDirectory } = looking;
+  const { directory = defaultDirectory, createStore } = looking;
   const given = chosenUrl(options);
-  const embedded: EmbeddedStore | undefined = given === undefined ? await openEmbedded({ directory }) : undefined;
+  const create = options.plan || options.wait ? false : createStore;
+  const embedded: EmbeddedStore | undefined =
+    given === undefined ? await openEmbedded({ directory, create }) : undefined;
   const url = given ?? (embedded as EmbeddedStore).url;
   try {
     const place = placeText(given, embedded);
