@@ -10,7 +10,6 @@ import { stopOnSignals } from "../base/stop-on-signals.ts";
 import { untilAnswered } from "../base/until-answered.ts";
 import type { Election, ElectionOptions, Lock, LockOptions, SemaphoreOptions } from "../cluster/locks.ts";
 import type { Membership } from "../cluster/membership.ts";
-import type { Signal } from "../cluster/signal-store.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
 import type { Witness } from "../cluster/witness.ts";
 import { joinPatiently } from "../coordination/agreement.ts";
@@ -51,7 +50,7 @@ import { type Exchanged, exchange } from "./exchange.ts";
 import { Handlers } from "./handlers.ts";
 import { type Looking, type Opened, openStore, stopped, type Why } from "./opened.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
-import { closeStore, endNode, type Started, standInOf } from "./started.ts";
+import { closeStore, endNode, hearing, type Started, standInOf } from "./started.ts";
 import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
@@ -395,14 +394,7 @@ export class Carillon {
     started.alarms = await watchAlarms(watching, settings.alarms, noticePoster, this.#listeners);
     const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     started.reconciler = reconciler;
-    const onSignal = (signal: Signal) => {
-      if (signal.kind === "prompt" && signal.sessionId === membership.sessionId) membership.refresh();
-      started.engine?.onSignal(signal);
-      reconciler.onSignal(signal);
-      if (signal.kind !== "tasks") worker?.onSignal(signal);
-      http?.onSignal(signal);
-    };
-    started.heard = store.signals.listen(onSignal, started.listening.signal);
+    started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
     await this.#register();

@@ -3,6 +3,7 @@ import { closingMs, type Ending } from "../base/ending.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { Membership } from "../cluster/membership.ts";
+import type { Signal } from "../cluster/signal-store.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
 import type { Locks } from "../coordination/locks.ts";
 import { marginMs } from "../coordination/trust.ts";
@@ -26,6 +27,17 @@ export interface Started {
   alarms?: Alarms | undefined;
   reconciler?: Reconciler;
   heard?: Promise<void>;
+}
+
+/** What each part of a node does with the signals that come by the store. */
+export function hearing({ membership, engine, reconciler, worker, http }: Started): (signal: Signal) => void {
+  return (signal) => {
+    if (signal.kind === "prompt" && signal.sessionId === membership.sessionId) membership.refresh();
+    engine?.onSignal(signal);
+    reconciler?.onSignal(signal);
+    if (signal.kind !== "tasks") worker?.onSignal(signal);
+    http?.onSignal(signal);
+  };
 }
 
 interface Parts {
