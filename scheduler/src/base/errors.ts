@@ -64,6 +64,7 @@ export const errorCodes = {
   STORE_FOREIGN: "The schema has something that is not Carillon's, under a name that Carillon needs.",
   STORE_PARTITIONS: "Partitions for history are missing, and this process's role may not make them.",
   STORE_IN_USE: "Processes are at work with the store, and this must be done before any of them starts.",
+  STORE_NOT_EMPTY: "The schema that a dump is to be loaded into has something in it.",
   STORE_CONFLICT: "Another transaction was in the way; nothing was changed.",
   EMBEDDED_UNAVAILABLE: "No PostgreSQL binaries for this platform were found.",
   EMBEDDED_FAILED: "The embedded PostgreSQL could not be started.",

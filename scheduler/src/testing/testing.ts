@@ -76,7 +76,9 @@ export async function testTower(options: TestTowerOptions): Promise<TestTower> {
   checkStoreDefined(options);
   const { store = "embedded", directory, log = silentLog } = options;
   const embedded =
-    store === "embedded" ? await openEmbedded({ directory, create: true, log: (line) => log.info({}, line) }) : undefined;
+    store === "embedded"
+      ? await openEmbedded({ directory, create: true, log: (line) => log.info({}, line) })
+      : undefined;
   const tower = new TestTower(options, embedded?.url ?? store, embedded);
   try {
     return await tower.open();

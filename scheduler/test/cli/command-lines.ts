@@ -14,6 +14,8 @@ export const ofNoServer: Readonly<Record<string, string>> = {
   doctor: "it looks at the store itself, and says STORE_NEEDED with a server",
   migrate: "it changes the schema, and says STORE_NEEDED with a server",
   restored: "it is for the time before any server starts, and says STORE_NEEDED with one",
+  "store dump": "it reads the store whole, and says STORE_NEEDED with a server",
+  "store load": "it is for the time before any server starts, and says STORE_NEEDED with one",
   "clock adopt": "it is for a clock that servers do not trust, and says STORE_NEEDED with one",
   login: "it makes a token at a server",
   logout: "it ends a token at a server",

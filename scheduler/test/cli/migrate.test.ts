@@ -1,6 +1,7 @@
+import { join } from "node:path";
 import pg from "pg";
 import { expect, it } from "vitest";
-import { ask, here, json, rows, schema, start, url } from "./process.ts";
+import { ask, folder, here, json, rows, schema, start, url } from "./process.ts";
 
 it("a schema is planned, waited for and migrated as steps of their own; a node that may not do it is refused", async () => {
   const waiting = start(["migrate", "--wait", ...here()]);
@@ -114,5 +115,29 @@ it("partitions that a killed `migrate` left out are planned, waited for by a rol
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("nothing to do")]);
   } finally {
     await rows(`drop owned by ${role} cascade; drop role ${role}`);
+  }
+});
+
+it("`store dump` writes the store to a file, and `store load` makes one of it in a schema that has nothing in it", async () => {
+  await json("migrate");
+  const path = join(folder, "carillon.dump");
+  const dumped = await json("store", "dump", path);
+  expect(dumped).toMatchObject({ file: path, rows: { cluster: 1, leadership: 1 }, openSessions: [] });
+  const target = `${schema}_moved`;
+  const load = (...args: string[]) =>
+    start(["store", "load", path, "--store", url, "--schema", target, ...args]).ended();
+  try {
+    const loaded = await load("--reason", "to another schema");
+    expect([loaded.code, loaded.stderr]).toEqual([0, ""]);
+    expect(loaded.stdout).toMatch(
+      /^\d+ rows: .*cluster 1.*\nschema \S+ of .* has all of .*, counted, and is at version \d+\n/,
+    );
+    expect(loaded.stdout).toContain(
+      "numbers go on from: run 1000000002, fence 1000000002, term 1000001. Nodes may start",
+    );
+    const again = await load();
+    expect([again.code, again.stderr]).toEqual([4, expect.stringContaining("STORE_NOT_EMPTY")]);
+  } finally {
+    await rows(`drop schema if exists ${target} cascade`);
   }
 });

@@ -6,6 +6,9 @@ import { type CommandParts, notEmpty, wholeNumber } from "./parts.ts";
 const migrateStore = late(() => import("../nodes/migrate.ts"), "migrateStore");
 const restored = late(() => import("../nodes/migrate.ts"), "restored");
 
+const dump = late(() => import("../nodes/move-store.ts"), "dump");
+const load = late(() => import("../nodes/move-store.ts"), "load");
+
 const adoptClock = late(() => import("../nodes/clock.ts"), "adoptClock");
 
 export function addSchemaCommands({
@@ -38,6 +41,21 @@ export function addSchemaCommands({
   )
     .option("--reason <TEXT>", "why, for the audit")
     .action(doing((_, options: CommonOptions & { reason?: string }) => restored(options, terminal)));
+  const store = family("store", "Move a whole store: embedded or server, and across versions of PostgreSQL.");
+  add(
+    store,
+    "dump <file>",
+    "Write all that the store has at one moment to a file. Nobody is stopped.",
+    "carillon store dump carillon.dump --directory .carillon",
+  ).action(doing(([file = ""], options: CommonOptions) => dump(file, options, terminal)));
+  add(
+    store,
+    "load <file>",
+    "Make the store of such a file in a schema that has nothing in it, before any node starts there.",
+    "carillon store load carillon.dump --store postgres://db.example/app",
+  )
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing(([file = ""], options: CommonOptions & { reason?: string }) => load(file, options, terminal)));
   add(
     family("clock", "Decide about the store's clock after it stepped."),
     "adopt",

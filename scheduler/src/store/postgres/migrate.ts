@@ -16,6 +16,7 @@ export const newestKnown = migrations.at(-1)?.number ?? 0;
  * others find it done. A database that is newer than the code is refused before anything is written, unless whoever migrated
  * it said that code as old as this may go on beside theirs.
  * @param mayChange false: an older schema is refused instead
+ * @param upTo a former version, for what was written by it
  * @returns the version found and the version now
  * @throws STORE_NEWER, STORE_OLDER, STORE_UNSUPPORTED, STORE_FOREIGN
  */
@@ -23,6 +24,7 @@ export async function migrate(
   database: Database,
   nowMs: number,
   mayChange = true,
+  upTo = newestKnown,
 ): Promise<{ from: number; to: number }> {
   const s = database.schema;
   const [server] = await database.query<{
@@ -87,10 +89,10 @@ export async function migrate(
     const from = await versionOf(s, (sql) => client.query(sql).then(({ rows }) => rows as unknown as SchemaVersion[]));
     refuseNewer(from);
     if (from.number > 0) await requireNamesFree(client, s, from.number);
-    for (const migration of migrations.filter(({ number }) => number > from.number)) {
+    for (const migration of migrations.filter(({ number }) => number > from.number && number <= upTo)) {
       await applyMigration(client, s, migration, nowMs);
     }
-    return { from: from.number, to: Math.max(newestKnown, from.number) };
+    return { from: from.number, to: Math.max(upTo, from.number) };
   });
 }
 

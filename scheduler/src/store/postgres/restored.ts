@@ -34,38 +34,41 @@ export async function skipNumbers(url: string, schema: string, change: Change): 
   const s = database.schema;
   try {
     await requireNobodyAtWork(database);
-    return await database.transaction(async (client) => {
-      await client.query("set local carillon.recovery = on");
-      const term = await skipAhead(client, s, schema, skips);
-      // By another number of recoveries, processes that were not seen here find out that the store went back.
-      await client.query(
-        `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
-           recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
-      );
-      await forgetForeignTransactions(client, s);
-      const { rows: next } = await client.query(
-        `select r.last_value + 1 as "runId", f.last_value + 1 as fence from ${s}.run_id r, ${s}.fence f`,
-      );
-      const skipped = {
-        runId: Number(next[0]?.runId),
-        fence: Number(next[0]?.fence),
-        term: term + 1,
-      };
-      await audited(client, s, {
-        atMs: change.nowMs,
-        who: change.author,
-        act: "restore",
-        about: "cluster" as const,
-        named: schema,
-        before: null,
-        after: skipped,
-        why: change.reason,
-      });
-      return skipped;
-    });
+    return await database.transaction((client) => goOnAbove(client, s, schema, change));
   } finally {
     await database.close();
   }
+}
+
+/** Sets the numbers forward, takes the store for whole, and ends a recovery that is under way. No process may be at work. */
+export async function goOnAbove(client: SqlClient, s: string, schema: string, change: Change): Promise<Skipped> {
+  await client.query("set local carillon.recovery = on");
+  const term = await skipAhead(client, s, schema, skips);
+  // By another number of recoveries, processes that were not seen here find out that the store went back.
+  await client.query(
+    `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
+       recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
+  );
+  await forgetForeignTransactions(client, s);
+  const { rows: next } = await client.query(
+    `select r.last_value + 1 as "runId", f.last_value + 1 as fence from ${s}.run_id r, ${s}.fence f`,
+  );
+  const skipped = {
+    runId: Number(next[0]?.runId),
+    fence: Number(next[0]?.fence),
+    term: term + 1,
+  };
+  await audited(client, s, {
+    atMs: change.nowMs,
+    who: change.author,
+    act: "restore",
+    about: "cluster" as const,
+    named: schema,
+    before: null,
+    after: skipped,
+    why: change.reason,
+  });
+  return skipped;
 }
 
 /**

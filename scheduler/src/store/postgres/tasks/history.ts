@@ -316,6 +316,16 @@ export async function ensureLedger(database: Database, slotsMs: number[], nowMs:
   );
 }
 
+/** Makes partitions that a dumped store had. @param names such as slot_20261128; a whole one makes all whole */
+export async function attachNamed(database: Database, names: string[]): Promise<void> {
+  if (inOnePiece(new Set(names))) return makeWhole(database);
+  const days = names.flatMap((name) => {
+    const [table, day] = [tables.find((one) => name.startsWith(`${one}_2`)), dayOf(name)];
+    return table === undefined || day === null ? [] : [dayOfTable(table, day)];
+  });
+  await attach(database, days);
+}
+
 /** So many in one transaction: each is some five locks, of which the server has some thousands for everybody. */
 const madeAtOnce = 100;
 

@@ -1,0 +1,179 @@
+import type { Change, SqlClient } from "../../../base/change.ts";
+import { systemClock } from "../../../base/clock.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import { silentLog } from "../../../base/log.ts";
+import { systemRandom } from "../../../base/random.ts";
+import { readRawClock } from "../cluster/clock.ts";
+import { Database } from "../database.ts";
+import { migrate, newestKnown } from "../migrate.ts";
+import { migrations } from "../migrations/index.ts";
+import { openPostgres } from "../postgres.ts";
+import { goOnAbove, type Skipped } from "../restored.ts";
+import { attachNamed } from "../tasks/history.ts";
+import { type DumpEnd, type DumpedTable, type DumpHeader, type DumpReader, readDump } from "./dump-file.ts";
+
+/** One statement's rows: as many as either allows. */
+const batchRows = 500;
+const batchChars = 4_000_000;
+
+export interface Loaded {
+  header: DumpHeader;
+  /** By table, counted in the store. */
+  rows: Record<string, number>;
+  next: Skipped;
+  /** The schema's newest migration now. */
+  migration: number;
+}
+
+/**
+ * Makes the store of a dump in a schema that has nothing in it. The file is read twice: no statement is made before all of it was found whole.
+ * What it holds is there in one commit, with numbers that go on above all that the source can have given out, as after a restore.
+ * @throws FILE_INVALID, STORE_NOT_EMPTY, STORE_NEWER, STORE_…
+ */
+export async function loadStore(url: string, schema: string, path: string, by: Omit<Change, "nowMs">): Promise<Loaded> {
+  const nothing = async () => undefined;
+  const header = await readDump(path, {
+    header: async (found) => requireKnown(found),
+    row: nothing,
+    tableEnd: nothing,
+    end: nothing,
+  });
+  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
+  const database = new Database(options);
+  try {
+    const isNew = await requireEmpty(database, schema);
+    try {
+      const change = { ...by, nowMs: Math.round(await readRawClock(database)) };
+      await migrate(database, change.nowMs, true, header.migration);
+      await attachNamed(
+        database,
+        header.tables.flatMap(({ partitions }) => partitions),
+      );
+      const loaded = await database.transaction((client) => loadOver(client, database.schema, schema, path, change));
+      // Brings it to this code's version, and makes the partitions of the days that come.
+      await (await openPostgres({ url, schema, failFast: true })).close();
+      return { header, ...loaded, migration: newestKnown };
+    } catch (error) {
+      // If that fails too, the next load is refused with STORE_NOT_EMPTY, which says what to do.
+      if (isNew) await Promise.allSettled([database.query("", `drop schema if exists ${database.schema} cascade`)]);
+      throw error;
+    }
+  } finally {
+    await database.close();
+  }
+}
+
+function requireKnown({ migration, version }: DumpHeader): void {
+  if (migrations.some(({ number }) => number === migration)) return;
+  throw new CarillonError(
+    "STORE_NEWER",
+    `the file's schema is at version ${migration}, this Carillon knows ${newestKnown}`,
+    {
+      hint: `Load it with Carillon ${version} or newer.`,
+    },
+  );
+}
+
+/** @returns whether the schema is still to be made @throws STORE_NOT_EMPTY */
+async function requireEmpty(database: Database, schema: string): Promise<boolean> {
+  const [found] = await database.query<{ isNew: boolean; relations: number }>(
+    "",
+    `select to_regnamespace($1) is null as "isNew",
+            (select count(*)::int from pg_class where relnamespace = to_regnamespace($1) and relkind in ('r', 'p', 'v', 'm', 'S', 'f')) as relations`,
+    [database.schema],
+  );
+  if (found?.relations === 0) return found.isNew;
+  throw new CarillonError(
+    "STORE_NOT_EMPTY",
+    `schema ${schema} of this store has ${found?.relations} tables and sequences`,
+    {
+      hint: "Nothing was changed. Load into a new database, another --schema or another --directory; or drop the schema if nothing in it counts.",
+    },
+  );
+}
+
+async function loadOver(
+  client: SqlClient,
+  s: string,
+  schema: string,
+  path: string,
+  change: Change,
+): Promise<Pick<Loaded, "rows" | "next">> {
+  await client.query("set local carillon.recovery = on");
+  const rows: Record<string, number> = {};
+  await readDump(path, new Loading(client, s, rows));
+  await client.query(
+    `update ${s}.session set ended_ms = $1, ended_why = 'its store was moved' where ended_ms is null`,
+    [change.nowMs],
+  );
+  return { rows, next: await goOnAbove(client, s, schema, change) };
+}
+
+class Loading implements DumpReader {
+  readonly #client: SqlClient;
+  readonly #s: string;
+  readonly #counts: Record<string, number>;
+  #types = new Map<string, string>();
+  #batch: string[] = [];
+  #chars = 0;
+
+  constructor(client: SqlClient, s: string, counts: Record<string, number>) {
+    this.#client = client;
+    this.#s = s;
+    this.#counts = counts;
+  }
+
+  async header({ tables }: DumpHeader): Promise<void> {
+    const { rows } = await this.#client.query(
+      `select c.relname || '.' || attname as column, format_type(atttypid, atttypmod) as type from pg_attribute
+       join pg_class c on c.oid = attrelid where c.relnamespace = to_regnamespace($1) and attnum > 0`,
+      [this.#s],
+    );
+    this.#types = new Map(rows.map(({ column, type }) => [column as string, type as string]));
+    // Migrations begin some tables with a row.
+    await this.#client.query(`truncate ${tables.map(({ name }) => `${this.#s}."${name}"`).join(", ")} cascade`);
+  }
+
+  async row(table: DumpedTable, line: string): Promise<void> {
+    this.#batch.push(line);
+    this.#chars += line.length;
+    if (this.#batch.length >= batchRows || this.#chars >= batchChars) await this.#write(table);
+  }
+
+  async #write({ name, columns }: DumpedTable): Promise<void> {
+    if (this.#batch.length === 0) return;
+    const values = columns.map((column, at) => `(l->>${at})::${this.#types.get(`${name}.${column}`)}`);
+    await this.#client.query(
+      `insert into ${this.#s}."${name}" (${columns.map((column) => `"${column}"`).join(", ")}) overriding system value
+       select ${values.join(", ")} from json_array_elements($1::json) l`,
+      [`[${this.#batch.join(",")}]`],
+    );
+    this.#batch = [];
+    this.#chars = 0;
+  }
+
+  async tableEnd(table: DumpedTable, { rows: written }: { rows: number }): Promise<void> {
+    await this.#write(table);
+    const { rows } = await this.#client.query(`select count(*) as there from ${this.#s}."${table.name}"`);
+    const there = Number(rows[0]?.there);
+    if (there !== written)
+      throw new CarillonError(
+        "FILE_INVALID",
+        `${table.name} has ${written} rows in the file, and ${there} in the store`,
+        {
+          path: table.name,
+          hint: "Nothing was loaded. Dump the store again.",
+        },
+      );
+    this.#counts[table.name] = there;
+  }
+
+  async end({ sequences }: DumpEnd): Promise<void> {
+    // Until when signals are kept is a matter of the source's processes.
+    for (const { name, value, called } of sequences.filter((one) => one.name !== "signals_until"))
+      await this.#client.query(
+        "select setval(c.oid, $3::bigint, $4) from pg_class c where relnamespace = to_regnamespace($1) and relkind = 'S' and relname = $2",
+        [this.#s, name, value, called],
+      );
+  }
+}
