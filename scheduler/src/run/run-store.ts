@@ -43,7 +43,7 @@ export interface RunStore {
   /**
    * One of more than a day ago is told as of a day ago: of days before, retention may have dropped the place.
    * @param sessionId given: a line whose run and fence are not known as a claim of this session's worker is left out
-   * @returns the fences of the lines that were left out
+   * @returns those of `lines` that were left out
    */
-  writeLogs(lines: LogLine[], nowMs: number, sessionId?: number): Promise<Set<number>>;
+  writeLogs(lines: LogLine[], nowMs: number, sessionId?: number): Promise<LogLine[]>;
 }

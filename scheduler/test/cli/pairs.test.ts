@@ -172,7 +172,9 @@ describe("by the store and by a server", () => {
   it.each(Object.entries(ofNoServer).filter(([, why]) => why.includes("STORE_NEEDED")))(
     "carillon %s needs the store, and says so",
     async (name) => {
-      const { code, stderr } = await by("server", [...name.split(" "), "--json"]);
+      const needed = leaves().find((leaf) => leaf.name === name)?.command.registeredArguments ?? [];
+      const words = needed.filter(({ required }) => required).map((argument) => argument.name());
+      const { code, stderr } = await by("server", [...name.split(" "), ...words, "--json"]);
       expect([code, JSON.parse(stderr)]).toMatchObject([4, { code: "STORE_NEEDED" }]);
     },
   );

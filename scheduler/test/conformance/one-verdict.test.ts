@@ -434,8 +434,10 @@ test("a log line of a claim of which nothing is kept any more is refused, and no
   const logs = [
     { ...claimOf(run), message: "of the old claim" },
     { ...claimOf(again.runs[0] as GivenRun), message: "of the new one" },
+    // No claim has this run, whatever its fence is.
+    { ...claimOf(run), runId: run.runId + 1_000_000, message: "of no claim" },
   ];
-  expect(codes(await stage.poll(key, { session, logs }))).toEqual(["log FENCE_STALE"]);
+  expect(codes(await stage.poll(key, { session, logs }))).toEqual(["log RUN_UNKNOWN", "log FENCE_STALE"]);
   expect(await stage.store.runs.logs(run.runId, 9)).toMatchObject([{ message: "of the new one" }]);
   await clear();
 });

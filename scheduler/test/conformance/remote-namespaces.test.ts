@@ -48,7 +48,7 @@ const ofClaims = {
 } satisfies Partial<Record<Field, { many: boolean; part: string; fill: (claim: Claim) => object }>>;
 
 /** Fields that name no claim, or only the session's own. */
-const ofNone: Field[] = ["want", "aheadMs", "waitMs", "holds", "turn", "draining", "leave"];
+const ofNone: Field[] = ["want", "aheadMs", "waitMs", "holds", "turn", "placesFor", "draining", "leave"];
 
 /** All that a poll could have changed of a run. */
 async function seen(runId: number): Promise<unknown> {
@@ -112,6 +112,7 @@ describe("a worker key reaches no other namespace", () => {
 
   test("by asking for work: it is given and told nothing of another's", async () => {
     const { runId } = await stage.server.enqueue("ours/settle");
+    const [task] = await stage.rows("select id from $s.task where name = 'ours/settle'");
     const turn = { exceptTaskIds: [], leastPriority: 9, each: 5, afterTaskId: 0 };
     const fields: Partial<Record<Field, object>> = {
       want: { want: 9 },
@@ -119,12 +120,14 @@ describe("a worker key reaches no other namespace", () => {
       waitMs: { want: 9, waitMs: 100 },
       holds: { holds: [ourRun.fence, theirRun.fence] },
       turn: { turn },
+      placesFor: { placesFor: [task?.id] },
       draining: { draining: true },
     };
     for (const [field, request] of Object.entries(fields)) {
       const answer = await stage.poll(theirs, { session: theirSession, ...request });
       expect(answer.runs.map(({ task }) => task).filter(isOurs), field).toEqual([]);
       expect(answer.recalls, field).toEqual([]);
+      expect(answer.places ?? [], field).toEqual([]);
       if (field === "holds") expect(answer.lost).toEqual([ourRun.fence]);
     }
     expect(await stage.stateOf(runId)).toBe("ready");

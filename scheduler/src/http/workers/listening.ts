@@ -186,28 +186,21 @@ export class Listening {
     inexact: InexactItems,
   ): Promise<void> {
     const nowMs = this.#options.storeClock.now();
-    const lines: LogLine[] = [];
+    const lines = new Map<LogLine, GivenLog>();
     for (const line of logs) {
       const attempt = session.known(line)?.attempt ?? standings.of(line)?.attempt ?? 1;
       if (isForeign(standings.of(line))) refused.push(stale(line, "log", standings));
       else {
         const fields = kept(line, "log", line.fields, refused, inexact);
         const { runId, fence, level = "info", message, agoMs = 0 } = line;
-        lines.push({
-          runId,
-          fence,
-          attempt,
-          atMs: nowMs - agoMs,
-          level,
-          message,
-          fields: fields === null ? null : JSON.parse(fields),
-        });
+        const told = { level, message, fields: fields === null ? null : JSON.parse(fields) };
+        lines.set({ runId, fence, attempt, atMs: nowMs - agoMs, ...told }, line);
       }
     }
-    if (lines.length === 0) return;
-    const left = await this.#options.store.runs.writeLogs(lines, nowMs, session.id);
+    if (lines.size === 0) return;
+    const left = await this.#options.store.runs.writeLogs([...lines.keys()], nowMs, session.id);
     // This server may remember a claim of which the store keeps nothing any more: one that was given back, and its run claimed again.
-    for (const line of logs) if (left.has(line.fence)) refused.push(refusal(line, "log", "FENCE_STALE"));
+    for (const line of left) refused.push(refusal(lines.get(line) as GivenLog, "log", "FENCE_STALE"));
   }
 
   async #settle(

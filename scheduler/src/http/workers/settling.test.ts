@@ -31,3 +31,17 @@ it("of what is under way for another poll, that poll's refusals are its own", as
   expect(await failing).toEqual(new Set([7]));
   expect(await succeeding).toEqual(new Set());
 });
+
+it("a verdict that cannot be written is the fault of the poll that brought it, and of no other that repeats one beside it", async () => {
+  const claims = {
+    settle: async (_session: number, items: Settlement[]) => {
+      if (items.some(({ fence }) => fence === 7)) throw new Error("out of order");
+      return new Set<number>();
+    },
+  } as unknown as ClaimStore;
+  const settling = new Settling(claims, () => 0, silentLog);
+  const both = settling.add([saying(7, {}), saying(8, {})]);
+  const repeated = settling.add([saying(8, {})]);
+  await expect(both).rejects.toThrow("out of order");
+  expect(await repeated).toEqual(new Set());
+});

@@ -4,11 +4,17 @@ import type { Log } from "../../base/log.ts";
 import type { ClaimStore, Settlement, Verdict } from "../../run/claim-store.ts";
 import { firstOfEach } from "../../run/first-of-each.ts";
 
+/** Of verdicts, by their claims' fences. */
+interface Written {
+  refused: Set<number>;
+  /** What could not be written, with the store's error. */
+  failed: Map<number, unknown>;
+}
+
 interface Batch {
   items: Settlement[];
-  refused: Promise<Set<number>>;
-  resolve: (refused: Set<number>) => void;
-  reject: (error: unknown) => void;
+  written: Promise<Written>;
+  resolve: (written: Written) => void;
 }
 
 /**
@@ -49,13 +55,13 @@ export class Settling {
     }
     const entered = new Set(fresh.map(({ fence }) => fence));
     const waits = [...others, ...later.filter(({ fence }) => !entered.has(fence))];
-    const before = waits.map(({ fence }) => this.#under.get(fence)?.batch.refused);
+    const before = waits.map(({ fence }) => this.#under.get(fence)?.batch.written);
     if (fresh.length > 0)
       asked.set(this.#enter([...fresh, ...later.filter(({ fence }) => entered.has(fence))]), entered);
-    const answers = await Promise.allSettled([...asked].map(([batch, fences]) => refusedOf(batch, fences)));
+    const answers = await Promise.allSettled([...asked].map(([batch, fences]) => answerOf(batch, fences)));
     if (waits.length > 0) {
       // Whether those under way could be written is what their own polls are answered.
-      await Promise.allSettled(before);
+      await Promise.all(before);
       answers.push(...(await Promise.allSettled([this.#late(others, waits)])));
     }
     const refused = new Set<number>();
@@ -77,11 +83,11 @@ export class Settling {
   }
 
   #enter(items: Settlement[]): Batch {
-    let settle: Pick<Batch, "resolve" | "reject"> | undefined;
-    const refused = new Promise<Set<number>>((resolve, reject) => {
-      settle = { resolve, reject };
+    let settle: Batch["resolve"] | undefined;
+    const written = new Promise<Written>((resolve) => {
+      settle = resolve;
     });
-    const batch: Batch = { items, refused, ...(settle as Pick<Batch, "resolve" | "reject">) };
+    const batch: Batch = { items, written, resolve: settle as Batch["resolve"] };
     for (const settlement of firstOfEach(items).first) this.#under.set(settlement.fence, { settlement, batch });
     this.#waiting.push(batch);
     this.#flight ??= this.#run();
@@ -106,11 +112,7 @@ export class Settling {
     const failed = new Map<number, unknown>();
     const refused = await this.#write(items, failed);
     for (const { fence } of items) this.#under.delete(fence);
-    for (const { items, resolve, reject } of batches) {
-      const broken = items.find(({ fence }) => failed.has(fence));
-      if (broken === undefined) resolve(refused);
-      else reject(failed.get(broken.fence));
-    }
+    for (const { resolve } of batches) resolve({ refused, failed });
   }
 
   /** @param failed is given the fences of verdicts that could not be written, with the error @returns the fences that were refused */
@@ -141,7 +143,12 @@ export class Settling {
 const amongThese = (fences: Set<number>, these: Set<number>) =>
   new Set([...fences].filter((fence) => these.has(fence)));
 
-const refusedOf = async ({ refused }: Batch, these: Set<number>) => amongThese(await refused, these);
+/** @throws what the store answered to one of these; another poll's in the same batch are not this one's fault */
+async function answerOf({ written }: Batch, these: Set<number>): Promise<Set<number>> {
+  const { refused, failed } = await written;
+  for (const fence of these) if (failed.has(fence)) throw failed.get(fence);
+  return amongThese(refused, these);
+}
 
 /** When a retry is due differs from one telling to the next, and so may when the run ended. */
 function saysTheSame({ verdict: one }: Settlement, { verdict: other }: Settlement): boolean {

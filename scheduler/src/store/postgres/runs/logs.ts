@@ -34,10 +34,10 @@ export function logStore(database: Database): Pick<RunStore, "logs" | "writeLogs
       const ofSession = sessionId !== undefined;
       const into = `insert into ${s}.run_log (run_id, attempt, at_ms, level, message, fields)
         select id, attempt, at_ms, level, message, fields from`;
-      const kept = await database.query<{ fence: number }>(
+      const kept = await database.query<{ id: number; fence: number }>(
         `run-write-logs-${ofSession}`,
         ofSession
-          ? `with kept as (select i.* from ${givenLines} ${claimedBySql(s, "$8")}), written as (${into} kept) select distinct fence from kept`
+          ? `with kept as (select i.* from ${givenLines} ${claimedBySql(s, "$8")}), written as (${into} kept) select distinct id, fence from kept`
           : `${into} ${givenLines}`,
         [
           lines.map(({ runId }) => runId),
@@ -50,9 +50,9 @@ export function logStore(database: Database): Pick<RunStore, "logs" | "writeLogs
           ...(ofSession ? [sessionId] : []),
         ],
       );
-      if (!ofSession) return new Set();
-      const fences = new Set(kept.map(({ fence }) => fence));
-      return new Set(lines.flatMap(({ fence }) => (fence === undefined || fences.has(fence) ? [] : [fence])));
+      if (!ofSession) return [];
+      const claims = new Set(kept.map(({ id, fence }) => `${id} ${fence}`));
+      return lines.filter(({ runId, fence }) => !claims.has(`${runId} ${fence}`));
     },
   };
 }
