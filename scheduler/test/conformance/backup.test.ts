@@ -9,6 +9,7 @@ import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import type { Run } from "../../src/run/handler.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { sourceNumber } from "../../src/store/postgres/enqueue/sources.ts";
+import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import { skipNumbers } from "../../src/store/postgres/restored.ts";
 import { machinePostgres } from "../support/servers.ts";
 import { numbers, recordingLog, until } from "../support/store-stage.ts";
@@ -55,6 +56,21 @@ const tool = (name: string, ...args: string[]) => {
   expect([name, status, stderr]).toEqual([name, 0, ""]);
 };
 
+const nobody = "00000000-0000-4000-8000-000000000000";
+/** Takes grace locks one after the other, each from nobody. @returns the fences */
+async function taken(database: string, ...names: string[]): Promise<number[]> {
+  const store = await openPostgres({ url: urlOf(database), schema });
+  const fences: number[] = [];
+  for (const name of names) {
+    const version = (await store.graceLocks.read(name))?.version ?? null;
+    const take = await store.graceLocks.take(name, version, { holder: nobody, replaced: null }, 6_000, {});
+    fences.push(take?.fence ?? Number.NaN);
+    await store.graceLocks.vacate(name, nobody, null);
+  }
+  await store.close();
+  return fences;
+}
+
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "carillon-backup-"));
   for (const database of [before, after]) await admin.query(`create database ${database}`);
@@ -73,12 +89,14 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   await live.enqueue("endless", null);
   await Promise.all(Array.from({ length: 50 }, () => live.enqueue("enqueued", null)));
   await until("much has run", () => first.length > 55);
+  const used = await taken(before, "nightly", "nightly");
   // Enqueued while it is read.
   const going = Promise.all(Array.from({ length: 200 }, () => live.enqueue("enqueued", null)));
   const dump = join(folder, "store");
   tool("pg_dump", "--format=custom", `--schema=${schema}`, `--file=${dump}`, urlOf(before));
   await going;
   const later = await live.enqueue("enqueued", null, { in: "1h" });
+  const usedLater = await taken(before, "nightly", "of the lost time", "of the lost time");
   await until("time goes on after the backup", () => first.length > 260);
   await live.stop();
   const highest = (what: keyof Began, some: Began[]) => Math.max(...some.map((one) => one[what]));
@@ -124,6 +142,8 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   expect(told).toEqual([{ why: "the disk" }]);
   const lock = await tower.lock("after").acquire();
   expect(Number(lock.fence)).toBeGreaterThan(2 ** 32 * 1_000);
+  const fences = await taken(after, "nightly", "of the lost time");
+  expect(Math.min(...fences), "of grace locks").toBeGreaterThan(Math.max(...used, ...usedLater));
 
   const tooLate = skipNumbers(urlOf(after), schema, { author: "test", reason: "too late", nowMs: 1 });
   await expect(tooLate).rejects.toMatchObject({

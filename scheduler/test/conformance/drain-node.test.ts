@@ -154,7 +154,7 @@ describe("nodes", () => {
 
     const drained = await inProcess(["nodes", "drain", "a", "--reason", "new disk", ...atServer()], token());
     expect(drained).toMatchObject({ code: 0, stdout: "a takes no more runs\n" });
-    expect(drained.stderr).toMatch(new RegExp(`still has \\d runs: work (${its.join("|")}) for`));
+    expect(drained.stderr).toMatch(new RegExp(`still has \\d runs: work (${its.join("|")})`));
     await until("it says so", () => log.lines.some(({ message }) => message.includes("this node is drained")));
     await until("it has given back what had not begun", async () => {
       const [one] = await stage.store.drains.list();

@@ -21,14 +21,16 @@ export function graceLockStore(database: Database): GraceLockStore {
         version === null
           ? await database.ask<{ fence: number }>(
               "grace-lock-first-take",
-              `insert into ${s}.grace_lock (name, holder, timeout_ms, record, fence) values ($1, $2, $3, $4, 1)
+              `insert into ${s}.grace_lock (name, holder, timeout_ms, record, fence)
+               values ($1, $2, $3, $4, (select grace_floor + 1 from ${s}.cluster))
                on conflict (name) do nothing returning fence`,
               values,
             )
           : await database.ask<{ fence: number }>(
               "grace-lock-take",
               `update ${s}.grace_lock
-               set holder = $2, timeout_ms = $3, record = $4, fence = fence + 1, beat = beat + 1, version = version + 1
+               set holder = $2, timeout_ms = $3, record = $4, beat = beat + 1, version = version + 1,
+                   fence = greatest(fence, (select grace_floor from ${s}.cluster)) + 1
                where name = $1 and version = $5 and holder is not distinct from $6 returning fence`,
               [...values, version, replaced],
             );

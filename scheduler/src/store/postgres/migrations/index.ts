@@ -38,6 +38,7 @@ import { coordinationAt } from "./0040-coordination-at.ts";
 import { drainedNodes } from "./0041-drained-nodes.ts";
 import { unbegun } from "./0042-unbegun.ts";
 import { versionFloor } from "./0047-version-floor.ts";
+import { graceFloor } from "./0048-grace-floor.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -87,4 +88,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 41, name: "drained-nodes", sql: drainedNodes },
   { number: 42, name: "unbegun", sql: unbegun },
   { number: 47, name: "version-floor", sql: versionFloor },
+  { number: 48, name: "grace-floor", sql: graceFloor },
 ];

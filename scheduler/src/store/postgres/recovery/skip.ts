@@ -34,6 +34,10 @@ export async function skipAhead(client: SqlClient, s: string, schema: string, sk
        (select max(version) from ${s}.calendar), (select max(version) from ${s}.secret))`,
     [skips.smallNumbers],
   );
+  await client.query(
+    `update ${s}.cluster set grace_floor = $1 + greatest(grace_floor, (select max(fence) from ${s}.grace_lock))`,
+    [skips.numbers],
+  );
   await client.query(`update ${s}.user_account set version = version + $1`, [skips.smallNumbers]);
   const { rows: terms } = await client.query(
     `update ${s}.leadership set term = term + $1, session_id = null returning term`,
