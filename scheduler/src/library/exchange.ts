@@ -10,14 +10,8 @@ import { channelsOf } from "../engine/alarms/channels.ts";
 import type { Alarms } from "../engine/alarms/watch.ts";
 import { checkWebhooks, noticePoster } from "../executors/http/notice.ts";
 import { type CarillonOptions, type Settings, settingsOf } from "../settings/settings.ts";
+import type { Exchanged } from "./exchanged.ts";
 import type { Handlers } from "./handlers.ts";
-
-export interface Exchanged {
-  /** What differs and holds from now on: the option, and how many entries of it there are. No values: they may be secret. */
-  changed: { option: string; count: number }[];
-  /** Options that differ and hold after a restart only. */
-  restart: string[];
-}
 
 interface Running {
   settings: Settings;

@@ -77,15 +77,18 @@ async function fill(url: string): Promise<{ last: number }> {
   return { last };
 }
 
-/** All rows as texts; of log lines without the number of the transaction, which says nothing on another server. */
+/** Of rows that are not the same everywhere: numbers of transactions are a server's own, and versions of users go on above those of the source. */
+const rowOf: Readonly<Record<string, string>> = {
+  run_log: "row(run_id, attempt, at_ms, level, message, fields)",
+  user_account: "to_jsonb(t) - 'version'",
+};
+
+/** All rows as texts. */
 async function contents(url: string, tables: string[]): Promise<Record<string, unknown>> {
   const found: Record<string, unknown> = {};
   for (const table of tables)
     found[table] = (
-      await query(
-        url,
-        `select ${table === "run_log" ? "(run_id, attempt, at_ms, level, message, fields)" : "t"}::text as row from ${schema}.${table} t order by 1`,
-      )
+      await query(url, `select (${rowOf[table] ?? "t"})::text as row from ${schema}.${table} t order by 1`)
     ).map(({ row }) => row);
   return found;
 }
