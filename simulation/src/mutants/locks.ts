@@ -38,8 +38,8 @@ export const lockMutants: readonly Mutant[] = [
   {
     name: "a grace lock that is taken back keeps its fence",
     file: "store/postgres/cluster/grace-locks.ts",
-    find: "fence = fence + 1, beat = beat + 1",
-    put: "fence = fence + (record->>'owner' <> $4::jsonb->>'owner')::int, beat = beat + 1",
+    find: "fence = greatest(fence, (select grace_floor from ${s}.cluster)) + 1",
+    put: "fence = fence + (record->>'owner' <> $4::jsonb->>'owner')::int",
     breaks: "10",
     play: "locks",
   },
