@@ -10,7 +10,7 @@ import type { Run } from "../../src/run/handler.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { sourceNumber } from "../../src/store/postgres/enqueue/sources.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { skipNumbers } from "../../src/store/postgres/restored.ts";
+import { skipNumbers } from "../../src/store/postgres/recovery/restored.ts";
 import { machinePostgres } from "../support/servers.ts";
 import { numbers, recordingLog, until } from "../support/store-stage.ts";
 

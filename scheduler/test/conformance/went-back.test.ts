@@ -5,7 +5,7 @@ import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import type { Run } from "../../src/run/handler.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { skipNumbers } from "../../src/store/postgres/restored.ts";
+import { skipNumbers } from "../../src/store/postgres/recovery/restored.ts";
 import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
 import type { Store } from "../../src/store/store.ts";
 import { edited } from "../../src/task/edits.ts";

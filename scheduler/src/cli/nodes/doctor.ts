@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import { isCarillonError } from "../../base/errors.ts";
 import { lookAtCoordination } from "../../coordination/open.ts";
 import { isOpenToAll } from "../../coordination/service-address.ts";
-import { type EmbeddedStore, openEmbedded } from "../../embedded/index.ts";
 import { freeBytes } from "../../embedded/log-file.ts";
 import { settingsOf } from "../../settings/settings.ts";
 import { inspectPostgres } from "../../store/postgres/runs/inspect.ts";
@@ -18,9 +17,9 @@ import {
   coordinationText,
   defaultDirectory,
   lookingOptions,
-  placeText,
 } from "../store-choice.ts";
 import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
+import { atStore, type StorePlace } from "./at-store.ts";
 import { type Check, checkCluster, checkEmbedded, checkNode, checkServer } from "./checks.ts";
 
 export interface DoctorOptions extends CommonOptions {
@@ -39,26 +38,24 @@ export async function doctor(options: DoctorOptions, terminal: Terminal): Promis
 }
 
 async function storeChecks(options: DoctorOptions, schema: string): Promise<Check[]> {
-  const url = chosenUrl(options);
   const { directory = defaultDirectory } = lookingOptions(options);
-  if (url === undefined && !existsSync(directory)) {
+  if (chosenUrl(options) === undefined && !existsSync(directory)) {
     const advice = "Give --store URL (or CARILLON_STORE, DATABASE_URL) or --directory, or start carillon dev here.";
     return [{ what: "store", verdict: "problem", found: `${resolve(directory)} does not exist`, advice }];
   }
-  let embedded: EmbeddedStore | undefined;
-  try {
-    embedded = url === undefined ? await openEmbedded({ directory, create: false }) : undefined;
-    const { server, cluster } = await inspectPostgres(url ?? (embedded as EmbeddedStore).url, schema);
+  const look = async ({ url, text, embedded }: StorePlace) => {
+    const { server, cluster } = await inspectPostgres(url, schema);
     return [
-      ...checkServer(server, placeText(url, embedded), schema),
+      ...checkServer(server, text, schema),
       ...(embedded ? checkEmbedded({ ...embedded, freeBytes: await freeBytes(embedded.data) }) : []),
       ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
     ];
+  };
+  try {
+    return await atStore(options, look, false);
   } catch (error) {
     if (!isCarillonError(error)) throw error;
     return [{ what: "store", verdict: "problem", found: `${error.code}: ${error.message}`, advice: error.hint }];
-  } finally {
-    await embedded?.release();
   }
 }
 

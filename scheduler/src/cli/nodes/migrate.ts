@@ -1,12 +1,11 @@
 import { pause, systemClock } from "../../base/clock.ts";
 import { CarillonError, isCarillonError } from "../../base/errors.ts";
 import { type Log, silentLog } from "../../base/log.ts";
-import { type EmbeddedStore, openEmbedded } from "../../embedded/index.ts";
-import { settingsOf } from "../../settings/settings.ts";
+import type { EmbeddedStore } from "../../embedded/index.ts";
 import { newestKnown, refuseNewer } from "../../store/postgres/migrate.ts";
 import { migrations } from "../../store/postgres/migrations/index.ts";
 import { openPostgres } from "../../store/postgres/postgres.ts";
-import { skipNumbers } from "../../store/postgres/restored.ts";
+import { skipNumbers } from "../../store/postgres/recovery/restored.ts";
 import { grantWork } from "../../store/postgres/roles.ts";
 import { inspectSchema, type SchemaFacts } from "../../store/postgres/runs/inspect.ts";
 import type { Store } from "../../store/store.ts";
@@ -15,14 +14,8 @@ import { operator } from "../operator.ts";
 import { requireStore } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
-import {
-  type CommonOptions,
-  chosenUrl,
-  defaultDirectory,
-  lookingOptions,
-  placeText,
-  withStore,
-} from "../store-choice.ts";
+import { type CommonOptions, withStore } from "../store-choice.ts";
+import { atStore, type StorePlace } from "./at-store.ts";
 import { silent } from "./checks.ts";
 
 export interface MigrateOptions extends CommonOptions {
@@ -37,18 +30,9 @@ const askEveryMs = 1_000;
 /** A daily call may fail for 13 days on end. Each partition costs the planning of statements that read history a little. */
 const defaultDays = 14;
 
-export async function migrateStore(options: MigrateOptions, terminal: Terminal): Promise<ExitCode> {
+export function migrateStore(options: MigrateOptions, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "migrate");
-  const looking = lookingOptions(options);
-  const { schema } = settingsOf(looking);
-  const { directory = defaultDirectory, createStore } = looking;
-  const given = chosenUrl(options);
-  const create = options.plan || options.wait ? false : createStore;
-  const embedded: EmbeddedStore | undefined =
-    given === undefined ? await openEmbedded({ directory, create }) : undefined;
-  const url = given ?? (embedded as EmbeddedStore).url;
-  try {
-    const place = placeText(given, embedded);
+  const work = async ({ url, schema, text: place }: StorePlace) => {
     const { version, missing } = await (options.wait
       ? migrated(url, schema)
       : inspectSchema(url, schema, options.days));
@@ -65,9 +49,8 @@ export async function migrateStore(options: MigrateOptions, terminal: Terminal):
       terminal,
     );
     return options.plan && (pending.length > 0 || wanted) ? changesExit : exitCodes.ok;
-  } finally {
-    await embedded?.release();
-  }
+  };
+  return atStore(options, work, options.plan || options.wait ? false : undefined);
 }
 
 /** `work` may wait for long; a signal ends that. */

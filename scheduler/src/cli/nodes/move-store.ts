@@ -1,6 +1,4 @@
 import { resolve } from "node:path";
-import { openEmbedded } from "../../embedded/index.ts";
-import { settingsOf } from "../../settings/settings.ts";
 import { dumpStore } from "../../store/postgres/dump/dump.ts";
 import { loadStore } from "../../store/postgres/dump/load.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -8,31 +6,12 @@ import { operator } from "../operator.ts";
 import { requireStore } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
-import { type CommonOptions, chosenUrl, defaultDirectory, lookingOptions, placeText } from "../store-choice.ts";
-
-interface Place {
-  url: string;
-  schema: string;
-  text: string;
-}
-
-/** @param create may make an embedded store */
-async function at<T>(options: CommonOptions, create: boolean, work: (place: Place) => Promise<T>): Promise<T> {
-  const looking = lookingOptions(options);
-  const given = chosenUrl(options);
-  const { directory = defaultDirectory } = looking;
-  const embedded = given === undefined ? await openEmbedded({ directory, create }) : undefined;
-  try {
-    const { schema } = settingsOf(looking);
-    return await work({ url: given ?? embedded?.url ?? "", schema, text: placeText(given, embedded) });
-  } finally {
-    await embedded?.release();
-  }
-}
+import type { CommonOptions } from "../store-choice.ts";
+import { atStore, type StorePlace } from "./at-store.ts";
 
 export function dump(file: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "store dump");
-  return at(options, false, async ({ url, schema, text }) => {
+  const work = async ({ url, schema, text }: StorePlace) => {
     const { header, rows, openSessions } = await dumpStore(url, schema, resolve(file));
     const atText = new Date(header.atMs).toISOString();
     if (openSessions.length > 0)
@@ -48,7 +27,8 @@ export function dump(file: string, options: CommonOptions, terminal: Terminal): 
       );
     }
     return exitCodes.ok;
-  });
+  };
+  return atStore(options, work, false);
 }
 
 export function load(
@@ -57,7 +37,7 @@ export function load(
   terminal: Terminal,
 ): Promise<ExitCode> {
   requireStore(options, "store load");
-  return at(options, true, async ({ url, schema, text }) => {
+  const work = async ({ url, schema, text }: StorePlace) => {
     const change = { author: operator(), reason: options.reason ?? "" };
     const { header, rows, next, migration } = await loadStore(url, schema, resolve(file), change);
     if (terminal.json) terminal.object({ atMs: header.atMs, from: header.migration, to: migration, rows, next });
@@ -71,7 +51,8 @@ export function load(
       );
     }
     return exitCodes.ok;
-  });
+  };
+  return atStore(options, work, true);
 }
 
 function counts(rows: Record<string, number>, terminal: Terminal): void {

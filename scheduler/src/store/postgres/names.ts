@@ -1,7 +1,4 @@
-import { systemClock } from "../../base/clock.ts";
-import { silentLog } from "../../base/log.ts";
-import { systemRandom } from "../../base/random.ts";
-import { Database } from "./database.ts";
+import { withDatabase } from "./with-database.ts";
 
 const tables = {
   tasks: (s: string) => `${s}.task where deleted_ms is null and version > 0 and`,
@@ -17,22 +14,17 @@ export type NamedThing = keyof typeof tables;
  * Names that begin so, by one statement, without migrating or counting as anybody: for whoever types one.
  * @param answerMs gives up after this
  */
-export async function namesIn(
-  { url, schema, answerMs }: { url: string; schema: string; answerMs: number },
+export const namesIn = (
+  place: { url: string; schema: string; answerMs: number },
   thing: NamedThing,
   beginning: string,
   limit: number,
-): Promise<string[]> {
-  const parts = { clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database({ url, schema, answerMs, ...parts });
-  try {
+): Promise<string[]> =>
+  withDatabase(place, async (database) => {
     const rows = await database.query<{ name: string }>(
       "",
       `select name from ${tables[thing](database.schema)} name like $1 order by name limit $2`,
       [`${beginning.replace(/[\\%_]/g, "\\$&")}%`, limit],
     );
     return rows.map(({ name }) => name);
-  } finally {
-    await database.close();
-  }
-}
+  });

@@ -1,11 +1,9 @@
 /** Rights: one role owns the schema and changes it, another may do the work and nothing else. */
 import type { SqlClient } from "../../base/change.ts";
-import { systemClock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
-import { silentLog } from "../../base/log.ts";
-import { systemRandom } from "../../base/random.ts";
-import { Database, quoteIdentifier } from "./database.ts";
+import { type Database, quoteIdentifier } from "./database.ts";
 import { ownRelations } from "./foreign.ts";
+import { withDatabase } from "./with-database.ts";
 
 /** Who may make and drop partitions. */
 export interface Maker {
@@ -51,17 +49,15 @@ export async function rightsLacking(database: Database): Promise<string[]> {
  * @throws STORE_REFUSED: there is no such role, or this connection's role does not own the schema's tables
  */
 export async function grantWork(url: string, schema: string, role: string): Promise<void> {
-  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database(options);
-  const s = database.schema;
   const to = quoteIdentifier(role);
   const rights = [
     ["tables", "select, insert, update, delete"],
     ["sequences", "usage, select, update"],
     ["functions", "execute"],
   ];
-  try {
-    await database.transaction(async (client) => {
+  await withDatabase({ url, schema }, (database) =>
+    database.transaction(async (client) => {
+      const s = database.schema;
       // Two that grant at once would make each other fail.
       await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} grants`]);
       const { rows } = await client.query("select from pg_roles where rolname = $1", [role]);
@@ -79,8 +75,6 @@ export async function grantWork(url: string, schema: string, role: string): Prom
         `alter default privileges in schema ${s} grant ${some} on ${what} to ${to}`,
       ]);
       await client.query([`grant usage on schema ${s} to ${to}`, ...texts].join("; "));
-    });
-  } finally {
-    await database.close();
-  }
+    }),
+  );
 }

@@ -3,15 +3,13 @@ import { createWriteStream } from "node:fs";
 import { rename, rm } from "node:fs/promises";
 import { pipeline } from "node:stream/promises";
 import type pg from "pg";
-import { systemClock } from "../../../base/clock.ts";
 import { CarillonError, isCarillonError, messageOf } from "../../../base/errors.ts";
-import { silentLog } from "../../../base/log.ts";
-import { systemRandom } from "../../../base/random.ts";
 import { version } from "../../../base/version.ts";
-import { Database } from "../database.ts";
+import type { Database } from "../database.ts";
 import { ownRelations } from "../foreign.ts";
 import { newestKnown, schemaVersion } from "../migrate.ts";
 import { storeError } from "../store-errors.ts";
+import { withDatabase } from "../with-database.ts";
 import {
   checksum,
   type DumpEnd,
@@ -42,10 +40,8 @@ export interface Dumped {
  * Writes all that the store has at one moment to a file, which is there under its name once it is whole. Nobody waits for it.
  * @throws STORE_OLDER, STORE_NEWER, STORE_UNSUPPORTED, OUTPUT_FAILED
  */
-export async function dumpStore(url: string, schema: string, path: string): Promise<Dumped> {
-  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database(options);
-  try {
+export const dumpStore = (url: string, schema: string, path: string): Promise<Dumped> =>
+  withDatabase({ url, schema }, async (database) => {
     await requirePresent(database, schema);
     const client = await database.connect();
     try {
@@ -55,10 +51,7 @@ export async function dumpStore(url: string, schema: string, path: string): Prom
     } finally {
       await client.end();
     }
-  } finally {
-    await database.close();
-  }
-}
+  });
 
 async function requirePresent(database: Database, schema: string): Promise<void> {
   const { number } = await schemaVersion(database);

@@ -1,15 +1,13 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
-import { systemClock } from "../../../base/clock.ts";
 import { CarillonError } from "../../../base/errors.ts";
-import { silentLog } from "../../../base/log.ts";
-import { systemRandom } from "../../../base/random.ts";
 import { readRawClock } from "../cluster/clock.ts";
-import { Database } from "../database.ts";
+import type { Database } from "../database.ts";
 import { migrate, newestKnown } from "../migrate.ts";
 import { migrations } from "../migrations/index.ts";
 import { openPostgres } from "../postgres.ts";
-import { goOnAbove, type Skipped } from "../restored.ts";
+import { goOnAbove, type Skipped } from "../recovery/restored.ts";
 import { attachNamed } from "../tasks/history.ts";
+import { withDatabase } from "../with-database.ts";
 import { type DumpEnd, type DumpedTable, type DumpHeader, type DumpReader, readDump } from "./dump-file.ts";
 
 /** One statement's rows: as many as either allows. */
@@ -38,9 +36,7 @@ export async function loadStore(url: string, schema: string, path: string, by: O
     tableEnd: nothing,
     end: nothing,
   });
-  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database(options);
-  try {
+  return withDatabase({ url, schema }, async (database) => {
     const isNew = await requireEmpty(database, schema);
     try {
       const change = { ...by, nowMs: Math.round(await readRawClock(database)) };
@@ -58,9 +54,7 @@ export async function loadStore(url: string, schema: string, path: string, by: O
       if (isNew) await Promise.allSettled([database.query("", `drop schema if exists ${database.schema} cascade`)]);
       throw error;
     }
-  } finally {
-    await database.close();
-  }
+  });
 }
 
 function requireKnown({ migration, version }: DumpHeader): void {

@@ -28,15 +28,12 @@ export async function skipAhead(client: SqlClient, s: string, schema: string, sk
     if (skipped > 0) await forward(client, `${s}."${name}"`, skipped);
   }
   await forward(client, `${s}.lock_base`, skips.bases);
-  await client.query(`update ${s}.cluster set lock_era = nextval('${s}.lock_base')`);
   await client.query(
-    `update ${s}.cluster set version_floor = $1 + greatest(version_floor, (select max(version) from ${s}.plan),
-       (select max(version) from ${s}.calendar), (select max(version) from ${s}.secret))`,
-    [skips.smallNumbers],
-  );
-  await client.query(
-    `update ${s}.cluster set grace_floor = $1 + greatest(grace_floor, (select max(fence) from ${s}.grace_lock))`,
-    [skips.numbers],
+    `update ${s}.cluster set lock_era = nextval('${s}.lock_base'),
+       version_floor = $1 + greatest(version_floor, (select max(version) from ${s}.plan),
+         (select max(version) from ${s}.calendar), (select max(version) from ${s}.secret)),
+       grace_floor = $2 + greatest(grace_floor, (select max(fence) from ${s}.grace_lock))`,
+    [skips.smallNumbers, skips.numbers],
   );
   await client.query(`update ${s}.user_account set version = version + $1`, [skips.smallNumbers]);
   const { rows: terms } = await client.query(

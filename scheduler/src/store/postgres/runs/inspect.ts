@@ -5,15 +5,13 @@
 
 import { type Clock, systemClock } from "../../../base/clock.ts";
 import { isCarillonError } from "../../../base/errors.ts";
-import { silentLog } from "../../../base/log.ts";
-import { systemRandom } from "../../../base/random.ts";
 import type { ClusterClock } from "../../../cluster/clock-votes.ts";
 import type { Leadership, Member } from "../../../cluster/session-store.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
 import type { HeldSnapshot } from "../../figures.ts";
 import { sessionStore } from "../cluster/sessions.ts";
 import { heldSnapshots } from "../cluster/snapshots.ts";
-import { Database } from "../database.ts";
+import type { Database } from "../database.ts";
 import { newestKnown, type SchemaVersion, schemaVersion, servesThisCode } from "../migrate.ts";
 import { migrations } from "../migrations/index.ts";
 import type { Pooling } from "../pooler.ts";
@@ -22,6 +20,7 @@ import { type Maker, makerOf, rightsLacking } from "../roles.ts";
 import { runState } from "../states.ts";
 import { type MissingPartitions, missingPartitions } from "../tasks/history.ts";
 import { taskStore } from "../tasks/tasks.ts";
+import { withDatabase } from "../with-database.ts";
 
 export interface ServerFacts {
   /** Such as "15.14". */
@@ -150,28 +149,16 @@ const timeBackMs = 5_000;
 const unplannedMs = 2_000;
 
 /** @throws STORE_UNREACHABLE, STORE_REFUSED */
-export async function inspectPostgres(url: string, schema: string, clock: Clock = systemClock): Promise<Inspection> {
-  const options = { url, schema, clock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database(options);
-  try {
+export const inspectPostgres = (url: string, schema: string, clock: Clock = systemClock): Promise<Inspection> =>
+  withDatabase({ url, schema, clock }, async (database) => {
     const server = await serverFacts(database, clock);
     const readable = server.migration >= server.migrationKnown && server.serves;
     return { server, cluster: readable ? await clusterFacts(database, clock, server) : undefined };
-  } finally {
-    await database.close();
-  }
-}
+  });
 
 /** Whether Carillon has been at work here: a question before a command that only looks would make a schema. */
-export async function hasCluster(url: string, schema: string): Promise<boolean> {
-  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database(options);
-  try {
-    return (await schemaVersion(database)).number > 0;
-  } finally {
-    await database.close();
-  }
-}
+export const hasCluster = (url: string, schema: string): Promise<boolean> =>
+  withDatabase({ url, schema }, async (database) => (await schemaVersion(database)).number > 0);
 
 export interface SchemaFacts {
   version: SchemaVersion;
@@ -180,18 +167,13 @@ export interface SchemaFacts {
 }
 
 /** How far a schema is from what this code needs. Changes nothing. @throws STORE_UNREACHABLE, STORE_REFUSED */
-export async function inspectSchema(url: string, schema: string, daysAhead?: number): Promise<SchemaFacts> {
-  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database(options);
-  try {
+export const inspectSchema = (url: string, schema: string, daysAhead?: number): Promise<SchemaFacts> =>
+  withDatabase({ url, schema }, async (database) => {
     const version = await schemaVersion(database);
     const isRead = version.number >= newestKnown && servesThisCode(version);
     const missing = isRead ? await missingPartitions(database, daysAhead) : { all: 0, today: 0, mayMake: true };
     return { version, missing };
-  } finally {
-    await database.close();
-  }
-}
+  });
 
 async function serverFacts(database: Database, clock: Clock): Promise<ServerFacts> {
   const [row] = await database.query<{ text: string; number: number; read_only: boolean; compiles: boolean }>(

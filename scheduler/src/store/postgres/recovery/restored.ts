@@ -1,11 +1,10 @@
-import type { Change, SqlClient } from "../../base/change.ts";
-import { pause, systemClock } from "../../base/clock.ts";
-import { CarillonError } from "../../base/errors.ts";
-import { silentLog } from "../../base/log.ts";
-import { systemRandom } from "../../base/random.ts";
-import { audited } from "./access/audit.ts";
-import { Database } from "./database.ts";
-import { skipAhead } from "./recovery/skip.ts";
+import type { Change, SqlClient } from "../../../base/change.ts";
+import { pause } from "../../../base/clock.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import { audited } from "../access/audit.ts";
+import type { Database } from "../database.ts";
+import { withDatabase } from "../with-database.ts";
+import { skipAhead } from "./skip.ts";
 
 /** More than is drawn between a backup and the loss of what came after it: of numbers, hours at the highest rates. */
 const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, bases: 1_000 };
@@ -28,17 +27,11 @@ export interface Skipped {
  * @returns the first that may be drawn from now on
  * @throws STORE_IN_USE: a session beats, or began meanwhile; nothing was changed
  */
-export async function skipNumbers(url: string, schema: string, change: Change): Promise<Skipped> {
-  const options = { url, schema, clock: systemClock, random: systemRandom, log: silentLog, connectionsMax: 1 };
-  const database = new Database(options);
-  const s = database.schema;
-  try {
+export const skipNumbers = (url: string, schema: string, change: Change): Promise<Skipped> =>
+  withDatabase({ url, schema }, async (database) => {
     await requireNobodyAtWork(database);
-    return await database.transaction((client) => goOnAbove(client, s, schema, change));
-  } finally {
-    await database.close();
-  }
-}
+    return database.transaction((client) => goOnAbove(client, database.schema, schema, change));
+  });
 
 /** Sets the numbers forward, takes the store for whole, and ends a recovery that is under way. No process may be at work. */
 export async function goOnAbove(client: SqlClient, s: string, schema: string, change: Change): Promise<Skipped> {

@@ -1,0 +1,23 @@
+import { systemClock } from "../../base/clock.ts";
+import { silentLog } from "../../base/log.ts";
+import { systemRandom } from "../../base/random.ts";
+import { Database, type DatabaseOptions } from "./database.ts";
+
+/** Does one piece of work from outside a node, over one connection that logs nothing and is closed afterwards. */
+export async function withDatabase<T>(
+  options: Pick<DatabaseOptions, "url" | "schema"> & Partial<Pick<DatabaseOptions, "clock" | "answerMs">>,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  const database = new Database({
+    clock: systemClock,
+    random: systemRandom,
+    log: silentLog,
+    connectionsMax: 1,
+    ...options,
+  });
+  try {
+    return await work(database);
+  } finally {
+    await database.close();
+  }
+}
