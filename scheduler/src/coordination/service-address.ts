@@ -1,5 +1,5 @@
 import { hostname } from "node:os";
-import { withoutCredentials } from "../base/credentials.ts";
+import { hasPassword, withoutCredentials } from "../base/credentials.ts";
 import { isThisMachine } from "../settings/this-machine.ts";
 
 /**
@@ -18,8 +18,7 @@ export function serviceAddress(url: string): string {
  * @param url as given by the user
  */
 export function isOpenToAll(url: string): boolean {
-  const [, credentials = ""] = /^[^/]*\/\/(?:(.*)@)?/s.exec(url) ?? [];
-  return !/:./s.test(credentials) && !hostsOf(withoutCredentials(url)).every(isThisMachine);
+  return !hasPassword(url) && !hostsOf(withoutCredentials(url)).every(isThisMachine);
 }
 
 /** What to do about a service that is. */

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { isOpenHere } from "../../access/secrets/private-file.ts";
+import { hasPassword } from "../../base/credentials.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { nearest } from "../../base/nearest.ts";
 import { shownPath } from "../files/shown-path.ts";
@@ -66,10 +67,9 @@ function openSecrets(path: string, shown: string, values: Record<string, unknown
     typeof value === "string"
       ? !/^(?:env|file):/.test(value)
       : typeof value === "object" && value !== null && Object.values(value).some(isWritten);
-  const hasPassword = (url: unknown) => typeof url === "string" && /\/\/[^:@/]*:.+@/s.test(url);
   const found = settings.filter(({ key, secret }) => {
     const value = inFile(values, key);
-    return secret === "all" ? isWritten(value) : secret === "url" && hasPassword(value);
+    return secret === "all" ? isWritten(value) : secret === "url" && typeof value === "string" && hasPassword(value);
   });
   if (found.length === 0 || !isOpenHere(statSync(path))) return undefined;
   const keys = found.map(({ key }) => key).join(", ");
