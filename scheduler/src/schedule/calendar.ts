@@ -234,6 +234,12 @@ function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
   }
 }
 
+/** The day to which the slots of a day are moved; the day itself when no other is near enough. */
+export function movedTo({ nearest }: RunDays, day: number, way: 1 | -1): number {
+  const target = nearest(day, way);
+  return Math.abs(target - day) <= movedDaysMax ? target : day;
+}
+
 /**
  * A schedule whose slots on other days are moved. Its slots are the moved times: two that come to lie on one instant are one
  * slot. Worked out a day at a time: what a day has is its own slots, and those of the days without work that are moved to it.
@@ -341,10 +347,8 @@ export class MovingSchedule implements Schedule {
     return nominalMs;
   }
 
-  /** Where the slots of a day go; the day itself when there is no other near enough. */
   #target(day: number): number {
-    const target = this.#days.nearest(day, this.#way);
-    return Math.abs(target - day) <= movedDaysMax ? target : day;
+    return movedTo(this.#days, day, this.#way);
   }
 
   /** The first and the last of the days whose slots lie on this one, itself included. */

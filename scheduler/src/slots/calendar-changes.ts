@@ -12,6 +12,7 @@ import {
   localDayOf,
   MovingSchedule,
   movedDaysMax,
+  movedTo,
   type RunDays,
   runDays,
 } from "../schedule/calendar.ts";
@@ -124,10 +125,10 @@ export function slotChanges(
     if (looked++ >= limits.comparedSlots) return { ...found, isCut: true };
     const [old, fresh] = [placed(record, before, nominalMs), placed(record, after, nominalMs)];
     if (old.slotMs <= nowMs && fresh.slotMs <= nowMs) continue;
-    const change = { nominalMs, was: old, is: passed(fresh, nominalMs, nowMs) };
     if (old.slotMs === fresh.slotMs && old.dueMs === fresh.dueMs) continue;
     found.total++;
-    if (found.changes.length < limits.comparedSlotsShown) found.changes.push(change);
+    if (found.changes.length < limits.comparedSlotsShown)
+      found.changes.push({ nominalMs, was: old, is: passed(fresh, nominalMs, nowMs) });
   }
 }
 
@@ -149,7 +150,7 @@ function versionOf(
 /** The day on which the slots of a day run; null: they are skipped. */
 function targetOf({ days, rule: { otherwise } }: Version, day: number): number | null {
   if (days.allows(day)) return day;
-  return otherwise === "skip" ? null : days.nearest(day, otherwise === "next" ? 1 : -1);
+  return otherwise === "skip" ? null : movedTo(days, day, otherwise === "next" ? 1 : -1);
 }
 
 function placed(

@@ -2,8 +2,8 @@
 import { readFile } from "node:fs/promises";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
-import { type CalendarContent, dayMs, weekdayOf } from "../../schedule/calendar.ts";
-import { type IcsNotice, type IcsWindow, readIcs } from "../../schedule/ics/ics.ts";
+import { type CalendarContent, weekdayOf } from "../../schedule/calendar.ts";
+import { type IcsNotice, type IcsWindow, icsWindow, readIcs } from "../../schedule/ics/ics.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import type { CommonOptions } from "../store-choice.ts";
@@ -24,7 +24,7 @@ interface GivenFile {
 
 export interface GivenContent {
   content: CalendarContent;
-  /** What the files call a day. */
+  /** Names of days, by day, from the files. */
   names: Map<string, string>;
   /** null: no file was given. */
   notices: (IcsNotice & { file: string })[] | null;
@@ -48,9 +48,7 @@ export function givenContent(
   nowMs: number,
 ): GivenContent {
   const zone = options.zone ?? preset.zone;
-  const today = Math.floor(nowMs / dayMs);
-  // What is past explains itself in the ledger; a little of it is kept for backfills.
-  const window = { fromDay: today - 366, toDay: today + Math.ceil(options.years * 365.25), zone };
+  const window = icsWindow(nowMs, zone, options.years);
   const read = files.map((file) => ({ file: file.path, ...readFileOf(file, window, options.strict) }));
   return {
     content: {

@@ -7,8 +7,7 @@ import { operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { OperationFilter, OperationRequest } from "../../run/operations.ts";
-import { dayMs } from "../../schedule/calendar.ts";
-import { readIcs } from "../../schedule/ics/ics.ts";
+import { icsWindow, readIcs } from "../../schedule/ics/ics.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
 import type { Store } from "../../store/store.ts";
 import type { CalendarRecord } from "../../task/calendar-store.ts";
@@ -126,16 +125,12 @@ const asCalendar = ({ name, version, zone, weekend, holidays, author, reason, ch
 const shownTo = (reach: Reach) => (record: CalendarRecord) =>
   asCalendar({ ...record, tasks: record.tasks.filter((task) => reach.has(task)) });
 
-/** What is past explains itself in the ledger; a little of it is kept for backfills. */
-const icsDaysBack = 366;
-const icsDaysAhead = 3_653;
-
 /** @throws CALENDAR_INVALID */
 function contentOf({ zone, weekend, holidays, ics, strict }: Omit<Read<"compareCalendar">, "calendar">, nowMs: number) {
-  const today = Math.floor(nowMs / dayMs);
-  const window = { fromDay: today - icsDaysBack, toDay: today + icsDaysAhead, zone };
   const { days, names, notices } =
-    ics === undefined ? { days: [], names: new Map<string, string>(), notices: [] } : readIcs(ics, window, strict);
+    ics === undefined
+      ? { days: [], names: new Map<string, string>(), notices: [] }
+      : readIcs(ics, icsWindow(nowMs, zone), strict);
   return { content: { zone, weekend, holidays: [...holidays, ...days] }, names, notices };
 }
 

@@ -19,6 +19,12 @@ export interface IcsWindow {
   zone: string;
 }
 
+/** The window is from a year ago, which is kept for backfills, to `years` ahead. @param zone see IcsWindow */
+export function icsWindow(nowMs: number, zone: string, years = 10): IcsWindow {
+  const today = Math.floor(nowMs / dayMs);
+  return { fromDay: today - 366, toDay: today + Math.ceil(years * 365.25), zone };
+}
+
 /** A part of the file that is not carried out as it was meant. */
 export interface IcsNotice {
   line: number;
