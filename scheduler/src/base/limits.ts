@@ -49,7 +49,7 @@ export const limits = {
   ruleCount: 10_000,
   /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
   calendarDays: 5_000,
-  /** Of a comparison of two versions of a calendar: tasks; days ahead; slots of one task that are looked at, and that are listed. */
+  /** A comparison of two versions of a calendar: tasks; days ahead; slots of one task that are compared, and that are listed. */
   comparedTasks: 100,
   comparedDays: 366,
   comparedSlots: 2_000,

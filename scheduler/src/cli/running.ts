@@ -131,7 +131,7 @@ export async function makeTowers(
 
 const hasTerminal = (): boolean => [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY === true);
 
-/** Of a worker without a store: its key and its servers come by flags and variables, which cannot change under it. */
+/** SIGHUP of a worker without a store: its key and its servers come by flags and variables, which cannot change while it runs. */
 export const hangUpIgnored = (log: Log) => () =>
   log.warn(
     { hint: "Restart this process to give it another key, other servers or other settings." },

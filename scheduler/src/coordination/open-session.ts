@@ -34,8 +34,9 @@ export interface JoinOptions {
 export const hurryMs = 250;
 
 /**
- * A service may be wrong about who is gone, or somebody else may write there: before its word ends a session, the session's process is
- * asked through the store to beat, and has so long for it. One that lives beats within milliseconds.
+ * How long a process has to beat after it was prompted through the store, ms. The coordination service may be wrong about a process, or
+ * another client may write there, so a session that the service does not show is prompted before it is ended. A live process beats
+ * within milliseconds.
  */
 export const answerMs = (timeoutMs: number): number => Math.min(timeoutMs / 3, 2_000);
 

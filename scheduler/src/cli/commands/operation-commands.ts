@@ -100,7 +100,7 @@ export const namedOr =
     return byFilter(names, options) ? beginOperation(kind, options, terminal) : work(names, options);
   };
 
-/** What else a calendar's days are made of. */
+/** Options of both commands that read a calendar's days. */
 const daysOptions = (command: Command, preset: { weekend: string; zone: string }): Command =>
   command
     .option("--strict", "refuse a file with a part that is not carried out; without this it is reported")

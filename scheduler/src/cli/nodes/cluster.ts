@@ -171,7 +171,7 @@ export interface ClusterCalendars {
     reason: string,
     mayShrink: boolean,
   ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
-  /** What would change, before it is stored. @throws CALENDAR_UNKNOWN, CALENDAR_INVALID */
+  /** Compares this content with the stored version and stores nothing. @throws CALENDAR_UNKNOWN, CALENDAR_INVALID */
   compare(name: string, content: CalendarContent): Promise<ReturnType<typeof comparisonObject>>;
   find(name: string, version?: number): Promise<CalendarRecord>;
   list(): Promise<CalendarRecord[]>;

@@ -36,25 +36,25 @@ export function noticePoster(
 ) {
   const to = new URL(webhook);
   const allowed = new AllowList([to.host, ...allow]);
-  const signatures = (secret: string, id: string, body: Buffer, timestamp: string) => ({
+  const signatures = (secret: string, id: string, body: Buffer, seconds: number) => ({
     ...signatureHeaders(
       { method: "POST", url: to, body },
       { "carillon-notice": id },
       { secret, keyId: "alarms" },
-      Number(timestamp),
+      seconds,
     ),
-    "carillon-signature": `v1=${legacySignature(secret, [timestamp, id], body)}`,
+    "carillon-signature": `v1=${legacySignature(secret, [String(seconds), id], body)}`,
   });
   /** @throws HTTP_NOT_ALLOWED, HTTP_FAILED, HTTP_REFUSED; the signal's reason */
   return async (id: string, content: unknown, signal: AbortSignal): Promise<void> => {
     const body = Buffer.from(JSON.stringify(content));
-    const timestamp = String(Math.floor(clock.wall() / 1_000));
+    const seconds = Math.floor(clock.wall() / 1_000);
     const headers: Record<string, string> = {
       "content-type": "application/json",
       "user-agent": `carillon/${version}`,
       "carillon-notice": id,
-      "carillon-timestamp": timestamp,
-      ...(secret === undefined ? {} : signatures(secret, id, body, timestamp)),
+      "carillon-timestamp": String(seconds),
+      ...(secret === undefined ? {} : signatures(secret, id, body, seconds)),
     };
     const target = await targetOf(to, allowed, resolve, { shown: to.host, hint: allowHint });
     const { status } = await send(target, { method: "POST", headers, body }, limits.httpBodyBytes, signal);
