@@ -300,43 +300,52 @@ export class MovingSchedule implements Schedule {
       return { dueMs, skipped: why, untilMs: untilAllowed(this.#days, slotMs, day) };
     }
     const moved = new Set<number>();
-    for (const move of this.#movesTo(day)) {
-      const nominal = slotMs - move.byMs;
-      if (move.day === day || nominal < move.fromMs || nominal >= move.toMs) continue;
-      if (this.#base.next(nominal - 1) === nominal) moved.add(move.day);
-    }
+    for (const move of this.#movesAt(slotMs, day)) if (move.day !== day) moved.add(move.day);
     if (moved.size === 0) return undefined;
     return { dueMs, note: `calendar ${this.#calendar.name}: moved from ${[...moved].map(dayText).join(", ")}` };
   }
 
-  /** Slots of days still to come whose moved time is not after `nowMs`: a new calendar or task finds them past already. */
+  nominalTimes(slotMs: number): number[] {
+    const moves = [...this.#movesAt(slotMs, localDayOf(this.#days.zone, slotMs))];
+    return moves.length === 0 ? [slotMs] : moves.map(({ byMs }) => slotMs - byMs);
+  }
+
+  /** The moves by which slots of the task's own schedule come to lie at this instant of a day. */
+  *#movesAt(slotMs: number, day: number): Generator<Move> {
+    for (const move of this.#movesTo(day)) {
+      const nominal = slotMs - move.byMs;
+      if (nominal >= move.fromMs && nominal < move.toMs && this.#base.next(nominal - 1) === nominal) yield move;
+    }
+  }
+
+  /** Nominal times after `nowMs` whose slots are not after it: a new calendar or task finds them past already. */
   passedBy(nowMs: number, most: number): number[] {
     const target = this.#target(localDayOf(this.#days.zone, nowMs));
-    const passed = new Set<number>();
+    const passed: number[] = [];
     if (this.#way === 1 || !this.#days.allows(target)) return [];
     for (const { day, fromMs, toMs, byMs } of this.#movesTo(target)) {
       if (day === target) continue;
       let nominal = this.#base.next(Math.max(nowMs, fromMs - 1));
-      while (nominal !== null && nominal < toMs && nominal + byMs <= nowMs && passed.size < most) {
-        passed.add(nominal + byMs);
+      while (nominal !== null && nominal < toMs && nominal + byMs <= nowMs && passed.length < most) {
+        passed.push(nominal);
         nominal = this.#base.next(nominal);
       }
     }
-    return [...passed];
+    return passed;
   }
 
-  /** What is put off: nominal times up to `nowMs` whose slots come after it, ascending. Nobody has accepted these slots yet. */
-  putOff(nowMs: number, most: number): { nominalMs: number; slotMs: number }[] {
+  /** What is put off: nominal times up to `nowMs` whose slots come after it, ascending. */
+  putOff(nowMs: number, most: number): number[] {
     if (this.#way === -1) return [];
-    const off: { nominalMs: number; slotMs: number }[] = [];
+    const off: number[] = [];
     for (const { fromMs, toMs, byMs } of this.#movesTo(this.#target(localDayOf(this.#days.zone, nowMs)))) {
       let nominal = this.#base.next(Math.max(fromMs - 1, nowMs - byMs));
       while (nominal !== null && nominal < toMs && nominal <= nowMs && off.length < most) {
-        off.push({ nominalMs: nominal, slotMs: nominal + byMs });
+        off.push(nominal);
         nominal = this.#base.next(nominal);
       }
     }
-    return off.sort((a, b) => a.nominalMs - b.nominalMs);
+    return off.sort((a, b) => a - b);
   }
 
   /** Where the slot of a nominal time of its own lies. */

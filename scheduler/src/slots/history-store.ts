@@ -6,6 +6,8 @@ export interface SlotRecord {
   reason: string | null;
   term: number | null;
   acceptedMs: number;
+  /** The times of the task's own schedule that a calendar moved here; null: it stands for its own time. */
+  nominalMs: number[] | null;
 }
 
 export interface SlotRange {

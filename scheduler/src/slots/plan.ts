@@ -1,10 +1,12 @@
-import { dueOf, type Schedule } from "../schedule/schedule.ts";
+import { compileSchedule, dueOf, type Schedule, type ScheduleSpec } from "../schedule/schedule.ts";
 import type { TaskDefinition } from "../task/task.ts";
 
 /** A slot to accept: its nominal time and when its run is due (later by jitter, or by a catch-up rate). */
 export interface PlannedSlot {
   slotMs: number;
   dueMs: number;
+  /** The times of the task's own schedule that it is the slot of; absent: its own time alone. */
+  nominalMs?: number[];
   /** Why it is recorded and not run: its calendar, or a blackout. */
   skipped?: string;
   /** Why it runs when it does. */
@@ -12,7 +14,8 @@ export interface PlannedSlot {
 }
 
 /**
- * Slots recorded as missed, as one range, both ends included. The version of the task and the range determine the set;
+ * Slots recorded as missed, as one range, both ends included. The version of the task and the range determine the set: the times of its own
+ * schedule, whatever its calendar makes of them;
  * `count` is null of what lies before the newest so many that were worth counting at the time.
  */
 export interface MissedRange {
@@ -73,7 +76,9 @@ export function planTask(
 
   function planned(slotMs: number, dueMs = dueOf(definition.schedule, seed, slotMs)): PlannedSlot {
     const { untilMs: _, ...judged } = schedule.judge?.(slotMs, dueMs) ?? { dueMs };
-    return { slotMs, ...judged };
+    const nominalMs = schedule.nominalTimes?.(slotMs);
+    if (nominalMs === undefined || (nominalMs.length === 1 && nominalMs[0] === slotMs)) return { slotMs, ...judged };
+    return { slotMs, ...judged, nominalMs };
   }
 
   /** Applies the misfire policy to what is overdue; returns the first slot it leaves to normal planning. */
@@ -85,7 +90,7 @@ export function planTask(
     if (schedule.judge) {
       const told = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
-      const late = catchUpJudged(schedule, { firstMs, lastMs, keep, reason: told }, judge);
+      const late = catchUpJudged(definition, schedule, { firstMs, lastMs, keep, reason: told }, judge);
       late.kept.forEach((slot, place) => {
         // Judged again for when it starts: the last of many may come due in a blackout.
         if (perSecond === null) step.slots.push(slot);
@@ -123,33 +128,54 @@ const skippedSingly = 500;
  * newest `keep` of the others are kept, the rest is missed.
  */
 function catchUpJudged(
+  definition: TaskDefinition,
   schedule: Schedule,
   { firstMs, lastMs, keep, reason }: { firstMs: number; lastMs: number; keep: number; reason: string },
   judge: (slotMs: number) => PlannedSlot,
 ): { kept: PlannedSlot[]; skipped: PlannedSlot[]; missed: MissedRange[] } {
   const kept: PlannedSlot[] = [];
   let skipped: PlannedSlot[] = [];
-  const given: number[] = [];
+  const given: PlannedSlot[] = [];
   let before: number | null = lastMs;
   for (let seen = 0; before !== null && before >= firstMs && seen < judgedMost; seen++) {
     const slot = judge(before);
     if (slot.skipped !== undefined) skipped.unshift(slot);
     else if (kept.length < keep) kept.unshift(slot);
-    else given.unshift(before);
+    else given.unshift(slot);
     before = schedule.previous(before);
   }
+  const rangesOf = (slots: PlannedSlot[], why: string): MissedRange[] => {
+    const [first, last] = [slots[0], slots.at(-1)];
+    if (!first || !last) return [];
+    if (schedule.nominalTimes) return nominalRanges(definition.schedule, slots.flatMap(nominalTimesOf), why);
+    return [{ fromMs: first.slotMs, toMs: last.slotMs, count: slots.length, reason: why }];
+  };
   const missed: MissedRange[] = [];
   const uncounted = before !== null && before >= firstMs;
   if (uncounted) missed.push({ fromMs: firstMs, toMs: before as number, count: null, reason });
-  if (given.length > 0)
-    missed.push({ fromMs: given[0] as number, toMs: given.at(-1) as number, count: given.length, reason });
+  missed.push(...rangesOf(given, reason));
   if (skipped.length > skippedSingly) {
-    const [first, last] = [skipped[0] as PlannedSlot, skipped.at(-1) as PlannedSlot];
-    const range = { fromMs: first.slotMs, toMs: last.slotMs, count: skipped.length, reason: last.skipped as string };
-    missed.push({ ...range, outcome: "skipped" });
+    const ranges = rangesOf(skipped, skipped.at(-1)?.skipped as string);
+    missed.push(...ranges.map((range) => ({ ...range, outcome: "skipped" as const })));
     skipped = [];
   }
   return { kept, skipped, missed };
+}
+
+const nominalTimesOf = ({ slotMs, nominalMs }: PlannedSlot): number[] => nominalMs ?? [slotMs];
+
+/** Nominal times of a task's schedule as ranges within which the schedule has no others. */
+export function nominalRanges(spec: ScheduleSpec, nominalMs: readonly number[], reason: string): MissedRange[] {
+  const schedule = compileSchedule(spec);
+  const ranges: MissedRange[] = [];
+  for (const timeMs of nominalMs.toSorted((a, b) => a - b)) {
+    const last = ranges.at(-1);
+    if (last && schedule.next(last.toMs) === timeMs) {
+      last.toMs = timeMs;
+      last.count = (last.count ?? 0) + 1;
+    } else ranges.push({ fromMs: timeMs, toMs: timeMs, count: 1, reason });
+  }
+  return ranges;
 }
 
 /**

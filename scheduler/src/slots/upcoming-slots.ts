@@ -4,7 +4,8 @@ import { plannedSchedule } from "../schedule/slot-rules.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import { type ComingTask, comingSlots, judgedSlot } from "./coming-slots.ts";
 
-export const scheduleOf = ({ definition, calendar }: TaskRecord) => plannedSchedule(definition, calendar);
+export const scheduleOf = ({ definition, calendar, accountedMs }: TaskRecord) =>
+  plannedSchedule(definition, calendar, accountedMs);
 
 export const coming = (record: TaskRecord): ComingTask => ({
   definition: record.definition,

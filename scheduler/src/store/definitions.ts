@@ -20,17 +20,19 @@ class Known implements KnownTask {
   readonly version: number;
   readonly definition: TaskDefinition;
   readonly #calendar: Calendar | undefined;
+  readonly #accountedMs: readonly number[] | undefined;
   #schedule: Schedule | undefined;
 
-  constructor({ taskId, version, definition, calendar }: TaskRecord) {
+  constructor({ taskId, version, definition, calendar, accountedMs }: TaskRecord) {
     this.taskId = taskId;
     this.version = version;
     this.definition = definition;
     this.#calendar = calendar;
+    this.#accountedMs = accountedMs;
   }
 
   get schedule(): Schedule {
-    this.#schedule ??= plannedSchedule(this.definition, this.#calendar);
+    this.#schedule ??= plannedSchedule(this.definition, this.#calendar, this.#accountedMs);
     return this.#schedule;
   }
 }

@@ -12,6 +12,8 @@ export interface TaskRecord {
   nextSlotMs: number | null;
   /** Of the task's own calendar, as it is now. */
   calendar?: Calendar;
+  /** Nominal times whose slots lie ahead and that have their account already, from before the last edit: they do not run again. */
+  accountedMs?: number[];
   /** Whose files define it: see applied-store.ts. */
   bundle?: string;
 }

@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { mix, seeded } from "../../src/base/random.ts";
 import { carillon } from "../../src/library/carillon.ts";
 import { cron, every } from "../../src/schedule/schedule.ts";
 import { plannedSchedule } from "../../src/schedule/slot-rules.ts";
+import { plannedSlots } from "../../src/slots/upcoming-slots.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
+import { EditSequence, notToldOnce, sequenceDays } from "../support/edit-sequence.ts";
+import { rounds, seed } from "../support/long.ts";
 import { postgres } from "../support/servers.ts";
 import { asCode, change, dayMs, openStage, type Stage, until } from "../support/store-stage.ts";
 
@@ -203,6 +207,49 @@ describe("calendars", () => {
     expect(await told(noonMs + 35_000)).toEqual([1, 1, 1, 1, 1, 1, 1, 1]);
     expect(await counters({ taskId } as TaskRecord)).toMatchObject({ missed: 6 });
   });
+
+  it.each([
+    { otherwise: "next" as const, ofDay: 0, before: [], after: [0] },
+    { otherwise: "previous" as const, ofDay: 1, before: [1], after: [] },
+  ])("do not run again what ran, where a change moves it to a later time by $otherwise", async (row) => {
+    const name = `again-${row.otherwise}`;
+    const edit = (days: number[], nowMs: number) =>
+      stage.store.calendars.set(name, { zone: "UTC", weekend: [], holidays: days.map(day) }, change(nowMs));
+    await edit(row.before, stage.nowMs);
+    const [, month, dayOfMonth] = day(row.ofDay).split("-").map(Number);
+    const schedule = cron(`0 12 ${dayOfMonth} ${month} *`);
+    const task = await stage.task(name, { schedule, calendar: { name, otherwise: row.otherwise } });
+    await stage.plan([task], session, tomorrowMs + 12 * hourMs, tomorrowMs + 12 * hourMs);
+    expect(await due(task)).toEqual([12]);
+    await edit(row.after, tomorrowMs + 13 * hourMs);
+    const edited = await stage.store.tasks.byName(name);
+    await stage.plan([edited], session, tomorrowMs + 36 * hourMs, tomorrowMs + 36 * hourMs);
+    expect(await due(task)).toEqual([12]);
+    const { slots } = await stage.store.history.slots(task.taskId, 0, stage.nowMs * 2, 10);
+    const nominalMs = row.ofDay === 0 ? null : [tomorrowMs + 36 * hourMs];
+    expect(slots).toMatchObject([{ slotMs: tomorrowMs + 12 * hourMs, outcome: "run", nominalMs }]);
+    const [next] = plannedSlots(edited, tomorrowMs + 13 * hourMs, 1);
+    expect(next, "nor is it shown as coming").toBeGreaterThan(tomorrowMs + 300 * dayMs);
+  });
+
+  it(`tell of each slot once through random edits of calendar, rules, schedule and pause, seed ${seed}`, async () => {
+    await stage.store.history.rotate(stage.nowMs, null, sequenceDays + 1);
+    const worker = await stage.session("worker");
+    const play = async (round: number) => {
+      const name = `edits-${round}`;
+      const named = { name, session, worker, beginMs: tomorrowMs - dayMs };
+      const sequence = new EditSequence(stage, seeded(mix(seed, round)), named);
+      const endMs = await sequence.play();
+      expect(await notToldOnce(stage, named, endMs), sequence.story.join("\n")).toEqual([]);
+      await stage.store.tasks.remove(name, change(endMs));
+    };
+    const last = rounds(30, 2_000);
+    let next = 0;
+    const playSome = async () => {
+      while (next < last) await play(next++);
+    };
+    await Promise.all(Array.from({ length: 4 }, playSome));
+  }, 3_600_000);
 
   it("must be there for a task that uses them, and stay", async () => {
     await expect(stage.task("none", { calendar: { name: "nowhere" } })).rejects.toMatchObject({

@@ -3,9 +3,9 @@ import pg from "pg";
 import type { Log } from "../../src/base/log.ts";
 import type { ClaimedRun, Settlement, Verdict } from "../../src/run/claim-store.ts";
 import type { EnqueueWrite } from "../../src/run/run-record.ts";
-import { plannedSchedule } from "../../src/schedule/slot-rules.ts";
 import { planTask } from "../../src/slots/plan.ts";
 import type { PlanWrite } from "../../src/slots/plan-store.ts";
+import { scheduleOf } from "../../src/slots/upcoming-slots.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
 import type { Store } from "../../src/store/store.ts";
 import { isPaced } from "../../src/task/policies.ts";
@@ -158,8 +158,8 @@ export class Stage {
 }
 
 export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, untilMs: number): PlanWrite {
-  const { taskId, version, definition, calendar } = record;
-  const step = planTask(definition, plannedSchedule(definition, calendar), taskId, { nextSlotMs, nowMs, untilMs });
+  const { taskId, version, definition } = record;
+  const step = planTask(definition, scheduleOf(record), taskId, { nextSlotMs, nowMs, untilMs });
   const gated = definition.overlap.limit !== null || isPaced(definition);
   return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
 }

@@ -28,8 +28,8 @@ export const planningMutants: readonly Mutant[] = [
   {
     name: "an edit leaves what was planned",
     file: "store/postgres/claims/withdraw.ts",
-    find: "state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2\n       returning slot_ms)\n     delete",
-    put: "state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2 + 5000\n       returning slot_ms)\n     delete",
+    find: "state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2\n       returning slot_ms),\n     unmoved",
+    put: "state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2 + 5000\n       returning slot_ms),\n     unmoved",
     breaks: "5",
     play: "stops",
   },

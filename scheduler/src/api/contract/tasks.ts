@@ -106,6 +106,10 @@ export const invalidTask = [
 const slot = z
   .strictObject({
     slot: time,
+    nominal: z
+      .array(time)
+      .nullable()
+      .describe("The times of the task's own schedule that a calendar moved here; null: it stands for its own time."),
     outcome: z.enum(["run", "skipped", "missed"]),
     run: id.nullable(),
     reason: z.string().nullable(),

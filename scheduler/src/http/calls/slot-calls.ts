@@ -32,9 +32,10 @@ export function slotCalls(store: Store): Some<"listUpcomingSlots" | "listSlots">
       const fromMs = since === undefined ? 0 : Date.parse(since);
       const before = Math.min(numberCursor(cursor), until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until));
       const rows = await store.browse.slots(taskId, fromMs, before, limit + 1);
-      const item = ({ slotMs, runId, acceptedMs, ...row }: (typeof rows)[number]) => ({
+      const item = ({ slotMs, runId, acceptedMs, nominalMs, ...row }: (typeof rows)[number]) => ({
         ...row,
         slot: isoTime(slotMs),
+        nominal: nominalMs === null ? null : nominalMs.map(isoTime),
         run: runId,
         accepted: isoTime(acceptedMs),
       });

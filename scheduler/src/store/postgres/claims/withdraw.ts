@@ -32,14 +32,16 @@ export async function withdraw(
   await client.query(
     `with gone as (
        delete from ${s}.run where task_id = $1 and source = ${slot} and state in (${runState.held}, ${runState.ready}) and attempt = 0 and slot_ms > $2
-       returning slot_ms)
+       returning slot_ms),
+     unmoved as (delete from ${s}.moved_slot m using gone where m.task_id = $1 and m.slot_ms = gone.slot_ms)
      delete from ${s}.slot l using gone where l.task_id = $1 and l.slot_ms = gone.slot_ms`,
     [taskId, now],
   );
   // What a calendar or a blackout would have skipped has no run; it may be another slot's turn now.
   await client.query(
     `with gone as (
-       delete from ${s}.slot where task_id = $1 and slot_ms > $2 and outcome = ${slotOutcome.skipped} and run_id is null returning 1)
+       delete from ${s}.slot where task_id = $1 and slot_ms > $2 and outcome = ${slotOutcome.skipped} and run_id is null returning slot_ms),
+     unmoved as (delete from ${s}.moved_slot m using gone where m.task_id = $1 and m.slot_ms = gone.slot_ms)
      insert into ${s}.tally_delta (task_id, skipped) select $1, -count(*) from gone having count(*) > 0`,
     [taskId, now],
   );
@@ -77,22 +79,3 @@ export const backfillReason = "backfill ";
 /** Whether a backfill made the run `r` of a slot. */
 const ofBackfill = (s: string) => `exists (
   select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms and l.run_id = r.id and starts_with(l.reason, '${backfillReason}'))`;
-
-/** Slots that a new calendar moves to before now, where nobody would plan them: told as skipped, unless they ran. */
-export async function skipPassed(
-  client: SqlClient,
-  s: string,
-  taskId: number,
-  slotsMs: number[],
-  nowMs: number,
-): Promise<void> {
-  if (slotsMs.length === 0) return;
-  await client.query(
-    `with told as (
-       insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
-       select $1, slot_ms, ${slotOutcome.skipped}, 'calendar: moved to a time that had passed', $3 from unnest($2::bigint[]) as i (slot_ms)
-       on conflict do nothing returning 1)
-     insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from told having count(*) > 0`,
-    [taskId, slotsMs, Math.round(nowMs)],
-  );
-}

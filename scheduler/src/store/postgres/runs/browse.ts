@@ -11,7 +11,8 @@ import type { TaskStore } from "../../../task/task-store.ts";
 import type { BrowseStore, Found, RunBrowse, TaskBrowse, WorkerRecord } from "../../browse-store.ts";
 import { asMember, type MemberRow, memberFields } from "../cluster/sessions.ts";
 import type { Database } from "../database.ts";
-import { runState, slotOutcome } from "../states.ts";
+import { runState } from "../states.ts";
+import { slotFields } from "../tasks/history.ts";
 import { inNamespacesSql } from "../tasks/task-filter.ts";
 import { arrivedLogs, browseLogs } from "./browse-logs.ts";
 import { browseRuns } from "./browse-runs.ts";
@@ -106,9 +107,7 @@ function slots(
   const s = database.schema;
   return database.query<SlotRecord>(
     "",
-    `select slot_ms as "slotMs", case outcome when ${slotOutcome.run} then 'run' when ${slotOutcome.skipped} then 'skipped' else 'missed' end as outcome,
-            run_id as "runId", reason, term, accepted_ms as "acceptedMs"
-     from ${s}.slot where task_id = $1 and slot_ms >= $2 and slot_ms < $3 order by slot_ms desc limit $4`,
+    `select ${slotFields(s)} from ${s}.slot l where task_id = $1 and slot_ms >= $2 and slot_ms < $3 order by slot_ms desc limit $4`,
     [taskId, Math.floor(fromMs), Math.ceil(beforeMs), limit],
   );
 }

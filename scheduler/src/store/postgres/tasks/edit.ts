@@ -66,7 +66,13 @@ export async function edit(
   if (definition.after ?? row.definition.after) await saveUpstream(client, s, row.id, definition);
   if (row.version > 0) await rehang(client, s, row.id);
   if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
-  const nextSlotMs = await planAnew(client, s, { row, definition, calendar, paused, nowMs: change.nowMs });
+  const { nextSlotMs, accountedMs } = await planAnew(tasks, client, {
+    row,
+    definition,
+    calendar,
+    paused,
+    nowMs: change.nowMs,
+  });
   await settleGates(client, s, [row.id], change.nowMs, false);
   await auditedEdit(client, s, row, { definition, text }, change);
   await client.query(`select ${notifySql(s, "'tasks'")}`);
@@ -77,6 +83,7 @@ export async function edit(
     definition,
     changed_ms: now,
     next_slot_ms: nextSlotMs,
+    accounted_ms: accountedMs,
     bundle: change.bundle ?? row.bundle,
     deleted_ms: null,
     paused_ms: paused ? row.paused_ms : null,

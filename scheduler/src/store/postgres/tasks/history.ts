@@ -129,6 +129,9 @@ async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: nu
   await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
     Math.round(nowMs - keepMs),
   ]);
+  await database.query("history-moved-drop", `delete from ${s}.moved_slot where greatest(nominal_ms, slot_ms) < $1`, [
+    Math.round(nowMs - keepMs),
+  ]);
   await database.query("history-operations-drop", `delete from ${s}.operation where ended_ms < $1`, [
     Math.round(nowMs - keepMs),
   ]);
@@ -181,6 +184,13 @@ function partitionsMissing(missing: DayOfTable[], { role, owner }: Maker): Caril
   );
 }
 
+/** A row `l` of the ledger as a SlotRecord. */
+export const slotFields = (s: string) => `
+  l.slot_ms as "slotMs", case l.outcome when ${slotOutcome.run} then 'run' when ${slotOutcome.skipped} then 'skipped' else 'missed' end as outcome,
+  l.run_id as "runId", l.reason, l.term, l.accepted_ms as "acceptedMs",
+  (select array_agg(m.nominal_ms::float8 order by m.nominal_ms) from ${s}.moved_slot m
+   where m.task_id = l.task_id and m.slot_ms = l.slot_ms) as "nominalMs"`;
+
 async function slotsOf(
   database: Database,
   taskId: number,
@@ -191,9 +201,7 @@ async function slotsOf(
   const s = database.schema;
   const slots = await database.query<SlotRecord>(
     "history-slots",
-    `select slot_ms as "slotMs", case outcome when ${slotOutcome.run} then 'run' when ${slotOutcome.skipped} then 'skipped' else 'missed' end as outcome,
-            run_id as "runId", reason, term, accepted_ms as "acceptedMs"
-     from ${s}.slot where task_id = $1 and slot_ms >= $2 and slot_ms <= $3 order by slot_ms desc limit $4`,
+    `select ${slotFields(s)} from ${s}.slot l where task_id = $1 and slot_ms >= $2 and slot_ms <= $3 order by slot_ms desc limit $4`,
     [taskId, Math.floor(fromMs), Math.ceil(toMs), limit],
   );
   const ranges = await database.query<SlotRange>(

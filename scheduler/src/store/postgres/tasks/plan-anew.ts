@@ -1,11 +1,11 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { Calendar } from "../../../schedule/calendar.ts";
-import { compileSchedule } from "../../../schedule/schedule.ts";
-import { plannedSchedule, type Ruled, slotsPassed, slotsPutBack } from "../../../schedule/slot-rules.ts";
-import { type MissedRange, missedRanges } from "../../../slots/plan.ts";
+import { compileSchedule, type Schedule } from "../../../schedule/schedule.ts";
+import { placesOf, plannedSchedule, type Ruled, slotsPutBack } from "../../../schedule/slot-rules.ts";
+import { type MissedRange, missedRanges, nominalRanges } from "../../../slots/plan.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
-import { skipPassed } from "../claims/withdraw.ts";
 import { slotOutcome } from "../states.ts";
+import { accountedAhead, accountedOf, joinClaimed, skipPassed } from "./accounted.ts";
 import { afterEndOf } from "./new-tasks.ts";
 import type { Tasks } from "./read.ts";
 import type { TaskRow } from "./task-rows.ts";
@@ -21,10 +21,11 @@ interface NewPlan {
 
 /** Sets the plan's next slot: the first after now that the ledger does not have. */
 export async function planAnew(
+  { database, s }: Tasks,
   client: SqlClient,
-  s: string,
-  { row: { id: taskId, version: before }, definition, calendar, paused, nowMs }: NewPlan,
-): Promise<number | null> {
+  { row, definition, calendar, paused, nowMs }: NewPlan,
+): Promise<{ nextSlotMs: number | null; accountedMs: number[] | null }> {
+  const { id: taskId, version: before } = row;
   const afterEnd = afterEndOf(definition);
   const { rows } = await client.query(
     `select array(select slot_ms::float8 from ${s}.slot where task_id = $1 and slot_ms > $2) as accepted,
@@ -33,19 +34,26 @@ export async function planAnew(
   );
   const accepted = new Set(rows[0]?.accepted as number[]);
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-  const compiled = plannedSchedule(definition, calendar);
+  const ruled = { definition, calendar };
+  // A fixed delay's slots follow from its runs: none of them has been before.
+  const ahead = before > 0 && afterEnd === null ? await accountedAhead(client, s, taskId, ruled, nowMs) : [];
+  const accountedMs = ahead.length > 0 ? ahead : null;
+  const schedule = plannedSchedule(definition, calendar, ahead);
+  await joinClaimed(client, s, taskId, schedule, [...accepted]);
   // Only of a task that was there: a slot that came due before there was one is nobody's.
-  if (before > 0 && !paused) await skipPassed(client, s, taskId, slotsPassed({ definition, calendar }, nowMs), nowMs);
-  let next = waits ? null : compiled.next(nowMs);
+  if (before > 0 && !paused) await skipPassed(database, client, taskId, ruled, nowMs);
+  let next = waits ? null : schedule.next(nowMs);
   // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
-  while (next !== null && accepted.has(next)) next = compiled.next(next);
+  while (next !== null && accepted.has(next)) next = schedule.next(next);
   await client.query(`update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4 where task_id = $1`, [
     taskId,
     next === null ? null : Math.round(next),
     afterEnd,
     paused,
   ]);
-  return next;
+  if (accountedMs !== null || row.accounted_ms !== null)
+    await client.query(`update ${s}.task set accounted_ms = $2 where id = $1`, [taskId, accountedMs]);
+  return { nextSlotMs: next, accountedMs };
 }
 
 /** Slots that came due under the old definition and were not planned yet are not forgotten. @param calendar as it was then */
@@ -56,9 +64,48 @@ export async function accountMissed(
 ): Promise<void> {
   const first = row.next_slot_ms === null ? null : Number(row.next_slot_ms);
   if (first === null || first > now) return;
-  const schedule = plannedSchedule(row.definition, calendar);
+  const schedule = plannedSchedule(row.definition, calendar, row.accounted_ms ?? []);
   const last = schedule.previous(now + 1) ?? first;
+  if (schedule.nominalTimes) {
+    await accountNominal(client, s, { row, outcome: "missed", nominalMs: timesIn(schedule, first, last), reason, now });
+    return;
+  }
   await writeRanges(client, s, { row, outcome: "missed", ranges: missedRanges(schedule, first, last, reason), now });
+}
+
+/** The nominal times of a moving schedule's slots in [fromMs, toMs], of the newest `slotsMax`. */
+function timesIn(schedule: Schedule, fromMs: number, toMs: number): number[] {
+  const times: number[] = [];
+  let slot = schedule.previous(toMs + 1);
+  for (let looks = 0; slot !== null && slot >= fromMs && looks < slotsMax; looks++) {
+    times.push(...(schedule.nominalTimes?.(slot) ?? [slot]));
+    slot = schedule.previous(slot);
+  }
+  return times;
+}
+
+const slotsMax = 10_000;
+
+interface Account {
+  row: TaskRow;
+  outcome: "missed" | "skipped";
+  nominalMs: readonly number[];
+  reason: string;
+  now: number;
+}
+
+/** Accounts for each of these nominal times that has no account yet. */
+async function accountNominal(
+  client: SqlClient,
+  s: string,
+  { row, outcome, nominalMs, reason, now }: Account,
+): Promise<void> {
+  const wanted = [...new Set(nominalMs)];
+  const accounted = await accountedOf(client, s, row.id, wanted);
+  const open = wanted.filter((atMs) => !accounted.has(atMs));
+  if (open.length === 0) return;
+  const ranges = nominalRanges(row.definition.schedule, open, reason);
+  await writeRanges(client, s, { row, outcome, ranges, now });
 }
 
 /**
@@ -71,27 +118,15 @@ export async function accountPutBack(
   client: SqlClient,
   { row, before, after, now }: { row: TaskRow; before: Ruled; after: Ruled; now: number },
 ): Promise<void> {
-  const found = slotsPutBack(before, after, now);
-  if (found.length === 0) return;
+  const back = slotsPutBack(before, after, now);
+  if (back.length === 0) return;
   const { rows } = await client.query(
-    `select nominal_ms::float8 as "nominalMs" from unnest($2::bigint[], $3::bigint[]) as i (nominal_ms, slot_ms)
-     where nominal_ms > (select min(changed_ms) from ${s}.task_version where task_id = $1)
-       and not exists (select from ${s}.slot l where l.task_id = $1 and l.slot_ms in (i.nominal_ms, i.slot_ms))
-       and not exists (select from ${s}.slot_range r where r.task_id = $1 and r.from_ms <= i.nominal_ms and r.to_ms >= i.nominal_ms)
-     order by 1`,
-    [row.id, found.map(({ nominalMs }) => nominalMs), found.map(({ slotMs }) => slotMs)],
+    `select min(changed_ms)::float8 as "firstMs" from ${s}.task_version where task_id = $1`,
+    [row.id],
   );
-  const own = compileSchedule(before.definition.schedule);
-  const ranges: MissedRange[] = [];
-  for (const { nominalMs } of rows as unknown as { nominalMs: number }[]) {
-    const last = ranges.at(-1);
-    if (last && own.next(last.toMs) === nominalMs) {
-      last.toMs = nominalMs;
-      last.count = (last.count ?? 0) + 1;
-    } else
-      ranges.push({ fromMs: nominalMs, toMs: nominalMs, count: 1, reason: "put off to a later day, until an edit" });
-  }
-  if (ranges.length > 0) await writeRanges(client, s, { row, outcome: "missed", ranges, now });
+  const nominalMs = back.filter((atMs) => atMs > (rows[0]?.firstMs as number));
+  const reason = "put off to a later day, until an edit";
+  await accountNominal(client, s, { row, outcome: "missed", nominalMs, reason, now });
 }
 
 /**
@@ -107,11 +142,17 @@ export async function accountPaused(
   if (row.paused_ms === null || row.deleted_ms !== null || afterEndOf(row.definition) !== null) return;
   // The pause or the last edit in it: nothing else changes a paused task.
   const sinceMs = Number(row.changed_ms);
+  const schedule = plannedSchedule(row.definition, calendar, row.accounted_ms ?? []);
+  if (schedule.nominalTimes) {
+    const ruled = { definition: row.definition, calendar };
+    const nominalMs = [...timesIn(schedule, sinceMs + 1, now), ...timesMovedBefore(ruled, sinceMs, now)];
+    await accountNominal(client, s, { row, outcome: "skipped", nominalMs, reason: "task paused", now });
+    return;
+  }
   const { rows } = await client.query(
     `select slot_ms::float8 as "slotMs" from ${s}.slot where task_id = $1 and slot_ms > $2 and slot_ms <= $3 order by slot_ms`,
     [row.id, sinceMs, now],
   );
-  const schedule = plannedSchedule(row.definition, calendar);
   const skipped: MissedRange[] = [];
   let afterMs = sinceMs;
   for (const beforeMs of [...rows.map(({ slotMs }) => slotMs as number), now + 1]) {
@@ -122,6 +163,13 @@ export async function accountPaused(
     afterMs = beforeMs;
   }
   if (skipped.length > 0) await writeRanges(client, s, { row, outcome: "skipped", ranges: skipped, now });
+}
+
+/** Nominal times in (sinceMs, toMs], the newest `slotsMax`, whose slots lie before that time: put forward, and not planned then. */
+function timesMovedBefore(ruled: Ruled, sinceMs: number, toMs: number): number[] {
+  const plain = compileSchedule(ruled.definition.schedule);
+  const placeOf = placesOf(ruled);
+  return timesIn(plain, sinceMs + 1, toMs).filter((atMs) => (placeOf(atMs) ?? atMs) <= sinceMs);
 }
 
 async function writeRanges(

@@ -25,7 +25,7 @@ export function planStore(database: Database): PlanStore {
  * do the same, or an edit after which the step would be wrong. The share lock on leadership makes
  * authority and write one: a later term cannot begin before this has committed.
  */
-const acceptSql = (s: string, skips: boolean) => `
+const acceptSql = (s: string, { skips, moves }: Extras) => `
   with alive as materialized (
     select 1 from ${s}.session where id = $1 and ended_ms is null for key share
   ), leads as materialized (
@@ -74,7 +74,7 @@ const acceptSql = (s: string, skips: boolean) => `
     insert into ${s}.tally_delta (task_id, missed, skipped)
     select task_id, coalesce(sum(slots) filter (where outcome = ${slotOutcome.missed}), 0), coalesce(sum(slots) filter (where outcome = ${slotOutcome.skipped}), 0)
     from ranges where slots is not null group by task_id
-  )${skips ? skippedSql(s) : ""}
+  )${skips ? skippedSql(s) : ""}${moves > 0 ? movedSql(s, moves) : ""}
   select (select count(*) from authority)::int as authority,
          (select coalesce(array_agg(task_id), '{}') from advanced) as taken,
          (select count(*) from runs)::int as accepted,
@@ -111,7 +111,7 @@ async function accept(
   nowMs: number,
 ): Promise<{ taken: Set<number>; accepted: number }> {
   const s = database.schema;
-  const values = acceptValues(authority, writes, nowMs);
+  const given = acceptValues(authority, writes, nowMs);
   await ensureLedger(
     database,
     writes.flatMap(({ slots }) => slots.map(({ slotMs }) => slotMs)),
@@ -119,9 +119,9 @@ async function accept(
   );
   const gated = writes.filter((write) => write.gated).map(({ taskId }) => taskId);
   // Not prepared: the plan kept for it would be that of small batches, which takes seconds for ten thousand tasks.
-  if (gated.length === 0) return take(queryOf(database), s, values);
+  if (gated.length === 0) return take(queryOf(database), s, given);
   return database.transaction(async (client) => {
-    const result = await take(queryIn(client), s, values);
+    const result = await take(queryIn(client), s, given);
     await settleGates(
       client,
       s,
@@ -134,8 +134,12 @@ async function accept(
 }
 
 /** @throws FENCE_STALE */
-async function take(query: Query, s: string, values: unknown[]): Promise<{ taken: Set<number>; accepted: number }> {
-  const [row] = await query<AcceptRow>("", acceptSql(s, values.length > withoutSkips), values);
+async function take(
+  query: Query,
+  s: string,
+  { values, extras }: Given,
+): Promise<{ taken: Set<number>; accepted: number }> {
+  const [row] = await query<AcceptRow>("", acceptSql(s, extras), values);
   if (!row || row.authority === 0) {
     throw new CarillonError("FENCE_STALE", "this node's session or term is over, so its plan was refused");
   }
@@ -173,7 +177,26 @@ const skippedSql = (s: string) => `, skipped as (
     ), counted_skips as (
       insert into ${s}.tally_delta (task_id, skipped) select task_id, count(*) from skipped group by task_id
     )`;
-const withoutSkips = 17;
+
+/** The nominal times of slots that a calendar has moved. @param first the number of the first of three parameters */
+const movedSql = (s: string, first: number) => `, moved as (
+      insert into ${s}.moved_slot (task_id, nominal_ms, slot_ms)
+      select i.* from unnest($${first}::int[], $${first + 1}::bigint[], $${first + 2}::bigint[]) as i (task_id, nominal_ms, slot_ms)
+      join advanced using (task_id)
+      on conflict (task_id, nominal_ms) do update set slot_ms = excluded.slot_ms
+    )`;
+
+/** Parts of the statement that few tasks need. */
+interface Extras {
+  skips: boolean;
+  /** The number of the first parameter of moved slots; 0: there are none. */
+  moves: number;
+}
+
+interface Given {
+  values: unknown[];
+  extras: Extras;
+}
 
 interface AcceptRow {
   authority: number;
@@ -181,12 +204,15 @@ interface AcceptRow {
   accepted: number;
 }
 
-function acceptValues(authority: Authority, writes: PlanWrite[], nowMs: number): unknown[] {
+function acceptValues(authority: Authority, writes: PlanWrite[], nowMs: number): Given {
   const all = writes.flatMap(({ taskId, slots }) => slots.map((slot) => ({ taskId, ...slot })));
   const slots = all.filter(({ skipped }) => skipped === undefined);
   const skips = all.length === slots.length ? [] : all.filter(({ skipped }) => skipped !== undefined);
   const missed = writes.flatMap(({ taskId, missed }) => missed.map((range) => ({ taskId, ...range })));
-  return [
+  const moves = all.flatMap(({ taskId, slotMs, nominalMs = [] }) =>
+    nominalMs.map((atMs) => ({ taskId, atMs, slotMs })),
+  );
+  const values: unknown[] = [
     authority.sessionId,
     authority.term,
     writes.map(({ taskId }) => taskId),
@@ -204,8 +230,19 @@ function acceptValues(authority: Authority, writes: PlanWrite[], nowMs: number):
     missed.map(({ reason }) => reason),
     slots.map(({ note }) => note ?? null),
     missed.map(({ outcome }) => slotOutcome[outcome ?? "missed"]),
-    ...(skips.length === 0
-      ? []
-      : [skips.map(({ taskId }) => taskId), skips.map(({ slotMs }) => slotMs), skips.map(({ skipped }) => skipped)]),
   ];
+  if (skips.length > 0)
+    values.push(
+      skips.map(({ taskId }) => taskId),
+      skips.map(({ slotMs }) => slotMs),
+      skips.map(({ skipped }) => skipped),
+    );
+  const extras = { skips: skips.length > 0, moves: moves.length > 0 ? values.length + 1 : 0 };
+  if (moves.length > 0)
+    values.push(
+      moves.map(({ taskId }) => taskId),
+      moves.map(({ atMs }) => atMs),
+      moves.map(({ slotMs }) => slotMs),
+    );
+  return { values, extras };
 }

@@ -19,7 +19,7 @@ export async function resume(tasks: Tasks, name: string, change: Change, isWante
       `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
       [row.id, Math.round(change.nowMs)],
     );
-    await planAnew(client, s, { row, definition: row.definition, calendar, paused: false, nowMs: change.nowMs });
+    await planAnew(tasks, client, { row, definition: row.definition, calendar, paused: false, nowMs: change.nowMs });
     await takeUp(client, s, [row.id], change.nowMs);
     await client.query(`select ${notifySql(s, "'tasks'")}`);
     return row.id;

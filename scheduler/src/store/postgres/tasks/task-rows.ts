@@ -17,11 +17,12 @@ export interface TaskRow {
   next_slot_ms: number | null;
   bundle: string | null;
   applied_version: number | null;
+  accounted_ms: number[] | null;
 }
 
 /** A task `t` and its plan `p` as a TaskRow. */
 export const taskFields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
-                  t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version`;
+                  t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version, t.accounted_ms::float8[] as accounted_ms`;
 
 export const asRecord = (row: TaskRow): TaskRecord => ({
   taskId: Number(row.id),
@@ -34,6 +35,7 @@ export const asRecord = (row: TaskRow): TaskRecord => ({
   changedMs: Number(row.changed_ms),
   nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
   ...(row.bundle === null ? {} : { bundle: row.bundle }),
+  ...(row.accounted_ms === null ? {} : { accountedMs: row.accounted_ms }),
 });
 
 export const withCalendar = (record: TaskRecord, calendar: Calendar | undefined): TaskRecord =>

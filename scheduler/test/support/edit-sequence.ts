@@ -1,0 +1,247 @@
+/** Random edits of a task and its calendar on virtual time, and what the ledger then says of each slot. */
+import type { Random } from "../../src/base/random.ts";
+import type { Call } from "../../src/http/call.ts";
+import { slotCalls } from "../../src/http/calls/slot-calls.ts";
+import type { ClaimedRun } from "../../src/run/claim-store.ts";
+import { compileSchedule, cron, every, type ScheduleSpec } from "../../src/schedule/schedule.ts";
+import type { BlackoutOptions, CalendarOptions } from "../../src/schedule/slot-rules.ts";
+import { change, dayMs, type Stage, settlement, succeededVerdict } from "./store-stage.ts";
+
+const hourMs = 3_600_000;
+const horizonMs = 15_000;
+const claimAheadMs = 1_000;
+
+const schedules: readonly ScheduleSpec[] = [
+  cron("0 9 * * *"),
+  cron("0 9,17 * * *"),
+  cron("30 */6 * * *"),
+  cron("0 9 * * fri,sat,mon"),
+  cron("0 9,17 * * *", { zone: "America/New_York" }),
+  every("7h"),
+];
+const windows: readonly BlackoutOptions[][] = [
+  [],
+  // biome-ignore lint/suspicious/noThenProperty: an option's name.
+  [{ from: "08:00", to: "10:00", then: "delay" }],
+  [{ from: "16:30", to: "18:00" }],
+  // biome-ignore lint/suspicious/noThenProperty: an option's name.
+  [{ from: "22:00", to: "06:00", days: ["fri", "sun"], then: "delay" }],
+];
+const moves = ["skip", "next", "next", "previous", "previous"] as const;
+/** An edit comes at one of these distances from a slot: it is not planned yet, planned, claimed ahead, due, running. */
+const aroundMs = [-20_000, -10_000, -500, -500, 0, 5_000];
+
+const editedDays = 9;
+/** A sequence ends within so many days: the history must have places for them. */
+export const sequenceDays = editedDays + 9;
+
+export interface Named {
+  /** Of the task, its calendar and its group. */
+  name: string;
+  session: number;
+  worker: number;
+  beginMs: number;
+}
+
+/** One sequence: draws, carries out, ends with every day worked. */
+export class EditSequence {
+  readonly #stage: Stage;
+  readonly #random: Random;
+  readonly #named: Named;
+  #nowMs: number;
+  #schedule: ScheduleSpec = schedules[0] as ScheduleSpec;
+  #otherwise: CalendarOptions["otherwise"] = "next";
+  #hasCalendar = true;
+  #blackout: BlackoutOptions[] = [];
+  #holidays = new Set<string>();
+  #running: { run: ClaimedRun; untilMs: number }[] = [];
+  /** What was done, for a failure's message. */
+  readonly story: string[] = [];
+
+  constructor(stage: Stage, random: Random, named: Named) {
+    this.#stage = stage;
+    this.#random = random;
+    this.#named = named;
+    this.#nowMs = named.beginMs;
+  }
+
+  /** @returns until when every slot must have its account */
+  async play(): Promise<number> {
+    this.#schedule = this.#one(schedules);
+    this.#otherwise = this.#one(moves);
+    await this.#setCalendar();
+    await this.#save();
+    const steps = 6 + this.#below(14);
+    for (let step = 0; step < steps && this.#nowMs < this.#named.beginMs + editedDays * dayMs; step++) {
+      await this.#pass();
+      await this.#edit();
+    }
+    await this.#stage.store.tasks.resume(this.#named.name, change(this.#nowMs));
+    this.#holidays.clear();
+    this.#blackout = [];
+    await this.#setCalendar();
+    await this.#save();
+    await this.#until(this.#nowMs + 2 * dayMs, false);
+    this.#tell("end");
+    return this.#nowMs;
+  }
+
+  #below(count: number): number {
+    return Math.floor(this.#random.next() * count);
+  }
+
+  #one<Value>(values: readonly Value[]): Value {
+    return values[this.#below(values.length)] as Value;
+  }
+
+  #tell(what: string): void {
+    this.story.push(`${new Date(this.#nowMs).toISOString()} ${what}`);
+  }
+
+  async #save(): Promise<void> {
+    const { name } = this.#named;
+    const calendar = this.#hasCalendar ? { name, otherwise: this.#otherwise ?? "skip" } : null;
+    const options = {
+      schedule: this.#schedule,
+      calendar,
+      blackout: this.#blackout,
+      group: name,
+      overlap: "allow" as const,
+    };
+    await this.#stage.task(name, options, this.#nowMs);
+  }
+
+  async #setCalendar(): Promise<void> {
+    const content = { zone: "Europe/Berlin", weekend: [], holidays: [...this.#holidays] };
+    await this.#stage.store.calendars.set(this.#named.name, content, change(this.#nowMs));
+  }
+
+  async #edit(): Promise<void> {
+    const { tasks } = this.#stage.store;
+    const { name } = this.#named;
+    const kind = this.#below(10);
+    if (kind < 5) {
+      // Mostly the days around now; a day is made free, and sometimes worked again.
+      for (let days = 1 + this.#below(2); days > 0; days--) {
+        const day = new Date(this.#nowMs + this.#one([-1, 0, 0, 1, 2, 3]) * dayMs).toISOString().slice(0, 10);
+        if (!this.#holidays.delete(day)) this.#holidays.add(day);
+      }
+      this.#tell(`holidays ${[...this.#holidays].join(" ")}`);
+      await this.#setCalendar();
+    } else if (kind === 5) {
+      this.#otherwise = this.#one(moves);
+      this.#hasCalendar = this.#below(4) > 0;
+      this.#tell(this.#hasCalendar ? `otherwise ${this.#otherwise}` : "no calendar");
+      await this.#save();
+    } else if (kind === 6) {
+      this.#schedule = this.#one(schedules);
+      this.#tell(`schedule ${JSON.stringify(this.#schedule)}`);
+      await this.#save();
+    } else if (kind === 7) {
+      this.#blackout = this.#one(windows);
+      this.#tell(`blackout ${JSON.stringify(this.#blackout)}`);
+      await this.#save();
+    } else if (kind === 8) {
+      this.#tell("pause");
+      await tasks.pause(name, change(this.#nowMs));
+    } else {
+      this.#tell("resume");
+      await tasks.resume(name, change(this.#nowMs));
+    }
+  }
+
+  /** Time passes: mostly up to near a slot, sometimes without a planner. */
+  async #pass(): Promise<void> {
+    const { nextSlotMs } = await this.#record();
+    const plannerHalts = this.#below(6) === 0;
+    if (this.#below(3) > 0 && nextSlotMs !== null) {
+      await this.#until(nextSlotMs + this.#one(aroundMs), plannerHalts);
+      return;
+    }
+    await this.#until(this.#nowMs + Math.round(this.#random.next() * 24 * hourMs), plannerHalts);
+  }
+
+  async #until(toMs: number, plannerHalts: boolean): Promise<void> {
+    while (!plannerHalts) {
+      const { nextSlotMs } = await this.#record();
+      if (nextSlotMs === null || nextSlotMs - horizonMs > toMs) break;
+      this.#nowMs = Math.max(this.#nowMs, nextSlotMs - horizonMs);
+      await this.#stage.plan([await this.#record()], this.#named.session, this.#nowMs + horizonMs, this.#nowMs);
+      const claimsMs = nextSlotMs - claimAheadMs;
+      if (claimsMs > toMs) break;
+      await this.#work(Math.max(this.#nowMs, claimsMs));
+      if (nextSlotMs <= toMs) await this.#work(Math.max(this.#nowMs, nextSlotMs));
+    }
+    if (toMs > this.#nowMs) await this.#work(toMs);
+    if (plannerHalts) this.#tell("the planner has halted until now");
+  }
+
+  /** Claims what is due in a second, and ends some of what runs. */
+  async #work(nowMs: number): Promise<void> {
+    const { claims } = this.#stage.store;
+    const { worker } = this.#named;
+    this.#nowMs = nowMs;
+    const { groupId } = await this.#record();
+    const wanted = { sessionId: worker, groupIds: [groupId], exceptTaskIds: [], limit: 100 };
+    const { runs } = await claims.claim({ ...wanted, untilMs: nowMs + claimAheadMs, nowMs });
+    for (const run of runs) this.#running.push({ run, untilMs: run.dueMs + this.#one([1_000, 60_000, 20 * hourMs]) });
+    const ended = this.#running.filter(({ untilMs }) => untilMs <= nowMs);
+    this.#running = this.#running.filter(({ untilMs }) => untilMs > nowMs);
+    if (ended.length > 0)
+      await claims.settle(
+        worker,
+        ended.map(({ run, untilMs }) => settlement(run, succeededVerdict, untilMs)),
+        nowMs,
+      );
+  }
+
+  async #record() {
+    return this.#stage.store.tasks.byName(this.#named.name);
+  }
+}
+
+/**
+ * Every slot's own time of the schedule that was in force then, that has not exactly one account; and every time of which there is more than
+ * one, whatever schedule has it. Read from what the API answers of slots and versions.
+ */
+export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs: number): Promise<string[]> {
+  const { tasks, runs } = stage.store;
+  const api = slotCalls(stage.store);
+  const { items, ranges } = await api.listSlots({ task: name, limit: 1_000 }, { nowMs: endMs } as Call);
+  const versions = (await tasks.versions(name)).sort((a, b) => a.version - b.version);
+  const accounts = new Map<number, string[]>();
+  const account = (ms: number, what: string) => accounts.set(ms, [...(accounts.get(ms) ?? []), what]);
+  for (const { slot, nominal, outcome, reason } of items)
+    for (const time of nominal ?? [slot]) account(Date.parse(time), `${outcome} at ${slot} (${reason})`);
+  for (const { from, to, version, slots, outcome, reason } of ranges) {
+    const spec = versions.find((one) => one.version === version)?.definition.schedule as ScheduleSpec;
+    // Slots in a range that have a row of their own are not among those that the range tells of.
+    const times = timesOf(spec, Date.parse(from) - 1, Date.parse(to)).filter((time) => !accounts.has(time));
+    for (const time of times) account(time, `${outcome} from ${from} to ${to} (${reason})`);
+    if (slots !== null && slots !== times.length)
+      account(Number.NaN, `${from} to ${to} has ${times.length}, says ${slots}`);
+  }
+  const wrong: string[] = [...(accounts.get(Number.NaN) ?? [])];
+  const wanted = new Set<number>();
+  for (const [place, { definition, changedMs }] of versions.entries())
+    for (const time of timesOf(
+      definition.schedule,
+      Math.max(changedMs, beginMs),
+      versions[place + 1]?.changedMs ?? endMs,
+    ))
+      wanted.add(time);
+  for (const time of wanted) if (!accounts.has(time)) wrong.push(`${new Date(time).toISOString()} has no account`);
+  for (const [time, told] of accounts)
+    if (told.length > 1 && !Number.isNaN(time)) wrong.push(`${new Date(time).toISOString()}: ${told.join("; ")}`);
+  const ran = (await runs.list({ task: name, limit: 1_000 })).map(({ slotMs }) => slotMs);
+  if (new Set(ran).size !== ran.length) wrong.push("a slot has two runs");
+  return wrong;
+}
+
+/** Of a plain schedule, after the one moment up to the other. */
+function timesOf(spec: ScheduleSpec, afterMs: number, toMs: number): number[] {
+  const schedule = compileSchedule(spec);
+  const times: number[] = [];
+  for (let at = schedule.next(afterMs); at !== null && at <= toMs; at = schedule.next(at)) times.push(at);
+  return times;
+}
