@@ -37,9 +37,9 @@ import { logArrival } from "./0039-log-arrival.ts";
 import { coordinationAt } from "./0040-coordination-at.ts";
 import { drainedNodes } from "./0041-drained-nodes.ts";
 import { unbegun } from "./0042-unbegun.ts";
-import { movedSlots } from "./0043-moved-slots.ts";
 import { versionFloor } from "./0047-version-floor.ts";
 import { graceFloor } from "./0048-grace-floor.ts";
+import { movedSlots } from "./0049-moved-slots.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -88,7 +88,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 40, name: "coordination-at", sql: coordinationAt },
   { number: 41, name: "drained-nodes", sql: drainedNodes },
   { number: 42, name: "unbegun", sql: unbegun },
-  { number: 43, name: "moved-slots", sql: movedSlots },
   { number: 47, name: "version-floor", sql: versionFloor },
   { number: 48, name: "grace-floor", sql: graceFloor },
+  { number: 49, name: "moved-slots", sql: movedSlots },
 ];
