@@ -78,6 +78,8 @@ export interface Pulse {
   nextHeldMs: number | null;
   /** The earliest time at which an operation has something to do. */
   nextOperationMs?: number | null;
+  /** The earliest time at which a task is resumed by itself. */
+  nextPauseEndMs?: number | null;
   /** The earliest due time of what this session's groups can claim. */
   nextReadyMs: number | null;
   /** Some task counts its places, so runs may be waiting for one. */

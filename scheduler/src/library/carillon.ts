@@ -50,6 +50,7 @@ import { exchange } from "./exchange.ts";
 import type { Exchanged } from "./exchanged.ts";
 import { Handlers } from "./handlers.ts";
 import { type Looking, type Opened, openStore, stopped, type Why } from "./opened.ts";
+import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
 import { closeStore, endNode, hearing, type Started, standInOf } from "./started.ts";
 import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
@@ -208,12 +209,12 @@ export class Carillon {
   }
 
   /**
-   * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
-   * @returns runs that have started after all; how many waiting runs stay until it is resumed; how many due slots are skipped
+   * Stops planning the task, until it is resumed or a time comes. Resolves when nothing of it that had not started can start any more.
+   * Of a paused task it sets end, author and reason anew. @throws TASK_UNKNOWN, OPTION_INVALID
    */
-  async pause(task: string, why: Why = {}): Promise<{ started: number[]; held: number; skipped: number }> {
+  async pause(task: string, { until, ...why }: PauseOptions = {}): Promise<PauseResult> {
     const { store } = await this.open();
-    const { recalled, held, skipped } = await store.tasks.pause(task, this.#change(why));
+    const { recalled, held, skipped } = await store.tasks.pause(task, pauseChange(this.#change(why), until));
     return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled), held, skipped };
   }
 

@@ -13,6 +13,11 @@ export interface Paused {
   skipped: number;
 }
 
+export interface PauseChange extends Change {
+  /** When the task is resumed by itself; a pause of a paused task sets this anew. Without it: not before it is resumed. */
+  untilMs?: number | null;
+}
+
 export interface Removed {
   /** Runs claimed and not known to be started, now asked back. */
   recalled: number[];
@@ -72,8 +77,10 @@ export interface TaskStore {
    * Withdraws what is planned and not claimed. @param isWanted asked in the change's own transaction, with the task locked:
    * whether it is still to be made
    */
-  pause(name: string, change: Change, isWanted?: IsWanted): Promise<Paused>;
+  pause(name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused>;
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
+  /** Resumes tasks whose pause is over, as of its end. @returns their names, and when the next pause ends; null: none does by itself */
+  endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /** @param expectedVersion as in `save` */

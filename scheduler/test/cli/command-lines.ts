@@ -70,6 +70,10 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   ],
   "tasks pause": [
     "order --reason bank~is~closed",
+    "mail --until 2099-03-27T06:00:00Z",
+    "mail --until 2001-03-27T06:00:00Z",
+    "mail --until soon",
+    "--matching zzz* --until 2099-03-27T06:00:00Z",
     "order mail",
     "order order",
     "order no-such",

@@ -198,7 +198,8 @@ function serverTasks(api: Client): ClusterTasks {
       const { changed } = await api.revertTask(given, { ifVersion: expectedVersion });
       return { record: await record(name), changed };
     },
-    pause: (task, reason) => api.pauseTask({ task, ...why(reason) }),
+    pause: (task, reason, untilMs) =>
+      api.pauseTask({ task, ...why(reason), ...(untilMs === null ? {} : { until: isoTime(untilMs) }) }),
     async resume(task, reason) {
       const { next } = await api.resumeTask({ task, ...why(reason) });
       return next === null ? null : Date.parse(next);

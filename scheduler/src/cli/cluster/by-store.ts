@@ -120,8 +120,9 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
     },
     edit: ({ definition }, options, given) => tower.save(edited(definition, options), { author, ...given }),
     revert: ({ definition }, parts, given) => tower.save(reverted(definition, parts), { author, ...given }),
-    async pause(name, reason) {
-      const { started: running, ...waiting } = await tower.pause(name, { author, reason });
+    async pause(name, reason, untilMs) {
+      const until = untilMs === null ? {} : { until: untilMs };
+      const { started: running, ...waiting } = await tower.pause(name, { author, reason, ...until });
       return { running, ...waiting };
     },
     async resume(name, reason) {

@@ -30,7 +30,7 @@ const task = (name: string, group = "default", paused = false): TaskRecord => ({
   definition: defineTask(name, { schedule: every("1m"), group }),
   groupId: 1,
   changedMs: 0,
-  paused: paused ? { atMs: 0, by: "me", why: "" } : null,
+  paused: paused ? { atMs: 0, by: "me", why: "", untilMs: null } : null,
   nextSlotMs: nowMs + 1_000,
 });
 const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({

@@ -84,7 +84,11 @@ export interface ClusterTasks {
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   /** @returns runs of it that go on, and how many that wait are held until it is resumed, or skipped */
-  pause(name: string, reason: string): Promise<{ running: number[]; held: number; skipped: number }>;
+  pause(
+    name: string,
+    reason: string,
+    untilMs: number | null,
+  ): Promise<{ running: number[]; held: number; skipped: number }>;
   /** @returns the next slot */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */

@@ -9,7 +9,7 @@ import { replan } from "./edit.ts";
 import { groupNumber } from "./groups.ts";
 import { byIds, byName, byNames, changedSince, list, type Tasks, versions } from "./read.ts";
 import { forgetReleases, releasesOf } from "./releases.ts";
-import { resume } from "./resume.ts";
+import { endPauses, resume } from "./resume.ts";
 import { pause, remove } from "./stop.ts";
 
 export function taskStore(database: Database): TaskStore & { replan: Replanning; forget: () => void } {
@@ -35,6 +35,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning;
     versions: (name) => versions(tasks, name),
     pause: (name, change, isWanted) => pause(tasks, name, change, isWanted),
     resume: (name, change, isWanted) => resume(tasks, name, change, isWanted),
+    endPauses: (change) => endPauses(tasks, change),
     remove: (name, change, expectedVersion = null) => remove(tasks, name, change, expectedVersion),
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
     counters: (taskIds) => counters(database, taskIds),
