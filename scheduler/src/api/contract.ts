@@ -6,6 +6,7 @@ import { bundleRoutes } from "./contract/bundles.ts";
 import { calendarRoutes } from "./contract/calendars.ts";
 import { clusterRoutes } from "./contract/cluster.ts";
 import { operationRoutes } from "./contract/operations.ts";
+import { quotaRoutes } from "./contract/quotas.ts";
 import type { RouteShape } from "./contract/route.ts";
 import { runRoutes } from "./contract/runs.ts";
 import { secretRoutes } from "./contract/secrets.ts";
@@ -20,6 +21,7 @@ export const routes = {
   ...operationRoutes,
   ...calendarRoutes,
   ...clusterRoutes,
+  ...quotaRoutes,
   ...accessRoutes,
   ...secretRoutes,
   ...alarmRoutes,

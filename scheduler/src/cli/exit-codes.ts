@@ -66,6 +66,7 @@ const server = new Set<ErrorCode>([
   "SIGN_IN_REFUSED",
   "ACCESS_DENIED",
   "TOO_MANY_ATTEMPTS",
+  "QUOTA_EXCEEDED",
 ]);
 
 /** Of a command that ended by an error. What is none of ours is a bug. */

@@ -86,6 +86,16 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       },
       limit: (group, limit, reason) => api.limitGroup({ group, limit, ...why(reason) }),
     },
+    quotas: {
+      async list() {
+        const quotas = await pages((page) => api.listQuotas(page));
+        return quotas.map(({ used: _, changed, ...rest }) => ({
+          ...rest,
+          changed: { atMs: Date.parse(changed.at), by: changed.by, why: changed.why },
+        }));
+      },
+      set: (kind, name, given, reason) => api.setQuota({ kind, name, ...given, ...why(reason) }),
+    },
     drains: {
       async list() {
         // Who may see one namespace alone sees no nodes.

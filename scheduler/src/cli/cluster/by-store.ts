@@ -71,6 +71,10 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       list: () => store.groups.list(nowMs()),
       limit: (name, most, reason) => store.groups.limit(name, most, change(reason)),
     },
+    quotas: {
+      list: () => store.quotas.list(),
+      set: (kind, name, given, reason) => store.quotas.set(kind, name, given, change(reason)),
+    },
     drains: {
       list: () => store.drains.list(),
       drain: (node, reason) => store.drains.drain(node, change(reason)),

@@ -1,4 +1,5 @@
 import type { User } from "../../access/access-store.ts";
+import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
@@ -43,6 +44,7 @@ export interface Cluster {
   readonly secrets: ClusterSecrets;
   readonly alarms: ClusterAlarms;
   readonly drains: ClusterDrains;
+  readonly quotas: ClusterQuotas;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
   /** The last terms, newest first. */
   terms(limit: number): Promise<Term[]>;
@@ -185,6 +187,11 @@ export interface ClusterCalendars {
 export interface ClusterGroups {
   list(): Promise<GroupRecord[]>;
   limit(name: string, most: number | null, reason: string): Promise<{ changed: boolean }>;
+}
+
+export interface ClusterQuotas {
+  list(): Promise<Quota[]>;
+  set(kind: QuotaKind, name: string, given: QuotaLimits, reason: string): Promise<{ changed: boolean }>;
 }
 
 export interface ClusterDrains {
