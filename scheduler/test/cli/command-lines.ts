@@ -326,14 +326,8 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "quotas list": [""],
   "quotas set": [
     "namespace elsewhere --enqueues 600 --waiting=1000 --bytes 100000 --reason slow",
-    "namespace elsewhere --enqueues 600 --waiting=1000 --bytes 100000",
-    "user * --enqueues none",
-    "user ann --waiting 5",
-    "namespace elsewhere --enqueues 0",
-    "namespace elsewhere --bytes x",
-    "namespace two~words --enqueues 5",
+    "user ann --enqueues none --waiting 5",
     "planet earth --enqueues 5",
-    "namespace elsewhere",
   ],
   "keys create": [
     "reports --group elsewhere",
