@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import { accessRoutes } from "./contract/access.ts";
 import { alarmRoutes } from "./contract/alarms.ts";
+import { auditRoutes } from "./contract/audit.ts";
 import { bundleRoutes } from "./contract/bundles.ts";
 import { calendarRoutes } from "./contract/calendars.ts";
 import { clusterRoutes } from "./contract/cluster.ts";
@@ -23,6 +24,7 @@ export const routes = {
   ...clusterRoutes,
   ...quotaRoutes,
   ...accessRoutes,
+  ...auditRoutes,
   ...secretRoutes,
   ...alarmRoutes,
 } as const;

@@ -73,6 +73,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
 const queries: Partial<Record<RouteId, string>> = {
   search: "?q=ours",
   diffTask: "?from=1",
+  listAuditRows: "?part=chain",
   listRecentRuns: "?task={task}",
   listFiring: "?since=2030-01-01T00:00:00Z&until=2030-01-02T00:00:00Z",
 };

@@ -9,6 +9,7 @@ import { every } from "../../src/schedule/schedule.ts";
 import { dumpStore } from "../../src/store/postgres/dump/dump.ts";
 import { loadStore } from "../../src/store/postgres/dump/load.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { inProcess } from "../support/in-process.ts";
 import { machinePostgres } from "../support/servers.ts";
 import { finallyDo, query, scratch, until } from "./stage.ts";
 
@@ -94,7 +95,7 @@ async function contents(url: string, tables: string[]): Promise<Record<string, u
 }
 
 /** Tables that a load itself writes to. */
-const changed = ["audit", "cluster", "leadership", "session"];
+const changed = ["audit", "audit_chain", "cluster", "leadership", "session"];
 
 test("a store moves from the embedded PostgreSQL to the machine's older one and back, all of it, and goes on there", async () => {
   const folder = await scratch();
@@ -134,6 +135,9 @@ test("a store moves from the embedded PostgreSQL to the machine's older one and 
   const target = await openEmbedded({ directory: join(folder, "target") });
   expect((await loadStore(target.url, schema, back, by)).rows).toEqual(again.rows);
   expect(await contents(target.url, tables)).toEqual(await contents(source.url, tables));
+
+  const verified = await inProcess(["audit", "verify", "--store", target.url, "--json"]);
+  expect(JSON.parse(verified.stdout), "the chain goes on, over both loads").toMatchObject({ holds: true, fault: null });
 
   const ran: { id: number; name: string }[] = [];
   const tower = carillon({ store: target.url, handleSignals: false, drain: "1s" });
@@ -180,7 +184,7 @@ test("a file that was cut or changed is refused with its line, and nothing is ma
     /the header, the counts/,
   );
   expect(await refused(text.replace('["true",', '["false",'))).toMatch(
-    /^FILE_INVALID line \d+: 1 rows of cluster stand here, and they are not those/,
+    /^FILE_INVALID line \d+: 1 rows of audit_chain stand here, and they are not those/,
   );
   expect(await refused("hello\n")).toMatch(/^FILE_INVALID line 1: it is no JSON/);
   expect(await refused(text.replace(/"migration":\d+/, '"migration":9999'))).toMatch(/^STORE_NEWER /);

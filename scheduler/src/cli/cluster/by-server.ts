@@ -16,6 +16,7 @@ import type {
   ClusterSecrets,
   ClusterTasks,
 } from "../nodes/cluster.ts";
+import { serverAudit } from "./audits.ts";
 import { each, firstAnswerMs, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import {
   alarmRecord,
@@ -108,6 +109,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       drain: async (node, reason) => holdsOf(await api.drainNode({ node, ...why(reason) })),
       resume: (node, reason) => api.resumeNode({ node, ...why(reason) }),
     },
+    audit: serverAudit(api),
     access: serverAccess(api),
     secrets: serverSecrets(api),
     alarms: serverAlarms(api),

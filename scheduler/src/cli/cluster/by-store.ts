@@ -29,6 +29,7 @@ import type {
 } from "../nodes/cluster.ts";
 import { operator } from "../operator.ts";
 import { relativesShown } from "../runs/run-relatives.ts";
+import { storeAudit } from "./audits.ts";
 
 /** Of users, of secrets. */
 const listedMost = 10_000;
@@ -80,6 +81,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       drain: (node, reason) => store.drains.drain(node, change(reason)),
       resume: (node, reason) => store.drains.resume(node, change(reason)),
     },
+    audit: storeAudit(store),
     access: storeAccess(store, change, author, nowMs),
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),

@@ -1,5 +1,6 @@
 import type { User } from "../../access/access-store.ts";
 import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
+import type { AuditChain, ChainRow } from "../../access/audit-chain.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
@@ -45,6 +46,7 @@ export interface Cluster {
   readonly alarms: ClusterAlarms;
   readonly drains: ClusterDrains;
   readonly quotas: ClusterQuotas;
+  readonly audit: ClusterAudit;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
   /** The last terms, newest first. */
   terms(limit: number): Promise<Term[]>;
@@ -214,6 +216,14 @@ export interface ClusterAccess {
   /** @returns with the text that lets workers in */
   createKey(name: string, groups: string[]): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;
+}
+
+export interface ClusterAudit {
+  chain(): Promise<AuditChain>;
+  /** In the chain's order. */
+  chained(): AsyncIterable<ChainRow>;
+  /** The contents of rows from before the chain. */
+  older(): AsyncIterable<string>;
 }
 
 /** What there is, never the values. */

@@ -6,6 +6,7 @@ import type { Store } from "../store.ts";
 import { accessStore } from "./access/access.ts";
 import { auditStore } from "./access/audit.ts";
 import { quotaStore } from "./access/quotas.ts";
+import { auditChainStore } from "./access/audit-chain.ts";
 import { secretStore } from "./access/secrets.ts";
 import { workerStore } from "./access/workers.ts";
 import { alarmStore } from "./alarms/alarms.ts";
@@ -134,8 +135,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     figures: figureStore(database),
     browse: browseStore(database, tasks, runs),
     access: accessStore(database),
-    audit: auditStore(database),
     quotas: quotaStore(database),
+    audit: { ...auditStore(database), ...auditChainStore(database) },
     answers: answerStore(database),
     clock,
     async close(withinMs = closeWithinMs) {

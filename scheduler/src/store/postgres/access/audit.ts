@@ -72,7 +72,7 @@ export async function auditedTask(
   await audited(client, s, { ...entry, before, after });
 }
 
-export function auditStore(database: Database): AuditStore {
+export function auditStore(database: Database): Pick<AuditStore, "list" | "record"> {
   const s = database.schema;
   return {
     list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {
