@@ -28,6 +28,7 @@ export const acts = [
   "set",
   "restore",
   "adopt",
+  "replan",
   "drain",
   "prune",
 ];

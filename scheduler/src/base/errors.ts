@@ -68,6 +68,7 @@ export const errorCodes = {
   STORE_CONFLICT: "Another transaction was in the way; nothing was changed.",
   EMBEDDED_UNAVAILABLE: "No PostgreSQL binaries for this platform were found.",
   EMBEDDED_FAILED: "The embedded PostgreSQL could not be started.",
+  CLOCK_BACK: "Cluster time is behind what it has been, and this node does not start then.",
   COORDINATION_UNREACHABLE: "The coordination service cannot be reached.",
   COORDINATION_REFUSED: "The coordination service refused the credentials or permissions.",
   COORDINATION_FOREIGN: "The coordination service holds another cluster, or data that Carillon did not write.",

@@ -42,6 +42,7 @@ const failed = new Set<ErrorCode>([
   "NODE_NAME_TAKEN",
   "NODE_ADDRESS_TAKEN",
   "SETTINGS_DIFFER",
+  "CLOCK_BACK",
   "SESSION_LOST",
   "WORKER_LOST",
   "FENCE_STALE",

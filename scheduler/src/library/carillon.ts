@@ -446,6 +446,7 @@ export class Carillon {
       log: this.#log,
       identity: identityOf(settings, this.#node, this.#groups(), this.#options.coordination, release),
       beatMs: settings.beatMs,
+      clockBack: settings.clockBack,
       shownBeatMs: longestBeatMs,
     });
     const { failFast } = settings;

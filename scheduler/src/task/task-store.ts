@@ -25,6 +25,16 @@ export interface Removed {
   ended: number;
 }
 
+/** After cluster time went back. */
+export interface ReplannedAhead {
+  /** How far cluster time had come. */
+  reachedMs: number;
+  /** Tasks that are planned from now on. */
+  tasks: number;
+  /** Runs that were enqueued, or are to be tried again, by the clock that was ahead: they keep their due times. */
+  waiting: number;
+}
+
 export type IsWanted = (client: SqlClient) => Promise<boolean>;
 
 export interface BroughtBy {
@@ -81,6 +91,8 @@ export interface TaskStore {
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
   /** Resumes tasks whose pause is over, as of its end. @returns their names, and when the next pause ends; null: none does by itself */
   endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
+  /** Plans tasks from now on whose slots lie ahead because cluster time went back. @returns undefined: it is past all that was seen of it */
+  replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /** @param expectedVersion as in `save` */

@@ -18,6 +18,7 @@ export const ofNoServer: Readonly<Record<string, string>> = {
   "store load": "it is for the time before any server starts, and says STORE_NEEDED with one",
   "audit prune": "it removes rows, which no server does, and says STORE_NEEDED with a server",
   "clock adopt": "it is for a clock that servers do not trust, and says STORE_NEEDED with one",
+  "clock replan": "it is for a clock that servers do not trust, and says STORE_NEEDED with one",
   login: "it makes a token at a server",
   logout: "it ends a token at a server",
   profiles: "it reads a file of this machine",

@@ -42,6 +42,7 @@ export const auditEn = {
   "audit.act.set": "set",
   "audit.act.restore": "restored",
   "audit.act.adopt": "adopted",
+  "audit.act.replan": "planned anew",
   "audit.act.drain": "drained",
   "audit.act.prune": "pruned",
   "audit.about.task": "tasks",

@@ -13,7 +13,7 @@ import type {
 import type { Database } from "../database.ts";
 import { type StandingRow, serverOf, standingSql } from "../recovery/standing.ts";
 import { runState } from "../states.ts";
-import { adoptClock, clockVotes, rawMsSql, shiftClock } from "./clock.ts";
+import { adoptClock, clockVotes, noteTimeBack, rawMsSql, shiftClock } from "./clock.ts";
 import { campaign, resign, terms } from "./leadership.ts";
 import { identityColumns, identityValues } from "./session-identity.ts";
 import { notifySql } from "./signals.ts";
@@ -153,6 +153,7 @@ export function sessionStore(database: Database): SessionStore {
     clockVotes: (prompt) => clockVotes(database, prompt),
     shiftClock: (number, shiftMs, nowMs) => shiftClock(database, number, shiftMs, nowMs),
     adoptClock: (change) => adoptClock(database, change),
+    noteTimeBack: (nowMs) => noteTimeBack(database, nowMs),
     coordinateBy: (before, next, at) => coordinateBy(database, before, next, at),
     members: () => members(database),
   };

@@ -40,6 +40,7 @@ import { unbegun } from "./0042-unbegun.ts";
 import { versionFloor } from "./0047-version-floor.ts";
 import { graceFloor } from "./0048-grace-floor.ts";
 import { movedSlots } from "./0049-moved-slots.ts";
+import { timeBack } from "./0050-time-back.ts";
 import { auditChain } from "./0053-audit-chain.ts";
 import { quotas } from "./0056-quotas.ts";
 import { pauseUntil } from "./0058-pause-until.ts";
@@ -94,6 +95,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 47, name: "version-floor", sql: versionFloor },
   { number: 48, name: "grace-floor", sql: graceFloor },
   { number: 49, name: "moved-slots", sql: movedSlots },
+  { number: 50, name: "time-back", sql: timeBack },
   { number: 53, name: "audit-chain", sql: auditChain },
   { number: 56, name: "quotas", sql: quotas },
   { number: 58, name: "pause-until", sql: pauseUntil },

@@ -60,13 +60,15 @@ export async function accountedOf(
   return accounted;
 }
 
-/** Nominal times whose slots lie ahead, and that have their account under another time than that of their slot. */
+/**
+ * Nominal times whose slots lie ahead, and that have their account under another time than that of their slot.
+ * `rangesCount` false: what lies ahead of a range is no account.
+ */
 export async function accountedAhead(
   client: SqlClient,
   s: string,
   taskId: number,
-  ruled: Ruled,
-  nowMs: number,
+  { ruled, nowMs, rangesCount }: { ruled: Ruled; nowMs: number; rangesCount: boolean },
 ): Promise<number[]> {
   const placeOf = placesOf(ruled);
   const off = await accountedOf(client, s, taskId, slotsPutOff(ruled, nowMs));
@@ -85,7 +87,8 @@ export async function accountedAhead(
     // A slot that is claimed where it lies is still shown, and its row keeps it from being planned twice.
     if (placeOf(atMs) !== slotMs) ahead.push(atMs);
   }
-  for (const { fromMs, toMs, schedule } of await rangesOver(client, s, taskId, nowMs, Number.MAX_SAFE_INTEGER)) {
+  const ranges = rangesCount ? await rangesOver(client, s, taskId, nowMs, Number.MAX_SAFE_INTEGER) : [];
+  for (const { fromMs, toMs, schedule } of ranges) {
     let atMs = schedule.next(Math.max(fromMs - 1, nowMs));
     for (let looks = 0; atMs !== null && atMs <= toMs && looks < rangeTimesMax; looks++) {
       ahead.push(atMs);

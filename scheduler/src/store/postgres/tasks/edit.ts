@@ -26,6 +26,8 @@ interface Edit {
   calendar: Calendar | undefined;
   /** The calendar that the task has had, where it has changed. */
   former?: Calendar | undefined;
+  /** Cluster time went back: slots ahead that ranges tell of are planned. */
+  rangesAhead?: "planned";
   change: Change;
 }
 
@@ -33,7 +35,7 @@ interface Edit {
 export async function edit(
   tasks: Tasks,
   client: SqlClient,
-  { row: locked, definition, text, groupId, calendar, former, change }: Edit,
+  { row: locked, definition, text, groupId, calendar, former, rangesAhead, change }: Edit,
 ): Promise<TaskRecord> {
   const { s } = tasks;
   const now = Math.round(change.nowMs);
@@ -75,6 +77,7 @@ export async function edit(
     calendar,
     paused,
     nowMs: change.nowMs,
+    ...(rangesAhead && { rangesAhead }),
   });
   await settleGates(client, s, [row.id], change.nowMs, false);
   await auditedEdit(client, s, row, { definition, text }, change);

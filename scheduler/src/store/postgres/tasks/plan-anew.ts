@@ -17,13 +17,15 @@ interface NewPlan {
   calendar: Calendar | undefined;
   paused: boolean;
   nowMs: number;
+  /** Absent: what a range tells of has its account. */
+  rangesAhead?: "planned";
 }
 
 /** Sets the plan's next slot: the first after now that the ledger does not have. */
 export async function planAnew(
   { database, s }: Tasks,
   client: SqlClient,
-  { row, definition, calendar, paused, nowMs }: NewPlan,
+  { row, definition, calendar, paused, nowMs, rangesAhead }: NewPlan,
 ): Promise<{ nextSlotMs: number | null; accountedMs: number[] | null }> {
   const { id: taskId, version: before } = row;
   const afterEnd = afterEndOf(definition);
@@ -36,7 +38,8 @@ export async function planAnew(
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
   const ruled = { definition, calendar };
   // A fixed delay's slots follow from its runs: none of them has been before.
-  const ahead = before > 0 && afterEnd === null ? await accountedAhead(client, s, taskId, ruled, nowMs) : [];
+  const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
+  const ahead = before > 0 && afterEnd === null ? await accountedAhead(client, s, taskId, asked) : [];
   const accountedMs = ahead.length > 0 ? ahead : null;
   const schedule = plannedSchedule(definition, calendar, ahead);
   await joinClaimed(client, s, taskId, schedule, [...accepted]);
