@@ -61,6 +61,11 @@ export const task = taskSummary
     description: z.string(),
     changed: time,
     bundle: z.string().nullable().describe("Whose files define it."),
+    accounted: z
+      .array(time)
+      .describe(
+        "Times of its schedule whose slots an edit moved ahead, and that ran, were skipped or missed before: they do not run again.",
+      ),
     definition: storedDefinition,
   })
   .meta({ id: "Task" });

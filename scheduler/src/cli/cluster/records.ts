@@ -38,6 +38,7 @@ export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefin
     changedMs: Date.parse(task.changed),
     nextSlotMs: ms(task.next),
     ...(calendar === undefined ? {} : { calendar }),
+    ...(task.accounted.length === 0 ? {} : { accountedMs: task.accounted.map((time) => Date.parse(time)) }),
     ...(task.bundle === null ? {} : { bundle: task.bundle }),
   };
 }
