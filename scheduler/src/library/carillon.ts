@@ -407,11 +407,12 @@ export class Carillon {
     const { store, definitions } = (await this.#opening) as Opened;
     await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
     this.#started?.engine?.onSignal({ kind: "tasks" });
+    const read = () => this.#defined.groupNumbers.read(this.#groups(), store.tasks);
+    if (await this.#untilAnswered(read)) this.#started?.worker?.onSignal({ kind: "tasks" });
   }
 
   async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
-    const ask = () => Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
-    const groupIds = await this.#untilAnswered(ask);
+    await this.#untilAnswered(() => this.#defined.groupNumbers.read(this.#groups(), shared.store.tasks));
     const { tracing } = (await this.#opening) as Opened;
     await this.#handlers.isolates.start();
     return new Worker({
@@ -419,7 +420,7 @@ export class Carillon {
       claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
       flow: tracing?.flow(shared.store.flow) ?? shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines, shared.storeClock.now()),
-      groupIds,
+      groupIds: this.#defined.groupNumbers.ids,
       handlerOf: (task) => this.#handlers.of(task, tracing),
       listeners: this.#listeners,
     });
