@@ -93,7 +93,12 @@ export function checked(cluster: Cluster): Cluster {
       ...calendars,
       async set(name, content, reason, mayShrink) {
         checkCalendarName(name);
-        return calendars.set(name, calendarContent(content), reason, mayShrink);
+        return calendars.set(
+          name,
+          { ...calendarContent(content), ...(content.names && { names: content.names }) },
+          reason,
+          mayShrink,
+        );
       },
       async compare(name, content) {
         checkCalendar(name);

@@ -16,7 +16,7 @@ import type { Follower, LateResult, Relative } from "../../run/flow.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../../run/operations.ts";
 import type { AttemptRecord, Enqueued, LogLine, RunFilter, RunRecord } from "../../run/run-record.ts";
 import type { Calendar, CalendarContent } from "../../schedule/calendar.ts";
-import type { CalendarRecord } from "../../task/calendar-store.ts";
+import type { CalendarRecord, DayNames } from "../../task/calendar-store.ts";
 import type { TaskPart } from "../../task/edits.ts";
 import type { GroupRecord } from "../../task/group-store.ts";
 import type { TaskDefinition, TaskOptions } from "../../task/task.ts";
@@ -175,7 +175,7 @@ export interface ClusterDeadLetters {
 export interface ClusterCalendars {
   set(
     name: string,
-    content: CalendarContent,
+    content: CalendarContent & { names?: DayNames },
     reason: string,
     mayShrink: boolean,
   ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
