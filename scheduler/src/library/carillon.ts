@@ -394,8 +394,7 @@ export class Carillon {
     started.http = http;
     const watching = { ...shared, node: this.#node, unreadable: () => started.engine?.unreadableFound() ?? null };
     started.alarms = await watchAlarms(watching, settings.alarms, noticePoster, this.#listeners);
-    const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
-    started.reconciler = reconciler;
+    started.reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.

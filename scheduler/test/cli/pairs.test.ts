@@ -16,7 +16,8 @@ import { type Said, typed } from "../support/in-process.ts";
 import { sample, seed } from "../support/long.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
-import { leaves, lines, ofNoServer, ofServer, placedIn, varied, wordsOf } from "./command-lines.ts";
+import { lines, ofNoServer } from "./command-lines.ts";
+import { leaves, ofServer, placedIn, varied, wordsOf } from "./leaves.ts";
 import { filesOf, type Known, prepared } from "./prepared.ts";
 import "../support/cheap-passwords.ts";
 

@@ -10,9 +10,9 @@ import { dumpOver, dumpStore } from "../../src/store/postgres/dump/dump.ts";
 import { loadStore } from "../../src/store/postgres/dump/load.ts";
 import { migrate, newestKnown } from "../../src/store/postgres/migrate.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { inProcess } from "../support/in-process.ts";
 import { skipNumbers } from "../../src/store/postgres/recovery/restored.ts";
 import { withDatabase } from "../../src/store/postgres/with-database.ts";
+import { inProcess } from "../support/in-process.ts";
 import { machinePostgres } from "../support/servers.ts";
 import { finallyDo, query, scratch, until } from "./stage.ts";
 

@@ -1,6 +1,6 @@
 import type { User } from "../../access/access-store.ts";
-import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { AuditChain, ChainRow } from "../../access/audit-chain.ts";
+import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";

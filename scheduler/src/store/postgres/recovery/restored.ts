@@ -32,9 +32,13 @@ export const skipNumbers = (url: string, schema: string, change: Change): Promis
   withDatabase({ url, schema }, async (database) => {
     const { number } = await schemaVersion(database);
     if (number > 0 && number < newestKnown)
-      throw new CarillonError("STORE_OLDER", `the database is at version ${number}, this Carillon needs ${newestKnown}`, {
-        hint: "Nothing was changed. Run `carillon migrate`, then `carillon restored`, before any node starts.",
-      });
+      throw new CarillonError(
+        "STORE_OLDER",
+        `the database is at version ${number}, this Carillon needs ${newestKnown}`,
+        {
+          hint: "Nothing was changed. Run `carillon migrate`, then `carillon restored`, before any node starts.",
+        },
+      );
     await requireNobodyAtWork(database);
     return database.transaction((client) => goOnAbove(client, database.schema, schema, change));
   });

@@ -1,10 +1,8 @@
 /** Which of a task's nominal times have their account, and what an edit owes to those that have none. See docs/calendars.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec } from "../../../schedule/schedule.ts";
-import { placesOf, type Ruled, slotsPassed, slotsPutOff } from "../../../schedule/slot-rules.ts";
-import type { Database } from "../database.ts";
-import { runState, slotOutcome } from "../states.ts";
-import { ensureLedger } from "./history.ts";
+import { placesOf, type Ruled, slotsPutOff } from "../../../schedule/slot-rules.ts";
+import { runState } from "../states.ts";
 
 /** Ranges of other versions are few; of a range that lies ahead no more of its times are looked at. */
 const rangeTimesMax = 10_000;
@@ -153,29 +151,5 @@ export async function joinClaimed(
      select $1, nominal_ms, slot_ms from (select * from i union select * from own) as joined
      on conflict (task_id, nominal_ms) do update set slot_ms = excluded.slot_ms`,
     [taskId, joining.map(({ nominalMs }) => nominalMs), joining.map(({ slotMs }) => slotMs)],
-  );
-}
-
-/** Slots that an edit moves to before now, where nobody would plan them: told as skipped at their nominal times, which are to come. */
-export async function skipPassed(
-  database: Database,
-  client: SqlClient,
-  taskId: number,
-  ruled: Ruled,
-  nowMs: number,
-): Promise<void> {
-  const s = database.schema;
-  const passed = slotsPassed(ruled, nowMs);
-  const accounted = await accountedOf(client, s, taskId, passed);
-  const slotsMs = passed.filter((atMs) => !accounted.has(atMs));
-  if (slotsMs.length === 0) return;
-  await ensureLedger(database, slotsMs, nowMs);
-  await client.query(
-    `with skipped as (
-       insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
-       select $1, slot_ms, ${slotOutcome.skipped}, 'calendar: moved to a time that had passed', $3 from unnest($2::bigint[]) as i (slot_ms)
-       on conflict do nothing returning 1)
-     insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from skipped having count(*) > 0`,
-    [taskId, slotsMs, Math.round(nowMs)],
   );
 }
