@@ -10,6 +10,7 @@ import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
 import { knownBrowser, makeKnownBrowser } from "../sign-in/known-browser.ts";
 import type { Principals } from "../sign-in/principals.ts";
+import type { SecondFactors } from "../sign-in/second-factors.ts";
 import type { Guesser, Throttle } from "../sign-in/throttle.ts";
 import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
@@ -18,13 +19,18 @@ import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 /** Where a browser begins to sign in by the provider. */
 export const providerPath = "/v1/sign-in/provider";
 
-const asMe = ({ user, token, role, grants, scopes }: Principal, expiresMs: number | null) => ({
+const asMe = (
+  { user, token, role, grants, scopes }: Principal,
+  expiresMs: number | null,
+  factorNeeded: boolean,
+) => ({
   user,
   token,
   role,
   grants: grantsOf({ role, grants }),
   scopes: scopes && [...scopes],
   expires: iso(expiresMs),
+  factorNeeded,
 });
 
 export const signedIn = ({ who }: Call): Principal => {
@@ -36,24 +42,30 @@ export interface SignInOptions {
   store: Store;
   principals: Principals;
   throttle: Throttle;
+  factors: SecondFactors;
   provider: ProviderSettings | null;
   signIns: SignInSettings;
 }
+
+type SignInCalls = Some<
+  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
+>;
+
+/** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
+export type Judge = (name: string, password: string, from: Guesser) => Promise<User & { hash: string | null }>;
 
 export function signInCalls({
   store,
   principals,
   throttle,
+  factors,
   provider,
   signIns: { lastsMs, idleMs },
-}: SignInOptions): Some<
-  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
-> {
+}: SignInOptions): { calls: SignInCalls; judged: Judge } {
   const { access } = store;
   const refused = () =>
     new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
-  /** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
-  const judged = async (name: string, password: string, from: Guesser): Promise<User & { hash: string | null }> => {
+  const judged: Judge = async (name, password, from) => {
     let user: Awaited<ReturnType<typeof access.userByName>> = null;
     const right = await throttle.attempt(name, from, async () => {
       user = await access.userByName(name);
@@ -77,21 +89,23 @@ export function signInCalls({
     return result;
   };
 
-  return {
+  const calls: SignInCalls = {
     howToSignIn: async (_, call) => ({
       provider: provider && { label: provider.label, path: providerPath },
       cookie: call.cookie.present !== null,
     }),
 
-    async signIn({ name, password }, call) {
+    async signIn({ name, password, code }, call) {
       const proven = await browserOf(name, call);
       const user = await judged(name, password, { address: call.address, proven });
+      const change = { author: name, reason: "signed in", nowMs: call.nowMs };
+      const secondFactor = await factors.judge(user, code, change);
       const secret = makeSecret();
       const expiresMs = call.nowMs + lastsMs;
       // A hash takes a while, in which the password may have been replaced: whoever still had the old one is not let in by it.
       const since = user.hash === null ? {} : { password: user.hash };
       const { address, agent } = call;
-      const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs, address, agent, ...since };
+      const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs, secondFactor, address, agent, ...since };
       if (!(await access.signIn(given, call.nowMs))) throw refused();
       call.cookie.set(secret, lastsMs);
       if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
@@ -105,7 +119,8 @@ export function signInCalls({
         namespaces: null,
         scopes: null,
       };
-      return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)));
+      const factorNeeded = !secondFactor && factors.isRequiredOf(who);
+      return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)), factorNeeded);
     },
 
     async signOut(_, call) {
@@ -115,7 +130,7 @@ export function signInCalls({
       return changed(undefined);
     },
 
-    getMe: async (_, call) => asMe(signedIn(call), call.expiresMs),
+    getMe: async (_, call) => asMe(signedIn(call), call.expiresMs, call.factorNeeded),
 
     async listSignIns({ cursor, limit }, call) {
       const own = ownHash(call);
@@ -148,4 +163,5 @@ export function signInCalls({
       return changed(undefined);
     },
   };
+  return { calls, judged };
 }
