@@ -32,7 +32,6 @@ const notFound = new Set<ErrorCode>([
   "SECRET_UNKNOWN",
   "USER_UNKNOWN",
   "SIGN_IN_UNKNOWN",
-  "SECOND_FACTOR_UNKNOWN",
   "ALARM_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([
@@ -67,9 +66,6 @@ const server = new Set<ErrorCode>([
   "SERVER_BUSY",
   "SIGN_IN_NEEDED",
   "SIGN_IN_REFUSED",
-  "SECOND_FACTOR_NEEDED",
-  "SECOND_FACTOR_REQUIRED",
-  "CODE_REFUSED",
   "ACCESS_DENIED",
   "TOO_MANY_ATTEMPTS",
   "QUOTA_EXCEEDED",

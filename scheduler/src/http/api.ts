@@ -47,8 +47,6 @@ import { Quotas } from "./quotas.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
 import { needed, Principals } from "./sign-in/principals.ts";
-import { secondFactorCalls } from "./sign-in/second-factor-calls.ts";
-import { SecondFactors } from "./sign-in/second-factors.ts";
 import { Throttle } from "./sign-in/throttle.ts";
 import { LiveEvents } from "./streams.ts";
 import { unpack } from "./unpacked.ts";
@@ -81,7 +79,6 @@ interface Shown {
   who: Principal;
   reach: Reach;
   expiresMs: number;
-  isProven: boolean;
   cookie: string | null;
 }
 
@@ -91,7 +88,6 @@ export class Api {
   readonly #principals: Principals;
   readonly #repeated: Repeated;
   readonly #events: LiveEvents;
-  readonly #factors: SecondFactors;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
   /** Event streams that this server sends now, each with the number of the user who listens. */
@@ -108,15 +104,6 @@ export class Api {
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
     const quotas = new Quotas(store.quotas, clock);
-    this.#factors = new SecondFactors(store.secondFactors, options.secretKeys, options.signIns.factorOf);
-    const signs = signInCalls({
-      store,
-      principals: this.#principals,
-      throttle: new Throttle(clock),
-      factors: this.#factors,
-      provider: options.provider,
-      signIns: options.signIns,
-    });
     this.#handlers = {
       ...taskCalls(store),
       ...taskChangeCalls(store, clock),
@@ -131,12 +118,12 @@ export class Api {
       ...quotaCalls(store.quotas, quotas),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),
-      ...signs.calls,
-      ...secondFactorCalls({
-        access: store.access,
+      ...signInCalls({
+        store,
         principals: this.#principals,
-        factors: this.#factors,
-        judged: signs.judged,
+        throttle: new Throttle(clock),
+        provider: options.provider,
+        signIns: options.signIns,
       }),
       ...userCalls(store, this.#principals, options.signIns.idleMs),
       ...tokenCalls(store, this.#principals),
@@ -192,7 +179,7 @@ export class Api {
   /** @throws SIGN_IN_NEEDED, ACCESS_DENIED, ORIGIN_REFUSED */
   async admit(
     request: FastifyRequest,
-    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "withoutFactor">,
+    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method">,
   ): Promise<Shown | null> {
     const { policy } = shape;
     const changes = writes(shape);
@@ -204,21 +191,12 @@ export class Api {
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
     const shown = await this.#shown(request, true);
     if (shown.cookie !== null) checkOrigin(request, changes);
-    if (!shape.withoutFactor && this.#lacksFactor(shown))
-      throw new CarillonError("SECOND_FACTOR_REQUIRED", `${shown.who.user} must have a second factor, and has none yet`, {
-        hint: "Make one in the console, or by POST /v1/me/second-factor.",
-      });
     const { touches, noun } = shape;
     const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes });
     // A name in the path says by itself which namespace it is in, whether there is such a thing or not.
     const named = (request.params as Record<string, unknown> | undefined)?.[touches];
     if (isNamed(touches) && typeof named === "string") reach.check(named);
     return { ...shown, reach };
-  }
-
-  /** Tokens are let in as ever. */
-  #lacksFactor({ who, isProven, cookie }: Omit<Shown, "reach">): boolean {
-    return cookie !== null && !isProven && this.#factors.isRequiredOf(who);
   }
 
   async #shown(request: FastifyRequest, uses: boolean): Promise<Omit<Shown, "reach">> {
@@ -292,7 +270,6 @@ export class Api {
     const { behindProxy, storeClock } = this.#options;
     const last = request.headers["last-event-id"];
     const { who = null, reach = noReach, expiresMs = null } = request.shown ?? {};
-    const factorNeeded = request.shown !== null && this.#lacksFactor(request.shown);
     // Whoever asks what anyone may shows nothing: that a cookie came says nothing of whether it still holds.
     const knownName = `${cookieName(behindProxy)}-known`;
     const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
@@ -300,7 +277,6 @@ export class Api {
       who,
       reach,
       expiresMs,
-      factorNeeded,
       ifVersion,
       runIds,
       signal,

@@ -12,8 +12,6 @@ export interface Call {
   ifVersion: number | null;
   /** When that which showed who asks ends. */
   expiresMs: number | null;
-  /** Whoever asks must make a second factor first. */
-  factorNeeded: boolean;
   /** Numbers of runs that were drawn with the request's idempotency key; without one, none. */
   runIds: readonly number[];
   /** Of the idempotency key: stands for this request, however often it is made. */

@@ -74,7 +74,7 @@ declare module "fastify" {
     /** Numbers of a worker's poll that would become others. */
     inexact: InexactPlaces | null;
     /** Whose request it is, where its route asks. */
-    shown: { who: Principal; reach: Reach; expiresMs: number; isProven: boolean; cookie: string | null } | null;
+    shown: { who: Principal; reach: Reach; expiresMs: number; cookie: string | null } | null;
   }
 }
 

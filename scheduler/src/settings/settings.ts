@@ -1,4 +1,3 @@
-import { type FactorChoice, factorChoices } from "../access/second-factor-store.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError, within } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -142,11 +141,6 @@ export interface CarillonOptions {
   adminPassword?: string;
   /** Who signs people in, beside passwords; see docs/access.md. Default: nobody. */
   provider?: ProviderOptions;
-  /**
-   * Of whom a second factor is asked beside the password: those who have none make one before they do anything else. Default "nobody": it is
-   * everyone's own choice. The same on every node that listens.
-   */
-  requireSecondFactor?: FactorChoice;
   /** How long a sign-in with a password or by the provider lasts in a browser; default 1 day. The same on every node that listens. */
   signInLasts?: Duration;
   /** A sign-in that is not used for so long ends before that; default 4 h. */
@@ -196,7 +190,6 @@ export interface SignInSettings {
   lastsMs: number;
   /** Without a use. */
   idleMs: number;
-  factorOf: FactorChoice;
 }
 
 /** Of every Carillon. */
@@ -270,7 +263,6 @@ export function settingsOf(options: CarillonOptions): Settings {
     signIns: {
       lastsMs: parseDuration(options.signInLasts ?? "1d", "signInLasts", shortestSignInMs),
       idleMs: parseDuration(options.signInIdle ?? "4h", "signInIdle", shortestSignInMs),
-      factorOf: checkedFactor(options.requireSecondFactor ?? "nobody"),
     },
   };
   if (!clockBacks.includes(settings.clockBack)) {
@@ -299,15 +291,6 @@ export function settingsOf(options: CarillonOptions): Settings {
     });
   }
   return settings;
-}
-
-/** @throws OPTION_INVALID */
-function checkedFactor(given: FactorChoice): FactorChoice {
-  if (factorChoices.includes(given)) return given;
-  throw new CarillonError("OPTION_INVALID", `requireSecondFactor cannot be ${shownValue(given)}`, {
-    hint: `Give ${factorChoices.join(", ")}.`,
-    path: "requireSecondFactor",
-  });
 }
 
 /** It is in each session's row, and shown beside each process. @throws OPTION_INVALID */
@@ -412,7 +395,6 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   alarms: "object",
   provider: "object",
   adminPassword: "text",
-  requireSecondFactor: "text",
   signInLasts: "duration",
   signInIdle: "duration",
   log: "object",

@@ -21,7 +21,6 @@ const parts = [
     "drains",
   ] as const),
   ...(["browse", "access", "audit", "quotas", "answers"] as const),
-  ...(["browse", "access", "secondFactors", "audit", "answers"] as const),
 ];
 /** In real time. */
 const deafAfterMs = 30_000;

@@ -32,7 +32,7 @@ export class RemoteStage {
   async serve(
     options: Pick<
       CarillonOptions,
-      "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider" | "signInLasts" | "signInIdle" | "requireSecondFactor" | "secretKeys"
+      "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider" | "signInLasts" | "signInIdle"
     > = {},
   ): Promise<Carillon> {
     const { log, lines } = recordingLog();

@@ -57,7 +57,6 @@ const me = z
     grants,
     scopes: z.array(scope).nullable(),
     expires: maybeTime,
-    factorNeeded: z.boolean().describe("A second factor must be made before anything else."),
   })
   .meta({ id: "Me" });
 
@@ -97,16 +96,9 @@ export const accessRoutes = {
     noun,
     policy: "anyone",
     summary: "Sign in with a password; the cookie that is set is for browsers",
-    body: z.strictObject({
-      name: userName,
-      password,
-      code: z.string().max(100).optional().describe("Of the authenticator app, or a recovery code: where the user has a second factor."),
-    }),
+    body: z.strictObject({ name: userName, password }),
     answer: me,
-    errors: [
-      ...(["SIGN_IN_REFUSED", "SECOND_FACTOR_NEEDED", "CODE_REFUSED", "TOO_MANY_ATTEMPTS", "ORIGIN_REFUSED"] as const),
-      "SECRET_KEY_MISSING",
-    ],
+    errors: ["SIGN_IN_REFUSED", "TOO_MANY_ATTEMPTS", "ORIGIN_REFUSED"],
   }),
   signOut: route({
     touches: "nothing",
@@ -114,7 +106,6 @@ export const accessRoutes = {
     path: "/v1/sign-out",
     noun,
     policy: "signed-in",
-    withoutFactor: true,
     summary: "End this sign-in",
     answer: null,
     errors: [],
@@ -125,7 +116,6 @@ export const accessRoutes = {
     path: "/v1/me",
     noun,
     policy: "signed-in",
-    withoutFactor: true,
     summary: "Who asks, and what that one may",
     answer: me,
     errors: [],

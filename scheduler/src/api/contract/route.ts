@@ -34,8 +34,6 @@ export interface RouteShape {
   readonly unseen?: readonly string[];
   /** It changes nothing, and is no GET because its question is too long for one: no answer to it is kept. */
   readonly asks?: true;
-  /** Also for those who must have a second factor and have none yet. */
-  readonly withoutFactor?: true;
   /** A request may be larger than others. */
   readonly large?: true;
   /** By which codes it is refused, beside those that every route may give. */

@@ -1,7 +1,6 @@
 import { signInUnknown, userUnknown } from "../../access/access.ts";
 import { hashPassword } from "../../access/password.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
-import { factorUnknown } from "../../access/second-factor-store.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
 import { hashOfSecret, keyText, makeSecret } from "../../access/worker-key.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
@@ -248,9 +247,6 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
       const ended = await store.access.endSignIns(await found(name), which, change(reason));
       if (ended === 0 && signInId !== null) throw signInUnknown(`${name} has`, signInId);
       return ended;
-    },
-    async resetSecondFactor(name, reason) {
-      if (!(await store.secondFactors.remove(await found(name), change(reason)))) throw factorUnknown(name);
     },
     keys: () => store.workers.keys(),
     async createKey(name, groups) {

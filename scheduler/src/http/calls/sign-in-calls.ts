@@ -10,7 +10,6 @@ import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
 import { knownBrowser, makeKnownBrowser } from "../sign-in/known-browser.ts";
 import type { Principals } from "../sign-in/principals.ts";
-import type { SecondFactors } from "../sign-in/second-factors.ts";
 import type { Guesser, Throttle } from "../sign-in/throttle.ts";
 import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
@@ -19,18 +18,13 @@ import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 /** Where a browser begins to sign in by the provider. */
 export const providerPath = "/v1/sign-in/provider";
 
-const asMe = (
-  { user, token, role, grants, scopes }: Principal,
-  expiresMs: number | null,
-  factorNeeded: boolean,
-) => ({
+const asMe = ({ user, token, role, grants, scopes }: Principal, expiresMs: number | null) => ({
   user,
   token,
   role,
   grants: grantsOf({ role, grants }),
   scopes: scopes && [...scopes],
   expires: iso(expiresMs),
-  factorNeeded,
 });
 
 export const signedIn = ({ who }: Call): Principal => {
@@ -42,30 +36,24 @@ export interface SignInOptions {
   store: Store;
   principals: Principals;
   throttle: Throttle;
-  factors: SecondFactors;
   provider: ProviderSettings | null;
   signIns: SignInSettings;
 }
-
-type SignInCalls = Some<
-  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
->;
-
-/** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
-export type Judge = (name: string, password: string, from: Guesser) => Promise<User & { hash: string | null }>;
 
 export function signInCalls({
   store,
   principals,
   throttle,
-  factors,
   provider,
   signIns: { lastsMs, idleMs },
-}: SignInOptions): { calls: SignInCalls; judged: Judge } {
+}: SignInOptions): Some<
+  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
+> {
   const { access } = store;
   const refused = () =>
     new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
-  const judged: Judge = async (name, password, from) => {
+  /** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
+  const judged = async (name: string, password: string, from: Guesser): Promise<User & { hash: string | null }> => {
     let user: Awaited<ReturnType<typeof access.userByName>> = null;
     const right = await throttle.attempt(name, from, async () => {
       user = await access.userByName(name);
@@ -89,23 +77,21 @@ export function signInCalls({
     return result;
   };
 
-  const calls: SignInCalls = {
+  return {
     howToSignIn: async (_, call) => ({
       provider: provider && { label: provider.label, path: providerPath },
       cookie: call.cookie.present !== null,
     }),
 
-    async signIn({ name, password, code }, call) {
+    async signIn({ name, password }, call) {
       const proven = await browserOf(name, call);
       const user = await judged(name, password, { address: call.address, proven });
-      const change = { author: name, reason: "signed in", nowMs: call.nowMs };
-      const secondFactor = await factors.judge(user, code, change);
       const secret = makeSecret();
       const expiresMs = call.nowMs + lastsMs;
       // A hash takes a while, in which the password may have been replaced: whoever still had the old one is not let in by it.
       const since = user.hash === null ? {} : { password: user.hash };
       const { address, agent } = call;
-      const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs, secondFactor, address, agent, ...since };
+      const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs, address, agent, ...since };
       if (!(await access.signIn(given, call.nowMs))) throw refused();
       call.cookie.set(secret, lastsMs);
       if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
@@ -119,8 +105,7 @@ export function signInCalls({
         namespaces: null,
         scopes: null,
       };
-      const factorNeeded = !secondFactor && factors.isRequiredOf(who);
-      return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)), factorNeeded);
+      return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)));
     },
 
     async signOut(_, call) {
@@ -130,7 +115,7 @@ export function signInCalls({
       return changed(undefined);
     },
 
-    getMe: async (_, call) => asMe(signedIn(call), call.expiresMs, call.factorNeeded),
+    getMe: async (_, call) => asMe(signedIn(call), call.expiresMs),
 
     async listSignIns({ cursor, limit }, call) {
       const own = ownHash(call);
@@ -163,5 +148,4 @@ export function signInCalls({
       return changed(undefined);
     },
   };
-  return { calls, judged };
 }

@@ -18,13 +18,6 @@ const strangersMost = 500;
 /** Uses of a sign-in are put down no oftener than this. */
 const seenApartMs = 60_000;
 
-interface Judged {
-  who: Principal;
-  expiresMs: number;
-  /** Not by a password alone. */
-  isProven: boolean;
-}
-
 interface Known {
   credential: Credential;
   readMono: number;
@@ -63,7 +56,7 @@ export class Principals {
   }
 
   /** @param address whom it comes from @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
-  async ofToken(text: string, address: string): Promise<Judged> {
+  async ofToken(text: string, address: string): Promise<{ who: Principal; expiresMs: number }> {
     const given = parseToken(text);
     // It costs nothing to say so, so it is not counted.
     if (!given) throw needed("that is no token");
@@ -82,7 +75,7 @@ export class Principals {
    * @param uses its user asks for something; not: a stream that was begun looks whether it may go on
    * @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS
    */
-  async ofSignIn(secret: string, address: string, uses: boolean): Promise<Judged> {
+  async ofSignIn(secret: string, address: string, uses: boolean): Promise<{ who: Principal; expiresMs: number }> {
     const hash = hashOfSecret(secret);
     const key = hash.toString("latin1");
     // A browser whose sign-in has ended is told so however often it asks: that is how its page comes to ask for a password.
@@ -103,9 +96,9 @@ export class Principals {
     for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
-  #judge(credential: Credential | null, what: string): Judged {
+  #judge(credential: Credential | null, what: string): { who: Principal; expiresMs: number } {
     if (!credential) throw needed(`${what} is not known`);
-    const { user, expiresMs, isProven, token } = credential;
+    const { user, expiresMs, token } = credential;
     if (user.disabledMs !== null) throw needed(`${what}'s user is locked out`);
     if (token && token.revokedMs !== null) throw needed(`${what} was revoked`);
     if (expiresMs <= this.#nowMs()) throw needed(`${what} has expired`);
@@ -120,7 +113,7 @@ export class Principals {
       namespaces: token?.namespaces ?? null,
       scopes: token?.scopes ?? null,
     };
-    return { who, expiresMs, isProven };
+    return { who, expiresMs };
   }
 
   async #read(key: string, address: string, ask: () => Promise<Credential | null>): Promise<Credential | null> {

@@ -43,7 +43,6 @@ import { movedSlots } from "./0049-moved-slots.ts";
 import { timeBack } from "./0050-time-back.ts";
 import { calendarNames } from "./0051-calendar-names.ts";
 import { auditChain } from "./0053-audit-chain.ts";
-import { secondFactors } from "./0054-second-factors.ts";
 import { quotas } from "./0056-quotas.ts";
 import { pauseUntil } from "./0058-pause-until.ts";
 
@@ -100,7 +99,6 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 50, name: "time-back", sql: timeBack },
   { number: 51, name: "calendar-names", sql: calendarNames },
   { number: 53, name: "audit-chain", sql: auditChain },
-  { number: 54, name: "second-factors", sql: secondFactors },
   { number: 56, name: "quotas", sql: quotas },
   { number: 58, name: "pause-until", sql: pauseUntil },
 ];
