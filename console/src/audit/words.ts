@@ -31,7 +31,6 @@ export const acts = [
   "replan",
   "drain",
   "prune",
-  "end sign-ins",
 ];
 /** As the catalogue writes it. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -30,10 +30,7 @@ export class RemoteStage {
 
   /** The first, or another one of the same cluster. */
   async serve(
-    options: Pick<
-      CarillonOptions,
-      "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider" | "signInLasts" | "signInIdle"
-    > = {},
+    options: Pick<CarillonOptions, "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider"> = {},
   ): Promise<Carillon> {
     const { log, lines } = recordingLog();
     const server = carillon({

@@ -1,4 +1,3 @@
-import { signInUnknown, userUnknown } from "../../access/access.ts";
 import { hashPassword } from "../../access/password.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
@@ -83,7 +82,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       resume: (node, reason) => store.drains.resume(node, change(reason)),
     },
     audit: storeAudit(store),
-    access: storeAccess(tower, store, change, nowMs),
+    access: storeAccess(store, change, author, nowMs),
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),
     members: () => store.sessions.members(),
@@ -218,13 +217,7 @@ function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterR
   };
 }
 
-function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: () => number): ClusterAccess {
-  const { author } = change("");
-  const found = async (name: string) => {
-    const user = await store.access.userByName(name);
-    if (user) return user;
-    throw userUnknown(name);
-  };
+function storeAccess(store: Store, change: MakeChange, author: string, nowMs: () => number): ClusterAccess {
   return {
     users: () => store.access.users("", listedMost),
     createUser: async ({ password, ...user }, reason) =>
@@ -236,18 +229,6 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
         change("set by the command line"),
       ),
     removeUser: (name, reason) => store.access.changeUser(name, { removed: true }, change(reason)),
-    async signIns(name) {
-      const { userId } = await found(name);
-      const place = { beforeId: Number.MAX_SAFE_INTEGER, limit: listedMost };
-      const rows = await store.access.signIns(userId, place, tower.settings.signIns.idleMs, nowMs());
-      return rows.map(({ hash: _, ...shown }) => shown);
-    },
-    async endSignIns(name, signInId, reason) {
-      const which = signInId === null ? { keeping: null } : { signInId };
-      const ended = await store.access.endSignIns(await found(name), which, change(reason));
-      if (ended === 0 && signInId !== null) throw signInUnknown(`${name} has`, signInId);
-      return ended;
-    },
     keys: () => store.workers.keys(),
     async createKey(name, groups) {
       const secret = makeSecret();
