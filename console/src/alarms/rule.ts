@@ -12,7 +12,6 @@ export const rules: Rule[] = [
   "stuck",
   "leaderless",
   "clock",
-  "rewound",
   "unreadable",
   "recovery",
 ];

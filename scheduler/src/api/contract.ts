@@ -2,12 +2,10 @@
 import type { z } from "zod";
 import { accessRoutes } from "./contract/access.ts";
 import { alarmRoutes } from "./contract/alarms.ts";
-import { auditRoutes } from "./contract/audit.ts";
 import { bundleRoutes } from "./contract/bundles.ts";
 import { calendarRoutes } from "./contract/calendars.ts";
 import { clusterRoutes } from "./contract/cluster.ts";
 import { operationRoutes } from "./contract/operations.ts";
-import { quotaRoutes } from "./contract/quotas.ts";
 import type { RouteShape } from "./contract/route.ts";
 import { runRoutes } from "./contract/runs.ts";
 import { secretRoutes } from "./contract/secrets.ts";
@@ -22,9 +20,7 @@ export const routes = {
   ...operationRoutes,
   ...calendarRoutes,
   ...clusterRoutes,
-  ...quotaRoutes,
   ...accessRoutes,
-  ...auditRoutes,
   ...secretRoutes,
   ...alarmRoutes,
 } as const;

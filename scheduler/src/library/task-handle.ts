@@ -2,7 +2,6 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { TaskOptions } from "../task/task.ts";
-import type { PauseOptions } from "./pause.ts";
 
 export interface RunHandle {
   runId: number;
@@ -18,8 +17,7 @@ export interface Task<Input> {
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle>;
   /** Runs it now, beside its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle>;
-  /** Until it is resumed, or until a time to come. */
-  pause(why?: string | Pick<PauseOptions, "reason" | "until">): Promise<void>;
+  pause(reason?: string): Promise<void>;
   resume(): Promise<void>;
   /**
    * The next slots after now that will run, as they are planned: by the task as the store has it, edits by hand, calendar and
@@ -38,7 +36,7 @@ export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payloa
 interface Doing {
   enqueue(task: string, payload: unknown, options?: EnqueueOptions): Promise<RunHandle>;
   run(task: string, payload: unknown): Promise<RunHandle>;
-  pause(task: string, why: Pick<PauseOptions, "reason" | "until">): Promise<unknown>;
+  pause(task: string, why: { reason?: string }): Promise<unknown>;
   resume(task: string): Promise<void>;
 }
 
@@ -46,7 +44,7 @@ export const handleOf = (doing: Doing, name: string, next: (count: number) => nu
   name,
   enqueue: (payload, options) => doing.enqueue(name, payload, options),
   run: (payload) => doing.run(name, payload),
-  pause: async (why = {}) => void (await doing.pause(name, typeof why === "string" ? { reason: why } : why)),
+  pause: async (reason) => void (await doing.pause(name, reason === undefined ? {} : { reason })),
   resume: () => doing.resume(name),
   next: (count = 1) => next(count).map((ms) => new Date(ms)),
 });

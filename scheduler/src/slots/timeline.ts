@@ -24,8 +24,6 @@ export interface TimelineTask {
   paused: boolean;
   definition: TaskDefinition;
   calendar?: Calendar | undefined;
-  /** Nominal times to come that have their account: see TaskRecord. */
-  accountedMs?: readonly number[] | undefined;
 }
 
 /** Tasks that fire at the same times. */
@@ -139,9 +137,9 @@ export async function foretell(
 }
 
 /** null: this process cannot read it, and others may. */
-function readable({ definition, calendar, accountedMs }: TimelineTask): Schedule | null {
+function readable({ definition, calendar }: TimelineTask): Schedule | null {
   try {
-    return plannedSchedule(definition, calendar, accountedMs);
+    return plannedSchedule(definition, calendar);
   } catch {
     return null; // the node that leads has an alarm for it
   }
@@ -151,8 +149,7 @@ function readable({ definition, calendar, accountedMs }: TimelineTask): Schedule
 function rhythmKey(task: TimelineTask): string {
   const { schedule, calendar, blackout } = task.definition;
   const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
-  const version = task.calendar?.version ?? null;
-  return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, task.accountedMs ?? null]);
+  return JSON.stringify([schedule, calendar ?? null, task.calendar?.version ?? null, blackout ?? null, own]);
 }
 
 /** When it is due; null: it will be skipped. */

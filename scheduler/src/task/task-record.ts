@@ -7,8 +7,7 @@ export interface TaskRecord {
   version: number;
   definition: TaskDefinition;
   groupId: number;
-  /** `untilMs`: when it is resumed by itself; null: not before it is resumed. */
-  paused: { atMs: number; by: string; why: string; untilMs: number | null } | null;
+  paused: { atMs: number; by: string; why: string } | null;
   changedMs: number;
   nextSlotMs: number | null;
   /** Of the task's own calendar, as it is now. */

@@ -49,7 +49,6 @@ beforeAll(async () => {
         stuck: [],
         leaderless: ["ops", "mail"],
         clock: [],
-        rewound: [],
         unreadable: [],
         recovery: [],
       },
@@ -78,7 +77,7 @@ describe("alarms by the API", () => {
       { name: "mail", kind: "mail", to: "ops@example.com, b@example.com", signed: false, rules: ["leaderless"] },
     ]);
     const { rules, summaryMs } = await second().listAlarmRules();
-    expect([summaryMs, rules.length]).toEqual([60_000, 11]);
+    expect([summaryMs, rules.length]).toEqual([60_000, 10]);
     expect(rules).toContainEqual({
       rule: "leaderless",
       words: "no node leads",

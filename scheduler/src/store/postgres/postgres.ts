@@ -5,8 +5,6 @@ import { firstOfEach } from "../../run/first-of-each.ts";
 import type { Store } from "../store.ts";
 import { accessStore } from "./access/access.ts";
 import { auditStore } from "./access/audit.ts";
-import { auditChainStore } from "./access/audit-chain.ts";
-import { quotaStore } from "./access/quotas.ts";
 import { secretStore } from "./access/secrets.ts";
 import { workerStore } from "./access/workers.ts";
 import { alarmStore } from "./alarms/alarms.ts";
@@ -135,8 +133,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     figures: figureStore(database),
     browse: browseStore(database, tasks, runs),
     access: accessStore(database),
-    quotas: quotaStore(database),
-    audit: { ...auditStore(database), ...auditChainStore(database) },
+    audit: auditStore(database),
     answers: answerStore(database),
     clock,
     async close(withinMs = closeWithinMs) {

@@ -82,19 +82,14 @@ export class Announcer {
 
   /** Sends what waits. Transactions that are open still are left to the pulses. */
   async close(): Promise<void> {
-    await this.announced();
     this.#cancelLook?.();
-    this.#open.clear();
-  }
-
-  /** Resolves when all that is committed by now is announced. */
-  async announced(): Promise<void> {
     await this.#looking;
     if (this.#open.size > 0) await this.#look();
+    this.#cancelLook?.();
+    this.#open.clear();
     // A signal that took longer than the time apart is followed by the next at once.
     while (this.#sending) await this.#sending;
     this.#cancelSend?.();
-    this.#cancelSend = undefined;
     if (!isNothing(this.#due)) await this.#sendAll();
   }
 
