@@ -9,8 +9,8 @@ const cheapPasswords = "scheduler/test/support/cheap-passwords.ts";
 const needZooKeeper = "zookeeper/test/support/servers.setup.ts";
 
 /**
- * These tests wait for processes, sessions and deadlines more than they compute, so one more than cores runs at a time. With
- * four on two cores the suite takes as long, and sessions of a second end because their process gets no turn.
+ * These tests wait for processes, sessions and deadlines more than they compute, so twice as many as cores run at a time. With
+ * three on two cores the gate left them idle for a tenth to a third of its first minutes.
  */
 const waiting = { maxWorkers: 4, sequence: { groupOrder: 1 } } as const;
 /** A test's limit is there to end what hangs. How long a test may take is for the test to say. */

@@ -334,7 +334,7 @@ export class MovingSchedule implements Schedule {
     return passed;
   }
 
-  /** What is put off: nominal times up to `nowMs` whose slots come after it, ascending. */
+  /** Nominal times up to `nowMs` whose slots are put off until after it, ascending. */
   putOff(nowMs: number, most: number): number[] {
     if (this.#way === -1) return [];
     const off: number[] = [];

@@ -206,7 +206,7 @@ export interface Ruled {
   calendar: Calendar | undefined;
 }
 
-/** Nominal times to come whose slots a change of the task or its calendar puts into the past, where nobody would plan them. */
+/** Nominal times after `nowMs` whose slots a change of the task or its calendar puts before it: the planner, which begins at `nowMs`, leaves them out. */
 export function slotsPassed(ruled: Ruled, nowMs: number): number[] {
   return movingOf(ruled)?.passedBy(nowMs, slotsMovedMax) ?? [];
 }
@@ -218,7 +218,7 @@ export function slotsPutOff(ruled: Ruled, nowMs: number): number[] {
 
 /**
  * Nominal times of slots that had been put off to a later day, and that a change puts back to their own time, which has passed, or takes away:
- * whoever planned before the change had left them for later, and whoever plans after it begins at `nowMs`.
+ * the planner had left them for later before the change, and begins at `nowMs` after it.
  */
 export function slotsPutBack(before: Ruled, after: Ruled, nowMs: number): number[] {
   const placeOf = placesOf(after);

@@ -32,11 +32,11 @@ const moves = ["skip", "next", "next", "previous", "previous"] as const;
 const aroundMs = [-20_000, -10_000, -500, -500, 0, 5_000];
 
 const editedDays = 9;
-/** A sequence ends within so many days: the history must have places for them. */
+/** The most days that a sequence lasts: the history must have partitions for them. */
 export const sequenceDays = editedDays + 9;
 
 export interface Named {
-  /** Of the task, its calendar and its group. */
+  /** The name of the task, of its calendar and of its group. */
   name: string;
   session: number;
   worker: number;
@@ -55,7 +55,7 @@ export class EditSequence {
   #blackout: BlackoutOptions[] = [];
   #holidays = new Set<string>();
   #running: { run: ClaimedRun; untilMs: number }[] = [];
-  /** What was done, for a failure's message. */
+  /** Each act with its time, for a failure's message. */
   readonly story: string[] = [];
 
   constructor(stage: Stage, random: Random, named: Named) {

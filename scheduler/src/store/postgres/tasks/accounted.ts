@@ -35,7 +35,7 @@ async function rangesOver(
   }));
 }
 
-/** Of these nominal times, those that a row of the ledger or a range accounts for. */
+/** The given nominal times that a row of the ledger or a range accounts for. */
 export async function accountedOf(
   client: SqlClient,
   s: string,
@@ -79,22 +79,21 @@ export async function accountedAhead(
      where m.task_id = $1 and (m.nominal_ms > $2 or m.slot_ms > $2)`,
     [taskId, Math.round(nowMs)],
   );
-  const ahead = [...off];
   const accountedAt = new Map(rows.map(({ atMs, slotMs }) => [atMs as number, slotMs as number]));
-  for (const [atMs, slotMs] of accountedAt) {
-    // A slot that is claimed where it lies is still shown, and its row keeps it from being planned twice.
-    if (placeOf(atMs) !== slotMs) ahead.push(atMs);
-  }
+  const ahead = new Set([...off, ...accountedAt.keys()]);
   for (const { fromMs, toMs, schedule } of await rangesOver(client, s, taskId, nowMs, Number.MAX_SAFE_INTEGER)) {
     let atMs = schedule.next(Math.max(fromMs - 1, nowMs));
     for (let looks = 0; atMs !== null && atMs <= toMs && looks < rangeTimesMax; looks++) {
-      ahead.push(atMs);
+      ahead.add(atMs);
       atMs = schedule.next(atMs);
     }
   }
-  return [...new Set(ahead)]
-    .filter((atMs) => accountedAt.get(atMs) !== placeOf(atMs) && (placeOf(atMs) ?? nowMs) > nowMs)
-    .sort((a, b) => a - b);
+  const liesElsewhere = (atMs: number) => {
+    const slotMs = placeOf(atMs);
+    // A slot that is claimed where it lies is still shown, and its row keeps it from being planned twice.
+    return slotMs !== null && slotMs > nowMs && slotMs !== accountedAt.get(atMs);
+  };
+  return [...ahead].filter(liesElsewhere).sort((a, b) => a - b);
 }
 
 /**
