@@ -2,10 +2,10 @@ import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { Carillon } from "../library/carillon.ts";
 import { type CarillonOptions, carillonPreset, embeddedStore } from "../settings/settings.ts";
-import { readOptionFile } from "./access/alarms.ts";
 import { readConfig } from "./config/config-file.ts";
 import { optionsBeneath } from "./config/config-settings.ts";
 import type { LogLevel } from "./config/log-levels.ts";
+import { readOptionFile } from "./config/option-file.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { whenUnread } from "./readers.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenStore } from "./store-choice.ts";
@@ -48,10 +48,20 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
     throw new CarillonError("STORE_NEEDED", "this process is one of the cluster's own, so it needs the store", {
       hint: "Leave out --server and --profile. Only carillon worker --server URL FILE takes part by a server.",
     });
-  const { open } = options.file ?? {};
-  if (open) log.warn({ code: open.code, advice: open.hint }, open.message);
+  const tell = (open: CarillonError) => log.warn({ code: open.code, advice: open.hint }, open.message);
+  const read = (given: unknown, name: string) =>
+    typeof given === "string" ? readOptionFile(name, given, tell) : given;
+  if (options.file?.open) tell(options.file.open);
+  const files = { alarms: options.alarms, provider: options.provider };
+  const named = Object.entries(files).flatMap(([name, file]) => (file === undefined ? [] : [[name, read(file, name)]]));
   // What only schedulers have: a file may be for all processes of a folder.
-  const { listen: at, behindProxy: behind, trustedProxies: proxies, observer: observes, ...all } = beneathOf(options);
+  const {
+    listen: at,
+    behindProxy: behind,
+    trustedProxies: proxies,
+    observer: observes,
+    ...all
+  } = optionsBeneath(options.file, process.env, read);
   const schedules = role.scheduler
     ? {
         ...(at === undefined ? {} : { listen: at }),
@@ -89,8 +99,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
       ...(behindProxy === undefined ? {} : { behindProxy }),
       ...(trustedProxy === undefined ? {} : { trustedProxies: trustedProxy }),
       ...(options.migrate === false ? { migrate: false } : {}),
-      ...(options.alarms === undefined ? {} : { alarms: readOptionFile(options.alarms, "docs/alarms.md") }),
-      ...(options.provider === undefined ? {} : { provider: readOptionFile(options.provider, "docs/access.md") }),
+      ...Object.fromEntries(named),
       commands: {
         ...all.commands,
         ...given.commands,
@@ -110,9 +119,6 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
     };
   };
 }
-
-const beneathOf = ({ file }: CommonOptions): CarillonOptions =>
-  optionsBeneath(file, process.env, (given, page) => (typeof given === "string" ? readOptionFile(given, page) : given));
 
 /** The Carillons of the file, or one without tasks of its own: it runs the commands that are stored. */
 export async function makeTowers(

@@ -15,13 +15,13 @@ const headers = {
 
 export function strictHeaders(reply: FastifyReply, behindProxy: boolean): void {
   reply.headers(headers);
-  if (behindProxy) reply.header("strict-transport-security", "max-age=31536000");
+  if (behindProxy) reply.header("strict-transport-security", "max-age=31536000; includeSubDomains");
 }
 
 /** For what is written past Fastify. */
 export const streamHeaders = (behindProxy: boolean): Record<string, string> => ({
   ...headers,
-  ...(behindProxy ? { "strict-transport-security": "max-age=31536000" } : {}),
+  ...(behindProxy ? { "strict-transport-security": "max-age=31536000; includeSubDomains" } : {}),
   "content-type": "text/event-stream; charset=utf-8",
   // A server that stops waits for connections, and one that was kept would idle for a minute after its stream.
   connection: "close",

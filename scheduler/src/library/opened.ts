@@ -6,6 +6,7 @@ import type { Log } from "../base/log.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
 import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
 import type { Enqueued } from "../run/run-record.ts";
+import { plainAdvice, plainHosts, plainWords } from "../settings/plain-store.ts";
 import { embeddedStore, type Settings } from "../settings/settings.ts";
 import type { Surroundings } from "../settings/surroundings.ts";
 import { Definitions } from "../store/definitions.ts";
@@ -69,6 +70,10 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
       {},
       `no store was given, so this is a private PostgreSQL in ${resolve(".carillon")}; say store: "embedded" if it should be`,
     );
+  for (const url of theirs === undefined ? [] : [theirs, ...(listenUrl === undefined ? [] : [listenUrl])]) {
+    const hosts = plainHosts(url, process.env);
+    if (hosts.length > 0) log.warn({ advice: plainAdvice }, plainWords(hosts));
+  }
   const embedded =
     theirs === undefined
       ? await openEmbedded({ directory, create, signal, log: (line) => log.info({}, line) })

@@ -90,6 +90,8 @@ describe("every route", () => {
       expect(answer.get("x-content-type-options")).toBe("nosniff");
       expect(answer.get("content-security-policy")).toContain("default-src 'none'; frame-ancestors 'none'");
       expect(answer.get("cache-control")).toBe("no-store");
+      expect(answer.get("referrer-policy")).toBe("no-referrer");
+      expect(answer.get("content-type")).toMatch(/^application\/(?:problem\+)?json; charset=utf-8$/);
       expect(answer.get("access-control-allow-origin")).toBeNull();
     }
   });

@@ -55,6 +55,25 @@ describe("a user", () => {
     ]);
   });
 
+  test("has cookies that are Secure and this host's alone where a proxy ends TLS", async () => {
+    const url = stage.urlOf(await stage.serve({ behindProxy: true }));
+    await admin().createUser({ name: "tess", password, role: "viewer", reason: "by a proxy" });
+    const answer = await fetch(`${url}/v1/sign-in`, {
+      method: "POST",
+      headers: { origin: url, "content-type": "application/json" },
+      body: JSON.stringify({ name: "tess", password }),
+    });
+    expect(answer.status).toBe(200);
+    const cookies = answer.headers.getSetCookie().map((one) =>
+      one
+        .replace(/=[^;]*/, "")
+        .split("; ")
+        .sort(),
+    );
+    const held = (name: string) => expect.arrayContaining([name, "HttpOnly", "Path=/", "SameSite=Strict", "Secure"]);
+    expect(cookies).toEqual([held("__Host-carillon"), held("__Host-carillon-known")]);
+  });
+
   test("is refused alike with a wrong password and a wrong name", async () => {
     const [wrong, nobody] = [await signIn("ann", "seven bells at one"), await signIn("nobody")];
     for (const { status, body } of [wrong, nobody]) expect([status, body.code]).toEqual([401, "SIGN_IN_REFUSED"]);

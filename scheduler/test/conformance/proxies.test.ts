@@ -76,4 +76,11 @@ describe("a request's host", () => {
     const server = await stage.serve({ behindProxy: true });
     expect((await answerFor(server, "carillon.example", "/livez"))[0]).toBe(200);
   });
+
+  test("is for TLS alone from then on, and those beneath it, where a proxy ends it", async () => {
+    const strict = async (server: Carillon) =>
+      (await fetch(`${stage.urlOf(server)}/v1/sign-in`)).headers.get("strict-transport-security");
+    expect(await strict(stage.server)).toBeNull();
+    expect(await strict(await stage.serve({ behindProxy: true }))).toBe("max-age=31536000; includeSubDomains");
+  });
 });

@@ -25,6 +25,12 @@ const mostPackages = 60;
 const mostInstalledBytes = 25_000_000;
 const names = ["carillon", "@carillon/zookeeper", "@carillon/embedded", "@carillon/console"];
 
+interface Bom {
+  bomFormat: string;
+  metadata: { component: { name: string; version: string } };
+  components: { name: string; version: string; purl: string; hashes?: object[] }[];
+}
+
 /** What is published: packed, and unpacked beside its dependencies in a folder that has nothing else. */
 describe("the packages as they are published", () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-packages-"));
@@ -104,6 +110,33 @@ describe("the packages as they are published", () => {
     const told = readFileSync(join(modules, "carillon/lib/third-party.txt"), "utf8");
     for (const name of Object.keys(devDependencies)) expect(told).toMatch(new RegExp(`^${name} \\d`, "m"));
     expect(readFileSync(join(modules, "@carillon/console/dist/site/third-party.txt"), "utf8")).toMatch(/^react \d/m);
+  });
+
+  it("npm run sbom names what each package brings and what is built in", () => {
+    const script = join(root, "scripts/sbom.mjs");
+    const paths = run(process.execPath, [script, folder]).trim().split("\n");
+    expect(paths).toHaveLength(names.length);
+    for (const path of paths) {
+      const { bomFormat, metadata, components } = JSON.parse(readFileSync(path, "utf8")) as Bom;
+      const { name, version } = metadata.component;
+      const { dependencies = {}, version: own } = manifestOf(join(modules, name));
+      expect([bomFormat, names.includes(name), version]).toEqual(["CycloneDX", true, own]);
+      const named = new Map(components.map((one) => [`${one.name} ${one.version}`, one]));
+      const builtIn = ["lib/third-party.txt", "dist/site/third-party.txt"].flatMap((file) => {
+        const text = existsSync(join(modules, name, file)) ? readFileSync(join(modules, name, file), "utf8") : "";
+        return [...text.matchAll(/^(\S+ \d+\.\d+\.\d\S*) \(/gm)].map(([, one = ""]) => one);
+      });
+      expect(builtIn.length > 0, name).toBe(/^carillon$|console$/.test(name));
+      for (const one of builtIn) expect([name, one, named.has(one)]).toEqual([name, one, true]);
+      const all = components.map((one) => one.name);
+      expect(all).toEqual(expect.arrayContaining(Object.keys(dependencies)));
+      for (const [one, { purl, hashes }] of named)
+        expect([one, purl, (hashes ?? []).length > 0 || one.startsWith("@carillon/")]).toEqual([
+          one,
+          expect.stringMatching(/^pkg:npm\//),
+          true,
+        ]);
+    }
   });
 
   it("each entry is imported, and required, by plain Node", () => {

@@ -47,10 +47,25 @@ describe("what is in deploy/", () => {
     const images = [...all(compose, "image"), ...all(manifests, "image")] as string[];
     images.push(...[...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image = ""]) => image));
     expect(images.length).toBeGreaterThan(10);
-    for (const image of images) expect(image).toMatch(/^[a-z0-9./-]+:\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?$/);
+    for (const image of images)
+      expect(image).toMatch(/^[a-z0-9./-]+:\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?(?:@sha256:[\da-f]{64})?$/);
     const { version } = JSON.parse(read("scheduler/package.json"));
     for (const image of images.filter((one) => one.startsWith("carillon:"))) expect(image).toBe(`carillon:${version}`);
     expect(new Set(dockerfile.match(/node:\S+/g))).toHaveLength(1);
+  });
+
+  it("can have the digest of each image of others put behind its tag, once and again", async () => {
+    const script = new URL("../../../scripts/pin-images.mjs", import.meta.url).href;
+    const { pinned } = (await import(script)) as { pinned: (text: string, digestOf: () => string) => string };
+    const digest = (letter: string) => () => `sha256:${letter.repeat(64)}`;
+    for (const text of [...files.map(read), dockerfile]) {
+      const images = [...text.matchAll(/^(?:FROM +|[ -]*image: *)(\S+)/gm)].map(([, image = ""]) => image);
+      const others = images.filter((image) => !image.startsWith("carillon:"));
+      const once = pinned(text, digest("a"));
+      expect(once.match(/@sha256:a{64}/g) ?? []).toHaveLength(others.length);
+      expect(pinned(once, digest("b"))).toBe(pinned(text, digest("b")));
+      expect(once.replaceAll(`@${digest("a")()}`, "")).toBe(text.replaceAll(/@sha256:[\da-f]{64}/g, ""));
+    }
   });
 
   it("has the parts that the page tells of, and each refers to what is there", () => {

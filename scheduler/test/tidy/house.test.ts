@@ -13,6 +13,7 @@ import {
   noMachinePaths,
   noRegistryHosts,
 } from "./papers.ts";
+import { testsNamed } from "./shown.ts";
 import { runsMadeInOnePlace } from "./statements.ts";
 import { noStopwatches } from "./stopwatches.ts";
 import { type Rule, readHouse } from "./tree.ts";
@@ -44,6 +45,7 @@ const rules: Record<string, Rule> = {
   "makes runs in one place": runsMadeInOnePlace,
   "tells its changes": changesTold,
   "names every bench": benchesNamed,
+  "shows what holds by tests that there are": testsNamed,
 };
 
 describe("the house", () => {

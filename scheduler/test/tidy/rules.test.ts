@@ -13,6 +13,7 @@ import {
   noMachinePaths,
   noRegistryHosts,
 } from "./papers.ts";
+import { testsNamed } from "./shown.ts";
 import { runsMadeInOnePlace } from "./statements.ts";
 import { noStopwatches } from "./stopwatches.ts";
 import type { HouseFile, Rule } from "./tree.ts";
@@ -277,6 +278,29 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     kept: {
       "scheduler/src/task/task.ts":
         "try { a(); } catch {\n  // it is gone already\n}\na().catch(() => undefined); // told by b\na().catch(report); 'catch {}';",
+    },
+  },
+  {
+    name: "testsNamed",
+    rule: testsNamed,
+    broken: [
+      "no test at all",
+      "`a.test.ts › holds` `a.test.ts › held`",
+      "`b.test.ts › holds`",
+      "`http/a.test.ts › holds`",
+      "`c.test.ts › twice`",
+    ].map((text) => ({
+      "docs/threat-model.md": text,
+      "scheduler/src/task/a.test.ts": 'it("holds", () => undefined);',
+      "scheduler/src/task/c.test.ts": 'it("twice", () => undefined);',
+      "scheduler/src/run/c.test.ts": 'it("twice", () => undefined);',
+    })),
+    kept: {
+      "docs/threat-model.md": "`a.test.ts › holds` and `run/c.test.ts › twice`",
+      "docs/flow.md": "`b.test.ts › holds`",
+      "scheduler/src/task/a.test.ts": 'it("holds", () => undefined);',
+      "scheduler/src/task/c.test.ts": 'it("twice", () => undefined);',
+      "scheduler/src/run/c.test.ts": "it('twice', () => undefined);",
     },
   },
   {

@@ -1,16 +1,12 @@
 import type { AlarmRecord, OutboxRow } from "../../alarms/alarm-store.ts";
 import { ruleWords } from "../../alarms/alarms.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
-import { yamlDocuments } from "../../apply/yaml-documents.ts";
-import { CarillonError } from "../../base/errors.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
-import { textOfFile } from "../files/read-tasks.ts";
 import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { ageText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
-import { fromEnvironment } from "../variables.ts";
 
 const messagesShown = 10;
 const openObject = ({ openedMs, lastMs, runId, seen, silencedUntilMs, ...rest }: AlarmRecord) => ({
@@ -90,15 +86,4 @@ export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<
     );
     return exitCodes.ok;
   });
-}
-
-/**
- * Options of a node from a YAML file; a text "env:NAME" stands for that variable, so that secrets stay out of it.
- * @param page where their shape is told
- */
-export function readOptionFile<Options>(file: string, page: string): Options {
-  const [read] = yamlDocuments(textOfFile(file, `Give the path of a YAML file; see ${page}.`));
-  if (read && "problem" in read)
-    throw new CarillonError("FILE_INVALID", `${file} is not YAML: ${read.problem}`, { hint: `See ${page}.` });
-  return fromEnvironment(read?.content) as Options;
 }

@@ -9,7 +9,6 @@ import { httpCaller } from "../../executors/http/handler.ts";
 import { checkWebhooks } from "../../executors/http/notice.ts";
 import { firstUser, passwordIn } from "../../http/sign-in/first-user.ts";
 import { type CarillonOptions, embeddedStore, settingsOf } from "../../settings/settings.ts";
-import { readOptionFile } from "../access/alarms.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { chosenReach } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
@@ -27,6 +26,7 @@ import {
   settings,
 } from "./config-settings.ts";
 import { logLevels } from "./log-levels.ts";
+import { readOptionFile } from "./option-file.ts";
 import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
 
 interface Told {
@@ -102,8 +102,8 @@ function redacted({ key, secret }: Setting, value: unknown): unknown {
   return value;
 }
 
-const optionOf = (name: string, given: unknown): CarillonOptions => ({
-  [name]: typeof given === "string" ? readOptionFile(given, pages[name] ?? "docs") : given,
+const optionOf = (name: string, given: unknown, tell: (open: CarillonError) => void): CarillonOptions => ({
+  [name]: typeof given === "string" ? readOptionFile(name, given, tell) : given,
 });
 
 /** Checks settings without the rest: in production a process needs a store too, which is no fault of these settings. */
@@ -119,13 +119,15 @@ const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horiz
 
 /** What cannot be, said by the very checks that a process makes when it starts. */
 function wrongValues(told: readonly { setting: string; raw: unknown; from: string | null }[]): CarillonError[] {
+  const open: CarillonError[] = [];
+  const tell = (one: CarillonError) => void open.push(one);
   const rawOf = (name: string) => told.find(({ setting }) => setting === name)?.raw;
   const checks: Readonly<Record<string, (value: never, from: string | null) => unknown>> = {
     coordination: (url: string) => checkCoordination(url),
     server: (url: string) => serverUrl(url, "server", process.env),
     profile: (name: string) => profileCalled(readProfiles(process.env), name),
-    alarms: (given: unknown) => checkWebhooks(settingsAlone(optionOf("alarms", given)).alarms?.channels ?? {}),
-    provider: (given: unknown) => settingsAlone(optionOf("provider", given)),
+    alarms: (given: unknown) => checkWebhooks(settingsAlone(optionOf("alarms", given, tell)).alarms?.channels ?? {}),
+    provider: (given: unknown) => settingsAlone(optionOf("provider", given, tell)),
     // A variable may hold several keys, by commas.
     secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),
     adminPassword: checkAdminPassword,
@@ -146,7 +148,7 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
     const beside = other === undefined || !fits(other, rawOf(other)) ? {} : { [other]: rawOf(other) };
     return { ...beside, [first]: second === undefined ? value : { [second]: value } };
   };
-  return told.flatMap(({ setting, raw, from }) => {
+  const wrong = told.flatMap(({ setting, raw, from }) => {
     if (raw === undefined || setting === "directory" || !isOfKind(setting, raw)) return [];
     try {
       const check = checks[setting] ?? ((value: never) => settingsAlone(asOptions(setting, value)));
@@ -157,6 +159,7 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
       return [new CarillonError(code, `${from}: ${message}`, { hint })];
     }
   });
+  return [...wrong, ...open];
 }
 
 /** A value that cannot be, of the other setting, is reported by itself. */

@@ -1,10 +1,9 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { isOpenHere } from "../../access/secrets/private-file.ts";
-import { hasPassword } from "../../base/credentials.ts";
+import { existsSync, readFileSync } from "node:fs";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { nearest } from "../../base/nearest.ts";
 import { shownPath } from "../files/shown-path.ts";
 import { checkKind, inFile, settings } from "./config-settings.ts";
+import { openSecrets, secretsInSettings } from "./open-secrets.ts";
 
 /** What a project's own file says: carillon.config.yaml and the like. */
 export interface ConfigFile {
@@ -57,25 +56,8 @@ export async function readRaw(named: string | undefined): Promise<ConfigFile | u
   if (typeof values !== "object" || values === null || Array.isArray(values))
     throw wrong("does not hold settings by name", "For example: schema: billing. See docs/configuration.md.");
   const { fromEnvironment } = await import("../variables.ts");
-  const open = openSecrets(path, shown, values as Record<string, unknown>);
+  const open = openSecrets(path, shown, secretsInSettings(values as Record<string, unknown>));
   return { path: shown, values: fromEnvironment(values) as Record<string, unknown>, ...(open ? { open } : {}) };
-}
-
-/** @param values before variables are put in their place */
-function openSecrets(path: string, shown: string, values: Record<string, unknown>): CarillonError | undefined {
-  const isWritten = (value: unknown): boolean =>
-    typeof value === "string"
-      ? !/^(?:env|file):/.test(value)
-      : typeof value === "object" && value !== null && Object.values(value).some(isWritten);
-  const found = settings.filter(({ key, secret }) => {
-    const value = inFile(values, key);
-    return secret === "all" ? isWritten(value) : secret === "url" && typeof value === "string" && hasPassword(value);
-  });
-  if (found.length === 0 || !isOpenHere(statSync(path))) return undefined;
-  const keys = found.map(({ key }) => key).join(", ");
-  return new CarillonError("SECRET_KEY_OPEN", `${shown} has secrets in it (${keys}), and other users may read it`, {
-    hint: `Write env:NAME in their place, or make the file the process's alone: chmod 600 ${shown}.`,
-  });
 }
 
 async function load(path: string): Promise<unknown> {

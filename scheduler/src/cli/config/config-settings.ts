@@ -186,7 +186,7 @@ const preset = (key: string) =>
 export function optionsBeneath(
   file: { path: string; values: Values } | undefined,
   environment: Environment,
-  readOptions: (given: unknown, page: string) => unknown,
+  readOptions: (given: unknown, name: string) => unknown,
 ): CarillonOptions {
   const options: Record<string, Record<string, unknown>> = {};
   for (const one of settings) {
@@ -200,8 +200,7 @@ export function optionsBeneath(
     if (value === undefined) continue;
     if (!said) checkKind(one, value, file?.path ?? "");
     const [first = "", second] = key.split(".");
-    if (second === undefined)
-      Object.assign(options, { [first]: kind === "options" ? readOptions(value, pages[key] ?? "docs") : value });
+    if (second === undefined) Object.assign(options, { [first]: kind === "options" ? readOptions(value, key) : value });
     else options[first] = { ...options[first], [second]: value };
   }
   return options as CarillonOptions;

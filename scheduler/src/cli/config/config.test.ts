@@ -166,16 +166,24 @@ describe("settings", () => {
       return lines.map(({ fields, message }) => `${(fields as { code: string }).code}: ${message}`);
     };
     const path = join(folder, "carillon.config.yaml");
+    const channels =
+      "channels: { ops: { webhook: https://hooks.example/T0/hush, secret: hush }, mail: { smtp: smtps://me:hush@m.example, from: a@b.example, to: a@b.example } }";
+    const provider =
+      "issuer: https://login.example, url: https://carillon.example, clientId: me, clientSecret: hush, rules: [{ claim: groups, role: viewer }]";
     for (const [text, keys] of [
       ["httpTasks: { secret: hush }", "httpTasks.secret"],
       ["httpTasks: { namespaceSecrets: { billing: hush } }", "httpTasks.namespaceSecrets"],
       ["store: postgres://me:hush@db.example/app", "store"],
       ["store: postgres://me@db.example:5432/app", ""],
+      [`alarms: { ${channels} }`, "alarms.channels.ops.secret, alarms.channels.ops.webhook, alarms.channels.mail.smtp"],
+      ["alarms: { channels: { ops: { webhook: env:HOOK, secret: env:HOOK } } }", ""],
+      [`provider: { ${provider} }`, "provider.clientSecret"],
       ["store: env:BILLING\nhttpTasks: { secret: env:BILLING, namespaceSecrets: { billing: env:BILLING } }", ""],
     ] as const) {
       file(text);
-      vi.stubEnv("BILLING", "postgres://me:hush@db.example/app");
-      const told = async () => codes(await check({ BILLING: "postgres://me:hush@db.example/app" }));
+      const variables = { BILLING: "postgres://me:hush@db.example/app", HOOK: "https://hooks.example/T0/hush" };
+      for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+      const told = async () => codes(await check(variables));
       expect([await told(), await decide()], text).toEqual([[], []]);
       chmodSync(path, 0o644);
       const wanted = `SECRET_KEY_OPEN: carillon.config.yaml has secrets in it (${keys}), and other users may read it`;
@@ -185,6 +193,36 @@ describe("settings", () => {
     }
     vi.unstubAllEnvs();
   });
+
+  it.each([
+    ["alarms", "channels: { ops: { webhook: https://hooks.example/T0/hush } }", "channels.ops.webhook"],
+    ["alarms", "channels: { ops: { webhook: https://ops.example/ } }", ""],
+    [
+      "provider",
+      "issuer: https://login.example\nurl: https://carillon.example\nclientId: me\nclientSecret: hush\nrules: [{ claim: groups, role: viewer }]",
+      "clientSecret",
+    ],
+  ] as const)(
+    "of %s have a file of their own, and its secrets are told in the same way where others may read it",
+    async (name, text, keys) => {
+      const path = join(folder, "options.yaml");
+      const decide = (options: object) => {
+        const { log, lines } = recordingLog();
+        deciding(options as never, log, { scheduler: true, worker: true });
+        return lines.map(({ fields, message }) => `${(fields as { code: string }).code}: ${message}`);
+      };
+      const told = (shown: string) =>
+        keys === "" ? [] : [`SECRET_KEY_OPEN: ${shown} has secrets in it (${keys}), and other users may read it`];
+      file(text, "options.yaml");
+      chmodSync(path, 0o600);
+      file(`${name}: options.yaml`);
+      const byFile = { file: await readConfig(undefined, {}) };
+      expect([decide({ [name]: path }), decide(byFile), codes(await check())]).toEqual([[], [], []]);
+      chmodSync(path, 0o644);
+      expect([decide({ [name]: path }), decide(byFile)]).toEqual([told(path), told("options.yaml")]);
+      expect(codes(await check())).toEqual(told("options.yaml").map((one) => expect.stringContaining(one)));
+    },
+  );
 
   it("are each checked for themselves: in production too, a setting that is right is no problem for want of a store", async () => {
     file("concurrency: 3\nlisten: 127.0.0.1:7070\n");

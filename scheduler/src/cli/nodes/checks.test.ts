@@ -4,7 +4,7 @@ import { every } from "../../schedule/schedule.ts";
 import type { ClusterFacts, ServerFacts } from "../../store/postgres/runs/inspect.ts";
 import { defineTask } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
-import { checkCluster, checkEmbedded, checkNode, checkServer } from "./checks.ts";
+import { checkCluster, checkEmbedded, checkNode, checkServer, checkWay } from "./checks.ts";
 
 const nowMs = Date.parse("2026-11-28T12:00:00Z");
 const member = (over: Partial<Member> = {}): Member => ({
@@ -84,6 +84,17 @@ const wrongServer = (over: Partial<ServerFacts>) =>
     .map(({ what, verdict }) => [what, verdict]);
 
 describe("doctor", () => {
+  it("remarks on a store of another machine that is reached without TLS", () => {
+    expect(checkWay("postgres://me@db.example/app", {})).toMatchObject([
+      {
+        what: "store",
+        verdict: "remark",
+        found: expect.stringMatching(/^the store at db\.example is reached without TLS/),
+      },
+    ]);
+    expect(checkWay("postgres://me@db.example/app?sslmode=verify-full", {})).toEqual([]);
+  });
+
   it("finds nothing wrong where all is well", () => {
     const checks = [
       checkNode("20.19.0"),

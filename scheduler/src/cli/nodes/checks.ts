@@ -1,4 +1,5 @@
 import { eligible, type LiveWorker } from "../../run/routing.ts";
+import { plainAdvice, plainHosts, plainWords } from "../../settings/plain-store.ts";
 import type { ClusterFacts, ServerFacts } from "../../store/postgres/runs/inspect.ts";
 import { ageText, spanText } from "../screen/times.ts";
 import { routeText } from "../tasks/policy-text.ts";
@@ -59,6 +60,12 @@ export function checkNode(nodeVersion: string): Check {
 }
 
 /** The server and the schema, before anything of Carillon's is read. */
+/** Of a store that other machines have, and whose URL does not ask for TLS. */
+export function checkWay(url: string, environment: NodeJS.ProcessEnv): Check[] {
+  const hosts = plainHosts(url, environment);
+  return hosts.length === 0 ? [] : [remark("store", plainWords(hosts), plainAdvice)];
+}
+
 export function checkServer(server: ServerFacts, place: string, schema: string): Check[] {
   const { version, versionNumber, readOnly, roundTripMs, migration, migrationKnown, serves } = server;
   const checks = [

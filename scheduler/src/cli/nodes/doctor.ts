@@ -20,7 +20,7 @@ import {
 } from "../store-choice.ts";
 import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
 import { atStore, type StorePlace } from "./at-store.ts";
-import { type Check, checkCluster, checkEmbedded, checkNode, checkServer } from "./checks.ts";
+import { type Check, checkCluster, checkEmbedded, checkNode, checkServer, checkWay } from "./checks.ts";
 
 export interface DoctorOptions extends CommonOptions {
   coordination?: string;
@@ -47,6 +47,7 @@ async function storeChecks(options: DoctorOptions, schema: string): Promise<Chec
     const { server, cluster } = await inspectPostgres(url, schema);
     return [
       ...checkServer(server, text, schema),
+      ...(embedded ? [] : checkWay(url, process.env)),
       ...(embedded ? checkEmbedded({ ...embedded, freeBytes: await freeBytes(embedded.data) }) : []),
       ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
     ];

@@ -48,4 +48,18 @@ describe("the host to connect to", () => {
     const gone = among({ a: "ECONNREFUSED", b: "ETIMEDOUT", c: "ENOTFOUND" });
     await expect(gone.choose()).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
   });
+
+  it("is none that can come back where each refuses for the same reason", async () => {
+    const failure = (code: string) => Object.assign(new Error(`told by a server: ${code}`), { code });
+    const codeOf = async (...codes: string[]) => {
+      const left = [...codes];
+      const chosen = new Hosts(hosts, () => Promise.reject(failure(left.shift() as string)), systemClock);
+      return chosen.choose().catch((error) => [error.code, error.message]);
+    };
+    const message = expect.stringMatching(/none of the store's 3 hosts.*a:1: told.*c:1: told/);
+    expect(await codeOf("28P01", "28P01", "28P01")).toEqual(["STORE_REFUSED", message]);
+    const [own, unknown] = ["DEPTH_ZERO_SELF_SIGNED_CERT", "UNABLE_TO_VERIFY_LEAF_SIGNATURE"];
+    expect(await codeOf(own, unknown, own)).toEqual(["STORE_TLS", message]);
+    expect(await codeOf("28P01", "ECONNREFUSED", "28P01")).toEqual(["STORE_UNREACHABLE", message]);
+  });
 });

@@ -1,6 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
-import { CarillonError, messageOf } from "../../base/errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import type { Host } from "../store-url.ts";
+import { storeError } from "./store-errors.ts";
 
 /** What a look at one server found. */
 export interface Looked {
@@ -29,7 +30,7 @@ export class Hosts {
     this.#clock = clock;
   }
 
-  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes */
+  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes; what all refuse for where it is one thing, such as STORE_TLS */
   choose(): Promise<Host> {
     if (this.#chosen) return this.#chosen;
     const chosen = this.#find();
@@ -49,6 +50,7 @@ export class Hosts {
     let best: { host: Host; timeline: number } | undefined;
     let standby = false;
     const refused: string[] = [];
+    const failures: unknown[] = [];
     await new Promise<void>((resolve) => {
       const one = async (host: Host) => {
         const place = `${host.host}:${host.port}`;
@@ -63,19 +65,21 @@ export class Hosts {
           }
         } catch (error) {
           refused.push(`${place}: ${messageOf(error)}`);
+          failures.push(storeError(error));
         }
       };
       void Promise.all(this.#hosts.map(one)).then(() => resolve());
     });
     if (best) return (best as { host: Host }).host;
-    throw new CarillonError(
-      standby ? "STORE_READ_ONLY" : "STORE_UNREACHABLE",
-      `none of the store's ${this.#hosts.length} hosts accepts writes: ${refused.join("; ")}`,
-      {
-        hint: standby
-          ? "No standby has been promoted yet, or the URL leaves the primary out. A running process keeps trying."
-          : "Check that PostgreSQL runs and that the URL's hosts and ports are right.",
-      },
-    );
+    const told = `none of the store's ${this.#hosts.length} hosts accepts writes: ${refused.join("; ")}`;
+    // A password or a certificate that all refuse is no outage, which would pass.
+    const [first] = failures;
+    if (!standby && isCarillonError(first) && failures.every((one) => isCarillonError(one, first.code)))
+      throw new CarillonError(first.code, told, { hint: first.hint });
+    throw new CarillonError(standby ? "STORE_READ_ONLY" : "STORE_UNREACHABLE", told, {
+      hint: standby
+        ? "No standby has been promoted yet, or the URL leaves the primary out. A running process keeps trying."
+        : "Check that PostgreSQL runs and that the URL's hosts and ports are right.",
+    });
   }
 }

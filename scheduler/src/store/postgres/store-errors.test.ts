@@ -10,6 +10,7 @@ describe("what a store's failure means", () => {
     ["STORE_TLS", failure("ERR_TLS_CERT_ALTNAME_INVALID")],
     ["STORE_TLS", new Error("The server does not support SSL connections")],
     ["STORE_TLS", failure("28000", 'no pg_hba.conf entry for host "10.0.0.7", user "a", database "b", no encryption')],
+    ["STORE_TLS", failure("28000", "connection requires a valid client certificate")],
     ["STORE_REFUSED", failure("28P01")],
     ["STORE_REFUSED", new Error("SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string")],
     ["STORE_REFUSED", failure("08P01", 'database "never_there" does not exist')],

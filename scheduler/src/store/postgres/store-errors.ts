@@ -16,10 +16,27 @@ interface Meaning {
 const meanings: readonly Meaning[] = [
   {
     code: "STORE_TLS",
+    says: "the store's certificate is for another host",
+    hint: "Give the host in the URL by a name that the certificate has. If it has that name, somebody else may have answered.",
+    states: /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+  },
+  {
+    code: "STORE_TLS",
+    says: "the store's certificate cannot be verified",
+    hint: "Give the certificate of its authority by sslrootcert=FILE in the URL. If that is given, somebody else may have answered.",
+    states: /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|CERT_\w+)$/,
+  },
+  {
+    code: "STORE_TLS",
+    says: "the store wants the certificate of a client",
+    hint: "Give it and its key by sslcert=FILE and sslkey=FILE in the URL; its name is the user's, and its authority one that the server knows.",
+    texts: /valid client certificate|certificate authentication failed for user/,
+  },
+  {
+    code: "STORE_TLS",
     says: "no TLS connection to the store",
-    hint: "Where the server offers none, take sslmode out of the URL. Otherwise give its authority's certificate by sslrootcert=FILE, and the host's name as the certificate has it.",
-    states:
-      /^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|CERT_\w+|ERR_TLS_\w+|ERR_SSL_\w+|EPROTO)$/,
+    hint: "Where the server offers none, turn it on there (ssl = on); in a network that nobody else reaches, sslmode=disable in the URL goes without.",
+    states: /^(ERR_TLS_\w+|ERR_SSL_\w+|EPROTO)$/,
     texts: /does not support SSL|error establishing an SSL connection/,
   },
   {

@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import pg from "pg";
+import { readPrivate } from "../../access/secrets/private-file.ts";
 import type { Clock } from "../../base/clock.ts";
-import { messageOf } from "../../base/errors.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type Host, parseStoreUrl } from "../store-url.ts";
 import { destroy } from "./connections.ts";
@@ -17,12 +19,47 @@ export interface Way {
 /** How long one of several hosts may take to say what it is. */
 const lookMs = 1_000;
 
-/** @throws OPTION_INVALID */
+/** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
 export function wayTo(text: string, clock: Clock, log: Log): Way {
-  const { url, hosts: named } = parseStoreUrl(text);
+  const { url: given, hosts: named } = parseStoreUrl(text);
+  const url = verifying(given);
+  checkFiles(url);
   if (named.length === 0) return { url, hosts: undefined, Routed: undefined };
   const hosts = new Hosts(named, (host) => look(url, host, log), clock);
   return { url, hosts, Routed: routed(hosts) };
+}
+
+/** libpq's weaker modes verify less, or nothing; here each that asks for TLS verifies the certificate and the name in it. */
+const verifying = (url: string): string => {
+  const [before = "", query] = url.split(/\?([\s\S]*)/);
+  return query === undefined || /(?:^|&)uselibpqcompat=/.test(query)
+    ? url
+    : `${before}?${query.replace(/(^|&)sslmode=(?:prefer|require|verify-ca)(?=&|$)/, "$1sslmode=verify-full")}`;
+};
+
+/** The driver would take a file that is not there for a server that is away. */
+function checkFiles(url: string): void {
+  const parameters = new URLSearchParams(url.split(/\?([\s\S]*)/)[1] ?? "");
+  for (const name of ["sslrootcert", "sslcert"]) {
+    const path = parameters.get(name);
+    if (path === null) continue;
+    try {
+      readFileSync(path);
+    } catch (cause) {
+      const hint = "Give the path of a PEM file. Without sslrootcert the authorities that Node.js knows count.";
+      throw new CarillonError("FILE_INVALID", `${name} of the store's URL cannot be read: ${messageOf(cause)}`, {
+        hint,
+        cause,
+      });
+    }
+  }
+  const key = parameters.get("sslkey");
+  if (key !== null)
+    readPrivate({
+      path: key,
+      holds: "the key of the store's client certificate",
+      hint: "Give the path of a PEM file as sslkey in the store's URL.",
+    });
 }
 
 /** What a server that the URL names is: asked on a connection of its own. */

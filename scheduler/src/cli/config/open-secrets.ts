@@ -1,0 +1,57 @@
+/** Secrets that are written out in files of settings which other users of this machine may read. */
+import { statSync } from "node:fs";
+import { isOpenHere } from "../../access/secrets/private-file.ts";
+import { hasPassword } from "../../base/credentials.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { inFile, settings } from "./config-settings.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+const isObject = (value: unknown): value is Values =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const isWritten = (value: unknown): boolean =>
+  typeof value === "string"
+    ? !/^(?:env|file):/.test(value)
+    : typeof value === "object" && value !== null && Object.values(value).some(isWritten);
+
+const holdsPassword = (url: unknown): boolean => typeof url === "string" && hasPassword(url);
+
+/** Chat services give each webhook a path that nobody guesses: whoever knows it may post. */
+const holdsKey = (webhook: unknown): boolean => {
+  if (typeof webhook !== "string" || !URL.canParse(webhook)) return false;
+  const { protocol, pathname, search } = new URL(webhook);
+  return /^https?:$/.test(protocol) && (pathname !== "/" || search !== "");
+};
+
+/** Which secrets are written out among the options `alarms` or `provider`, which may have a file of their own. */
+export function secretsInOptions(name: string, given: unknown): string[] {
+  if (!isObject(given)) return [];
+  if (name === "provider") return isWritten(given.clientSecret) ? ["clientSecret"] : [];
+  const channels = name === "alarms" && isObject(given.channels) ? Object.entries(given.channels) : [];
+  return channels.flatMap(([channel, one]) => {
+    if (!isObject(one)) return [];
+    const found = { secret: isWritten(one.secret), smtp: holdsPassword(one.smtp), webhook: holdsKey(one.webhook) };
+    return Object.entries(found).flatMap(([key, is]) => (is ? [`channels.${channel}.${key}`] : []));
+  });
+}
+
+/** Which settings of a file are secrets that are written out in it. @param values before variables are put in their place */
+export const secretsInSettings = (values: Values): string[] =>
+  settings.flatMap(({ key, secret, kind }) => {
+    const value = inFile(values, key);
+    if (kind === "options") return secretsInOptions(key, value).map((inner) => `${key}.${inner}`);
+    return (secret === "all" ? isWritten(value) : secret === "url" && holdsPassword(value)) ? [key] : [];
+  });
+
+/** @param found the secrets in the file @returns SECRET_KEY_OPEN where there are any and other users of this machine may read the file */
+export function openSecrets(path: string, shown: string, found: readonly string[]): CarillonError | undefined {
+  if (found.length === 0 || !isOpenHere(statSync(path))) return undefined;
+  return new CarillonError(
+    "SECRET_KEY_OPEN",
+    `${shown} has secrets in it (${found.join(", ")}), and other users may read it`,
+    {
+      hint: `Write env:NAME in their place, or make the file the process's alone: chmod 600 ${shown}.`,
+    },
+  );
+}

@@ -1,0 +1,31 @@
+import { parseStoreUrl } from "../store/store-url.ts";
+import { isThisMachine } from "./this-machine.ts";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What to do about a store that is reached without TLS. */
+export const plainAdvice =
+  "Add sslmode=verify-full to its URL, and sslrootcert=FILE where its authority is your own (docs/postgresql.md#tls). Where nobody else is on the way, say so: sslmode=disable.";
+
+export const plainWords = (hosts: readonly string[]): string =>
+  `the store at ${hosts.join(", ")} is reached without TLS: whoever is on the way can read and change payloads, results and statements`;
+
+/**
+ * The other machines to which a store's URL leads without TLS, where it does not say by sslmode=disable that this is meant.
+ * @param environment the driver's variables count where the URL says nothing
+ */
+export function plainHosts(text: string, environment: Environment): string[] {
+  const { url, hosts } = parseStoreUrl(text);
+  const [address = "", query = ""] = url.split(/\?([\s\S]*)/);
+  const parameters = new URLSearchParams(query);
+  const isSaid =
+    !/^(?:0|false)$/.test(parameters.get("ssl") ?? "0") ||
+    ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation"].some((name) => parameters.has(name)) ||
+    Boolean(environment.PGSSLMODE);
+  if (isSaid || address.startsWith("/")) return [];
+  const [, own = ""] = /^[^/]*\/\/(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)/.exec(address) ?? [];
+  const one = parameters.get("host") || decodeURIComponent(own) || environment.PGHOST || "localhost";
+  const named = hosts.length > 0 ? hosts.map(({ host }) => host) : [one];
+  const isOther = (host: string) => !isThisMachine(/^[^[].*:/.test(host) ? `[${host}]` : host);
+  return named.filter((host) => !host.startsWith("/") && isOther(host));
+}

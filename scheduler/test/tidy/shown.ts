@@ -1,0 +1,23 @@
+import { at, isTest, type Rule } from "./tree.ts";
+
+/** Pages that show what holds by naming tests: `file.test.ts › name`. */
+const pages = ["docs/threat-model.md", "docs/asvs.md"];
+
+/** Each test that such a page names is in exactly one file of that name's end, under that name. */
+export const testsNamed: Rule = (files) => {
+  const tests = files.filter(isTest);
+  return files
+    .filter(({ path }) => pages.includes(path))
+    .flatMap((page) => {
+      const named = [...page.text.matchAll(/`([\w./-]+\.tsx?) › ([^`]+)`/g)];
+      if (named.length === 0) return [`${page.path}:1 names no test`];
+      return named.flatMap(({ 1: file = "", 2: name = "", index }) => {
+        const found = tests.filter(({ path }) => path === file || path.endsWith(`/${file}`));
+        const having = found.filter(({ text }) => quotes.some((quote) => text.includes(`${quote}${name}${quote}`)));
+        if (found.length === 0) return [at(page, index, `names ${file}, which is not there`)];
+        return having.length === 1 ? [] : [at(page, index, `names a test of ${file} that is not there: ${name}`)];
+      });
+    });
+};
+
+const quotes = ['"', "`", "'"];

@@ -1,0 +1,41 @@
+/**
+ * `npm run pin-images`: writes the digest of each image of others behind its tag, in deploy/, as its registry has it now (docker buildx). What is
+ * built from that is what was seen, whoever moves the tag later. Run it again to take up a tag's new image.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { root } from "./ready.mjs";
+import { showsUsage } from "./usage.mjs";
+
+const files = ["deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/carillon.yaml"];
+const named = /^(FROM +|[ -]*image: *)([a-z\d./-]+:[\w.-]+)(?:@sha256:[\da-f]{64})?(?=\s|$)/gm;
+
+/**
+ * A file with each image but our own pinned.
+ * @param {string} text @param {(image: string) => string} digestOf of an image with its tag: sha256:…
+ */
+export const pinned = (text, digestOf) =>
+  text.replace(named, (_, before, image) =>
+    image.startsWith("carillon:") ? `${before}${image}` : `${before}${image}@${digestOf(image)}`,
+  );
+
+/** @param {string} image @returns {string} */
+function askRegistry(image) {
+  const args = ["buildx", "imagetools", "inspect", image, "--format", "{{.Manifest.Digest}}"];
+  const { status, stdout, stderr, error } = spawnSync("docker", args, { encoding: "utf8" });
+  const digest = stdout?.trim();
+  if (status === 0 && /^sha256:[\da-f]{64}$/.test(digest)) return digest;
+  throw new Error(`no digest of ${image}: ${error?.message ?? stderr}`);
+}
+
+if (process.argv[1]?.endsWith("pin-images.mjs") && !showsUsage("scripts/pin-images.mjs")) {
+  const digests = new Map();
+  const digestOf = (/** @type {string} */ image) => {
+    if (!digests.has(image)) digests.set(image, askRegistry(image));
+    return digests.get(image);
+  };
+  const written = files.map((file) => ({ file, text: pinned(readFileSync(join(root, file), "utf8"), digestOf) }));
+  for (const { file, text } of written) writeFileSync(join(root, file), text);
+  for (const [image, digest] of digests) process.stdout.write(`${image} ${digest}\n`);
+}
