@@ -68,7 +68,15 @@ export function calendarsAndAccess(house: House): void {
       await page.keyboard.press("Enter");
       await page.getByText("2 holidays more · 0 fewer").waitFor();
       await page.getByText("taken").nth(1).waitFor();
+      const compared = page.getByRole("region", { name: "What saving changes" });
+      await compared.getByText("holiday", { exact: true }).nth(1).waitFor();
+      await compared.getByText(/slots? of a year ahead change/).waitFor();
+      // A day that a file brought is called as the file called it.
+      await page.locator(`button[title^="${year}-12-25"]`).click();
+      await compared.getByText("Christmas").waitFor();
+      await compared.getByText("no holiday any more").waitFor();
       expect(await violations(page)).toEqual([]);
+      await page.locator(`button[title^="${year}-12-25"]`).click();
       await page.getByPlaceholder("Reason").fill("the town's fair");
       await page.getByRole("button", { name: "Save as a new version" }).click();
       await page.getByText("de is at version 2").waitFor();

@@ -138,6 +138,7 @@ const places: Record<Rule, { to: "/nodes" | "/workers" | "/runs"; state?: string
   stuck: { to: "/runs", state: "claimed" },
   leaderless: { to: "/nodes" },
   clock: { to: "/nodes" },
+  rewound: { to: "/nodes" },
   unreadable: { to: "/nodes" },
   recovery: { to: "/nodes" },
 };

@@ -12,6 +12,7 @@ export const rules: Rule[] = [
   "stuck",
   "leaderless",
   "clock",
+  "rewound",
   "unreadable",
   "recovery",
 ];

@@ -6,7 +6,7 @@ export type About = NonNullable<Given<"listAudit">["about"]>;
 
 export const abouts: About[] = [
   ...(["task", "run", "operation", "calendar", "group", "node", "alarm"] as const),
-  ...(["user", "token", "worker-key", "secret", "cluster"] as const),
+  ...(["user", "token", "worker-key", "secret", "cluster", "audit"] as const),
 ];
 export const acts = [
   "create",
@@ -28,7 +28,9 @@ export const acts = [
   "set",
   "restore",
   "adopt",
+  "replan",
   "drain",
+  "prune",
 ];
 /** As the catalogue writes it. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -10,6 +10,7 @@ import { Trouble } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import { Meanwhile } from "../parts/value/versions.tsx";
 import css from "./calendar.module.css";
+import { Compared } from "./compared.tsx";
 import { contentOf, type Drafted, outdateCalendars, toastNotices } from "./content.ts";
 import type { Content } from "./days.ts";
 import { DayRange, IcsField, Weekend } from "./fields.tsx";
@@ -110,6 +111,7 @@ export function Draft({
             : `${t("calendar.added", { n: added.length })} · ${t("calendar.taken", { n: removed.length })}`}
           {draft.ics !== undefined && ` · ${t("calendar.icsWill")}`}
         </p>
+        {!isSame && <Compared draft={draft} />}
         {present !== version && !save.isPending && <Meanwhile version={present} />}
         {save.error && !shrinks && <Trouble error={save.error} small />}
         <div className={css.save}>

@@ -8,6 +8,7 @@ import { toast } from "../parts/state/toasts.tsx";
 import { mayComeAgain } from "./again.ts";
 import type { Task } from "./answers.ts";
 import { Backfill } from "./backfill.tsx";
+import { Pause } from "./pause.tsx";
 import { RunNow } from "./run/run-now.tsx";
 import { outdateTask, useUndo } from "./undo.ts";
 
@@ -30,22 +31,7 @@ export function ActDialog({ act, read, task, onClose }: { act: Act; read: Task; 
         </Suspense>
       )}
       {act === "backfill" && <Backfill task={name} onClose={onClose} />}
-      {act === "pause" && (
-        <Confirm
-          title={t("task.pauseTitle", { task: name })}
-          consequence={t("task.pauseTold")}
-          act={t("task.pause")}
-          onDo={async ({ reason, key }) => {
-            const { running } = await call("pauseTask", { task: name, reason }, { key });
-            outdateTask();
-            toast({
-              text: t(running.length > 0 ? "task.pausedRunning" : "task.pausedDone", { task: name, n: running.length }),
-              undo: resume,
-            });
-          }}
-          onClose={onClose}
-        />
-      )}
+      {act === "pause" && <Pause task={name} onUndo={resume} onClose={onClose} />}
       {act === "revert" && (
         <Confirm
           title={t("task.revertEdits")}

@@ -55,6 +55,12 @@ export function TaskScreen() {
                 <IconPlayerPause size={18} aria-hidden />
                 <span>
                   {t("task.pausedBy", { by: data.paused.by })} <Moment at={data.paused.at} />
+                  {data.paused.until !== null && (
+                    <>
+                      {" · "}
+                      {t("task.pausedUntil")} <Moment at={data.paused.until} />
+                    </>
+                  )}
                   {data.paused.why !== "" && <> · {data.paused.why}</>}
                 </span>
               </div>

@@ -1,4 +1,6 @@
+import type { Change } from "../base/change.ts";
 import type { Json } from "../base/json.ts";
+import type { AuditChain, ChainRow } from "./audit-chain.ts";
 
 export type AuditAbout =
   | "task"
@@ -12,7 +14,8 @@ export type AuditAbout =
   | "node"
   | "secret"
   | "alarm"
-  | "cluster";
+  | "cluster"
+  | "audit";
 
 /** One change: written once, in the transaction that makes it, and never changed. */
 export interface AuditEntry {
@@ -44,4 +47,14 @@ export interface AuditStore {
   list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
   /** Of what has no transaction of its own; all of them, or none. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
+  chain(): Promise<AuditChain>;
+  /** Rows of the chain, in its order, from the one after this place. */
+  chained(afterSeq: number, limit: number): Promise<ChainRow[]>;
+  /** Rows from before the chain, by number. */
+  older(afterEntry: number, limit: number): Promise<{ entryId: number; content: string }[]>;
+  /**
+   * Removes the oldest rows up to the first one that is not older than this, some at a time.
+   * @returns how many were removed now; 0: none is left to remove
+   */
+  prune(beforeMs: number, change: Change): Promise<number>;
 }

@@ -14,13 +14,21 @@ export const alarmRules = [
   "stuck",
   "leaderless",
   "clock",
+  "rewound",
   "unreadable",
   "recovery",
 ] as const;
 export type AlarmRule = (typeof alarmRules)[number];
 
 /** Conditions hold or do not; the others are events, which happen so many times. */
-export const conditions: ReadonlySet<AlarmRule> = new Set(["overdue", "stuck", "leaderless", "clock", "unreadable"]);
+export const conditions: ReadonlySet<AlarmRule> = new Set([
+  "overdue",
+  "stuck",
+  "leaderless",
+  "clock",
+  "rewound",
+  "unreadable",
+]);
 
 export const ruleWords: Record<AlarmRule, string> = {
   failed: "runs failed",
@@ -31,6 +39,7 @@ export const ruleWords: Record<AlarmRule, string> = {
   stuck: "runs are stuck",
   leaderless: "no node leads",
   clock: "the store's clock stepped",
+  rewound: "cluster time went back",
   unreadable: "the leading node cannot read tasks",
   recovery: "the store was recovered",
 };

@@ -16,7 +16,7 @@ export function comparisonObject(
     weekend: one.weekend,
     coming: comingHolidays(one, nowMs),
   });
-  const named = (day: string) => ({ day, name: names.get(day) ?? null });
+  const named = (day: string) => ({ day, name: names.get(day) ?? present.names[day] ?? null });
   return {
     name: present.name,
     version: present.version,

@@ -2,10 +2,12 @@
 import type { z } from "zod";
 import { accessRoutes } from "./contract/access.ts";
 import { alarmRoutes } from "./contract/alarms.ts";
+import { auditRoutes } from "./contract/audit.ts";
 import { bundleRoutes } from "./contract/bundles.ts";
 import { calendarRoutes } from "./contract/calendars.ts";
 import { clusterRoutes } from "./contract/cluster.ts";
 import { operationRoutes } from "./contract/operations.ts";
+import { quotaRoutes } from "./contract/quotas.ts";
 import type { RouteShape } from "./contract/route.ts";
 import { runRoutes } from "./contract/runs.ts";
 import { secretRoutes } from "./contract/secrets.ts";
@@ -20,7 +22,9 @@ export const routes = {
   ...operationRoutes,
   ...calendarRoutes,
   ...clusterRoutes,
+  ...quotaRoutes,
   ...accessRoutes,
+  ...auditRoutes,
   ...secretRoutes,
   ...alarmRoutes,
 } as const;

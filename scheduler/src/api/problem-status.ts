@@ -51,6 +51,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   ANSWER_NOT_KEPT: 409,
   REQUEST_TOO_LARGE: 413,
   STREAMS_TAKEN: 429,
+  QUOTA_EXCEEDED: 429,
   SERVER_BUSY: 503,
   STOPPED: 503,
 };

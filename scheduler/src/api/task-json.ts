@@ -35,6 +35,7 @@ export function taskObject(record: TaskRecord, counters: Counters | undefined, n
       at: isoTime(record.paused.atMs),
       by: record.paused.by,
       why: record.paused.why,
+      until: iso(record.paused.untilMs),
     },
     edited: editedParts(record.definition) as string[],
     counters: counters ?? noCounters,

@@ -131,6 +131,9 @@ export const limits = {
   streamsPerUser: 50,
   /** Live sessions of one worker key. */
   sessionsPerKey: 500,
+  /** The largest number of any quota; and what waits of a namespace is counted so far where only its bytes have one. */
+  quota: 1_000_000_000_000,
+  countedWaiting: 1_000_000,
   /** Of one answer: tasks whose last runs are told, runs of each, and tasks that fire next. */
   recentTasks: 100,
   recentRuns: 100,

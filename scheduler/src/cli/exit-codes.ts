@@ -42,6 +42,7 @@ const failed = new Set<ErrorCode>([
   "NODE_NAME_TAKEN",
   "NODE_ADDRESS_TAKEN",
   "SETTINGS_DIFFER",
+  "CLOCK_BACK",
   "SESSION_LOST",
   "WORKER_LOST",
   "FENCE_STALE",
@@ -66,6 +67,7 @@ const server = new Set<ErrorCode>([
   "SIGN_IN_REFUSED",
   "ACCESS_DENIED",
   "TOO_MANY_ATTEMPTS",
+  "QUOTA_EXCEEDED",
 ]);
 
 /** Of a command that ended by an error. What is none of ours is a bug. */

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { CarillonError } from "../base/errors.ts";
 import { version } from "../base/version.ts";
 import { addAccess } from "./commands/access-commands.ts";
+import { addAudit } from "./commands/audit-commands.ts";
 import { addCluster } from "./commands/cluster-commands.ts";
 import { addFileCommands, addImporters, tellsChanges } from "./commands/file-commands.ts";
 import { addOperations } from "./commands/operation-commands.ts";
@@ -166,6 +167,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   addAccess(parts);
   addProfiles(parts);
   addSecrets(parts);
+  addAudit(parts);
   addSchemaCommands(parts);
   addCluster(parts);
   return program;

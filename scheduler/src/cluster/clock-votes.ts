@@ -90,3 +90,26 @@ export function shiftAfter(shiftMs: number, step: number): number {
   const next = shiftMs - step;
   return Math.abs(next) <= stepMs ? 0 : next;
 }
+
+/** By less than this the times that processes take at one moment may differ. */
+export const timeBackMs = 5_000;
+
+/** Cluster time is behind what it has been: slots that were planned or accounted by then lie ahead. */
+export interface TimeBack {
+  /** How far it had come. */
+  reachedMs: number;
+  /** When the first process that saw it so began; null: it was adopted under living processes. */
+  sinceMs: number | null;
+  /** An operator had the tasks planned anew since. */
+  replanned: boolean;
+}
+
+/** What a node does that finds it so at its start. `refuse`: it does not start. */
+export const clockBacks = ["wait", "refuse"] as const;
+export type ClockBack = (typeof clockBacks)[number];
+
+/** For a log and an error. */
+export function timeBackText({ reachedMs }: TimeBack, nowMs: number): string {
+  const hours = ((reachedMs - nowMs) / 3_600_000).toFixed(2);
+  return `cluster time is ${hours} h behind what it has been: what was planned lies ahead, and no slot of before fires until ${new Date(reachedMs).toISOString()}`;
+}

@@ -1,5 +1,5 @@
 import type { Change } from "../base/change.ts";
-import type { ClockVotes, ClusterClock } from "./clock-votes.ts";
+import type { ClockVotes, ClusterClock, TimeBack } from "./clock-votes.ts";
 
 export interface SessionIdentity {
   node: string;
@@ -78,6 +78,8 @@ export interface Pulse {
   nextHeldMs: number | null;
   /** The earliest time at which an operation has something to do. */
   nextOperationMs?: number | null;
+  /** The earliest time at which a task is resumed by itself. */
+  nextPauseEndMs?: number | null;
   /** The earliest due time of what this session's groups can claim. */
   nextReadyMs: number | null;
   /** Some task counts its places, so runs may be waiting for one. */
@@ -173,6 +175,8 @@ export interface SessionStore {
    * @returns by how many milliseconds cluster time steps; 0: it was the store's clock already
    */
   adoptClock(change: Change): Promise<number>;
+  /** Whether cluster time is behind what it has been; what is found is written down for the alarm. @returns undefined: it is not */
+  noteTimeBack(nowMs: number): Promise<TimeBack | undefined>;
   /** The members as last seen, with all they told, without taking part. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }

@@ -1,11 +1,14 @@
 import type { Clock } from "../base/clock.ts";
+import { CarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import {
+  type ClockBack,
   type ClockVotes,
   type ClusterClock,
   isAdoptable,
   judgeStep,
   shiftAfter,
+  timeBackText,
   wallAgrees,
 } from "../cluster/clock-votes.ts";
 import type { Pulse } from "../cluster/session-store.ts";
@@ -19,6 +22,8 @@ export interface ClockWatchOptions {
   log: Log;
   /** Workers leave it to the nodes to ask for beats: there may be thousands. */
   identity: { role: "node" | "worker" };
+  /** Default: it waits. */
+  clockBack?: ClockBack;
 }
 
 /** A step is judged by readings that are at least this sharp, or by the sharpest of so many. */
@@ -38,6 +43,10 @@ export class ClockWatch {
   /** The step that is being judged, and what the nodes' beats were when it was first seen. */
   #seen: { step: HeldStep; beats: ReadonlyMap<number, number>; looks: number } | undefined;
 
+  /** The clock's number, and whether this process led, when it was last asked whether cluster time went back. */
+  #lookedBackIn: string | undefined;
+  #toldReachedMs: number | undefined;
+
   constructor(options: ClockWatchOptions) {
     this.#options = options;
   }
@@ -45,6 +54,7 @@ export class ClockWatch {
   /** @param leads whether this process leads: one of them is enough to end an incident */
   async beaten({ clock }: Pulse, sessionId: number, leads: boolean): Promise<void> {
     this.#tell(clock);
+    await this.#lookBack(clock.number, leads);
     const { store, storeClock, clock: machine } = this.#options;
     if (storeClock.held) return this.#judge(sessionId);
     if (this.#seen)
@@ -106,6 +116,19 @@ export class ClockWatch {
       );
   }
 
+  /** With a node's first beat, when it begins to lead, and after each decision about the clock: between them time only goes on. */
+  async #lookBack(number: number, leads: boolean): Promise<void> {
+    const { store, storeClock, log, identity } = this.#options;
+    const state = `${number} ${leads}`;
+    if (identity.role !== "node" || this.#lookedBackIn === state) return;
+    const nowMs = storeClock.now();
+    const back = await store.sessions.noteTimeBack(nowMs);
+    this.#lookedBackIn = state;
+    if (!back || back.replanned || back.reachedMs === this.#toldReachedMs) return;
+    this.#toldReachedMs = back.reachedMs;
+    log.error(back, `${timeBackText(back, nowMs)}; wait, or plan from now on by \`carillon clock replan\``);
+  }
+
   /** Logs the beginning and the end of an incident, in every process. */
   #tell({ number, shiftMs }: ClusterClock): void {
     const first = this.#number === undefined;
@@ -119,4 +142,15 @@ export class ClockWatch {
       );
     else if (!first) log.info({}, "cluster time is the store's clock again");
   }
+}
+
+/** Where a node is told not to start while cluster time is behind what it has been. @throws CLOCK_BACK */
+export async function requireTime({ store, storeClock, identity, clockBack }: ClockWatchOptions): Promise<void> {
+  if (clockBack !== "refuse" || identity.role !== "node") return;
+  const nowMs = storeClock.now();
+  const back = await store.sessions.noteTimeBack(nowMs);
+  if (!back || back.replanned) return;
+  throw new CarillonError("CLOCK_BACK", timeBackText(back, nowMs), {
+    hint: "This node does not start then, as `clockBack` says. Set the clock of the store's machine right (NTP) if it is wrong; if it is right, plan from now on by `carillon clock replan`.",
+  });
 }

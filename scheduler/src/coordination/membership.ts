@@ -3,7 +3,7 @@ import { type CarillonError, type ErrorCode, isCarillonError, messageOf } from "
 import type { Membership } from "../cluster/membership.ts";
 import type { Beating, Pulse } from "../cluster/session-store.ts";
 import { noStandIn, type StandIn, type StoodIn } from "../cluster/stand-in.ts";
-import { ClockWatch } from "./clock-watch.ts";
+import { ClockWatch, requireTime } from "./clock-watch.ts";
 import { answerMs, hurryMs, type JoinOptions, openSession } from "./open-session.ts";
 import { placeOf, untilBeat } from "./rhythm.ts";
 import { type Backing, marginMs, Trust } from "./trust.ts";
@@ -34,10 +34,11 @@ const keptOutBy = new Set<ErrorCode>([
  * number the store refuses from then on. Where the witness has lost its memory and cannot say yet who is first, the one
  * that is ahead takes a term that is vacant.
  *
- * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name
+ * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name; CLOCK_BACK
  */
 export async function joinCluster(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
   for (let i = 0; i < clockSamples; i++) await options.storeClock.ask(options.store.clock);
+  await requireTime(options);
   const sessionId = await openSession(options, signal);
   const membership = new StoreMembership(options, sessionId);
   await membership.begin();

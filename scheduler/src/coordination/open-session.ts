@@ -1,6 +1,7 @@
 import { type Clock, pause } from "../base/clock.ts";
 import { CarillonError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { ClockBack } from "../cluster/clock-votes.ts";
 import { nameHolder } from "../cluster/name-holder.ts";
 import type { Member, SessionIdentity } from "../cluster/session-store.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
@@ -23,6 +24,8 @@ export interface JoinOptions {
   /** Goes on while the event loop stands still; default: nothing does. */
   standIn?: StandIn;
   log: Log;
+  /** What a node does that finds cluster time behind what it has been; default: it waits. */
+  clockBack?: ClockBack;
   /**
    * Rejects when this process must not stand beside one whose session is older than this: asked before a lost session is
    * followed by another (Infinity), and again once that is there. Default: it may.

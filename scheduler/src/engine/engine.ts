@@ -10,6 +10,7 @@ import type { StoreClock } from "../store/store-clock.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { Janitor } from "./janitor.ts";
 import { Lookout } from "./lookout.ts";
+import { Pauses } from "./pauses.ts";
 import { Planner } from "./planner.ts";
 import { Reaper } from "./reaper.ts";
 import { Rescuer } from "./rescuer.ts";
@@ -41,6 +42,7 @@ export class Engine {
   readonly #graceMs: number;
   readonly #planner: Planner;
   readonly #rescuer: Rescuer;
+  readonly #pauses: Pauses;
   readonly #steward: Steward;
   readonly #dispatcher: Dispatcher;
   readonly #router: Router;
@@ -58,14 +60,16 @@ export class Engine {
     const reaper = new Reaper(options);
     const router = new Router({ ...options, graceMs: options.rescueGraceMs });
     const janitor = new Janitor(options);
+    const pauses = new Pauses(options);
     const steward = new Steward(options);
     const lookout = new Lookout(options);
     this.#planner = planner;
     this.#dispatcher = dispatcher;
     this.#router = router;
     this.#rescuer = rescuer;
+    this.#pauses = pauses;
     this.#steward = steward;
-    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, steward];
+    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward];
     options.membership.onPulse((pulse) => {
       // The session outlives the engine. A timer set now would keep the process from ending, until the next slot.
       if (this.#stopped) return;
@@ -75,11 +79,14 @@ export class Engine {
       router.onPulse(pulse);
       reaper.onPulse(pulse);
       janitor.onPulse();
+      pauses.onPulse(pulse);
       steward.onPulse(pulse);
       lookout.onPulse(pulse);
     });
     options.membership.onLeadership((term) => {
-      if (term !== null) void planner.run();
+      if (term === null) return;
+      void planner.run();
+      pauses.run();
     });
     void planner.run();
   }
@@ -94,7 +101,10 @@ export class Engine {
     if (signal.kind === "resync") this.#dispatcher.onResync();
     if (signal.kind === "direct") this.#router.onDirect(signal.dueMs);
     // An edit may have made routed runs of those that were not.
-    if (signal.kind === "tasks" || signal.kind === "resync") this.#router.onDirect(0);
+    if (signal.kind === "tasks" || signal.kind === "resync") {
+      this.#router.onDirect(0);
+      this.#pauses.run();
+    }
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
       // A new slot may come before the next pulse tells of it: look once the leader has had its chance. Counted from the

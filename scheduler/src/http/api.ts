@@ -41,6 +41,8 @@ import { readGiven } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
 import { tailOf } from "./log-tail.ts";
 import { packed, packFromLength, takesPacked } from "./packed.ts";
+import { quotaCalls } from "./quota-calls.ts";
+import { Quotas } from "./quotas.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
 import { needed, Principals } from "./sign-in/principals.ts";
@@ -99,6 +101,7 @@ export class Api {
     this.#repeated = new Repeated(store.answers, log);
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
+    const quotas = new Quotas(store.quotas, clock);
     this.#handlers = {
       ...taskCalls(store),
       ...taskChangeCalls(store, clock),
@@ -106,10 +109,11 @@ export class Api {
       ...bundleCalls(store, clock, now),
       ...timelineCalls(store, clock),
       ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
-      ...runActCalls({ store, clock, enqueuer, tracing, taskIdOf }),
+      ...runActCalls({ store, clock, enqueuer, tracing, taskIdOf, quotas }),
       ...operationCalls(store),
       ...calendarCalls(store, clock),
       ...clusterCalls(store, node, this.#events.follow),
+      ...quotaCalls(store.quotas, quotas),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),
       ...signInCalls({

@@ -50,6 +50,7 @@ import { exchange } from "./exchange.ts";
 import type { Exchanged } from "./exchanged.ts";
 import { Handlers } from "./handlers.ts";
 import { type Looking, type Opened, openStore, stopped, type Why } from "./opened.ts";
+import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
 import { closeStore, endNode, hearing, type Started, standInOf } from "./started.ts";
 import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
@@ -208,12 +209,12 @@ export class Carillon {
   }
 
   /**
-   * Stops planning the task. Resolves when nothing of it that had not started can start any more; what runs goes on.
-   * @returns runs that have started after all; how many waiting runs stay until it is resumed; how many due slots are skipped
+   * Stops planning the task, until it is resumed or a time comes. Resolves when nothing of it that had not started can start any more.
+   * Of a paused task it sets end, author and reason anew. @throws TASK_UNKNOWN, OPTION_INVALID
    */
-  async pause(task: string, why: Why = {}): Promise<{ started: number[]; held: number; skipped: number }> {
+  async pause(task: string, { until, ...why }: PauseOptions = {}): Promise<PauseResult> {
     const { store } = await this.open();
-    const { recalled, held, skipped } = await store.tasks.pause(task, this.#change(why));
+    const { recalled, held, skipped } = await store.tasks.pause(task, pauseChange(this.#change(why), until));
     return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled), held, skipped };
   }
 
@@ -393,8 +394,7 @@ export class Carillon {
     started.http = http;
     const watching = { ...shared, node: this.#node, unreadable: () => started.engine?.unreadableFound() ?? null };
     started.alarms = await watchAlarms(watching, settings.alarms, noticePoster, this.#listeners);
-    const reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
-    started.reconciler = reconciler;
+    started.reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.
@@ -406,11 +406,12 @@ export class Carillon {
     const { store, definitions } = (await this.#opening) as Opened;
     await this.#untilAnswered(() => this.#defined.registerAll(this.#registry(store, definitions)));
     this.#started?.engine?.onSignal({ kind: "tasks" });
+    const read = () => this.#defined.groupNumbers.read(this.#groups(), store.tasks);
+    if (await this.#untilAnswered(read)) this.#started?.worker?.onSignal({ kind: "tasks" });
   }
 
   async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
-    const ask = () => Promise.all(this.#groups().map((name) => shared.store.tasks.group(name)));
-    const groupIds = await this.#untilAnswered(ask);
+    await this.#untilAnswered(() => this.#defined.groupNumbers.read(this.#groups(), shared.store.tasks));
     const { tracing } = (await this.#opening) as Opened;
     await this.#handlers.isolates.start();
     return new Worker({
@@ -418,7 +419,7 @@ export class Carillon {
       claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
       flow: tracing?.flow(shared.store.flow) ?? shared.store.flow,
       writeLogs: (lines) => shared.store.runs.writeLogs(lines, shared.storeClock.now()),
-      groupIds,
+      groupIds: this.#defined.groupNumbers.ids,
       handlerOf: (task) => this.#handlers.of(task, tracing),
       listeners: this.#listeners,
     });
@@ -445,6 +446,7 @@ export class Carillon {
       log: this.#log,
       identity: identityOf(settings, this.#node, this.#groups(), this.#options.coordination, release),
       beatMs: settings.beatMs,
+      clockBack: settings.clockBack,
       shownBeatMs: longestBeatMs,
     });
     const { failFast } = settings;

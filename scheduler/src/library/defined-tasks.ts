@@ -10,6 +10,7 @@ import { editedParts } from "../task/edits.ts";
 import { type Release, releaseOf } from "../task/release.ts";
 import type { TaskDefinition } from "../task/task.ts";
 import type { BroughtBy, TaskStore } from "../task/task-store.ts";
+import { GroupNumbers } from "./group-numbers.ts";
 import { validateKept } from "./payload.ts";
 
 export interface Defined {
@@ -34,6 +35,7 @@ const reason = "defined in code";
 
 /** The tasks that this process defines, and the numbers that the store knows tasks by. */
 export class DefinedTasks {
+  readonly groupNumbers = new GroupNumbers();
   readonly #defined = new Map<string, Defined>();
   readonly #taskIds = new Map<string, number>();
   #definitions: Definitions | undefined;

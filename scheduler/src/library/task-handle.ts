@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { TaskOptions } from "../task/task.ts";
+import type { PauseOptions } from "./pause.ts";
 
 export interface RunHandle {
   runId: number;
@@ -17,7 +18,8 @@ export interface Task<Input> {
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle>;
   /** Runs it now, beside its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle>;
-  pause(reason?: string): Promise<void>;
+  /** Until it is resumed, or until a time to come. */
+  pause(why?: string | Pick<PauseOptions, "reason" | "until">): Promise<void>;
   resume(): Promise<void>;
   /**
    * The next slots after now that will run, as they are planned: by the task as the store has it, edits by hand, calendar and
@@ -36,7 +38,7 @@ export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payloa
 interface Doing {
   enqueue(task: string, payload: unknown, options?: EnqueueOptions): Promise<RunHandle>;
   run(task: string, payload: unknown): Promise<RunHandle>;
-  pause(task: string, why: { reason?: string }): Promise<unknown>;
+  pause(task: string, why: Pick<PauseOptions, "reason" | "until">): Promise<unknown>;
   resume(task: string): Promise<void>;
 }
 
@@ -44,7 +46,7 @@ export const handleOf = (doing: Doing, name: string, next: (count: number) => nu
   name,
   enqueue: (payload, options) => doing.enqueue(name, payload, options),
   run: (payload) => doing.run(name, payload),
-  pause: async (reason) => void (await doing.pause(name, reason === undefined ? {} : { reason })),
+  pause: async (why = {}) => void (await doing.pause(name, typeof why === "string" ? { reason: why } : why)),
   resume: () => doing.resume(name),
   next: (count = 1) => next(count).map((ms) => new Date(ms)),
 });

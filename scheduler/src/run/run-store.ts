@@ -17,6 +17,8 @@ export interface RunStore {
     drawn?: number[],
     signal?: AbortSignal,
   ): Promise<Enqueued[]>;
+  /** Resolves when the other processes have been sent a signal of all that this one has enqueued and committed by now. */
+  announced(): Promise<void>;
   /** Of these, those that were enqueued by somebody who traces. */
   origins(runIds: number[]): Promise<RunOrigin[]>;
   /**

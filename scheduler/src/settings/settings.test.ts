@@ -22,6 +22,16 @@ describe("options", () => {
     expect(settings.commands).toEqual({ allow: [], allowEnv: [], shell: false, rehearse: false });
   });
 
+  it("say what a scheduler does where cluster time went back: it waits, or does not start", () => {
+    expect([settingsOf({}).clockBack, settingsOf({ clockBack: "refuse" }).clockBack]).toEqual(["wait", "refuse"]);
+    const wrong = expect.objectContaining({
+      code: "OPTION_INVALID",
+      path: "clockBack",
+      hint: "Give one of wait, refuse.",
+    });
+    expect(() => settingsOf({ clockBack: "never" as "wait" })).toThrow(wrong);
+  });
+
   it("give no store unasked in production: a variable that is not set is told, and makes no private database", () => {
     vi.stubEnv("NODE_ENV", "production");
     try {

@@ -3,6 +3,7 @@ import { CarillonError, within } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
+import { type ClockBack, clockBacks } from "../cluster/clock-votes.ts";
 import { parseStoreUrl } from "../store/store-url.ts";
 import { isEnvPattern } from "../task/command-rules.ts";
 import { checkName } from "../task/names.ts";
@@ -107,6 +108,11 @@ export interface CarillonOptions {
   release?: string;
   /** So long the newest release's definitions stay after the last of its processes has gone; default 1 min. See docs/deploying.md. */
   releaseGrace?: Duration;
+  /**
+   * What a scheduler does where cluster time is behind what it has been, as after a store's clock was set back: "wait" until it has come to
+   * where it was, which is the default, or "refuse" to start. See docs/coordination.md.
+   */
+  clockBack?: ClockBack;
   /** Bring an older schema to this version; default true. false: `carillon migrate` is a step of its own. */
   migrate?: boolean;
   /** Reject when the store is away, instead of waiting for it; default false. */
@@ -161,6 +167,7 @@ export interface Settings {
   handleSignals: boolean;
   release: string;
   releaseGraceMs: number;
+  clockBack: ClockBack;
   migrate: boolean;
   failFast: boolean;
   commands: Required<CommandOptions>;
@@ -228,6 +235,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     handleSignals: options.handleSignals ?? true,
     release: checkedRelease(options.release ?? programVersion()),
     releaseGraceMs: parseDuration(options.releaseGrace ?? "1m", "releaseGrace", 1_000),
+    clockBack: options.clockBack ?? "wait",
     migrate: options.migrate ?? true,
     failFast: options.failFast ?? false,
     commands: { allow: [], allowEnv: [], shell: false, rehearse: false, ...options.commands },
@@ -240,6 +248,12 @@ export function settingsOf(options: CarillonOptions): Settings {
     alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
     provider: options.provider === undefined ? null : providerSettings(options.provider),
   };
+  if (!clockBacks.includes(settings.clockBack)) {
+    throw new CarillonError("OPTION_INVALID", `clockBack cannot be ${shownValue(settings.clockBack)}`, {
+      hint: `Give one of ${clockBacks.join(", ")}.`,
+      path: "clockBack",
+    });
+  }
   const wrongEnv = settings.commands.allowEnv.find((one) => !isEnvPattern(one));
   if (wrongEnv !== undefined) {
     throw new CarillonError("OPTION_INVALID", `commands.allowEnv cannot have ${shownValue(wrongEnv)}`, {
@@ -351,6 +365,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   handleSignals: "flag",
   release: "text",
   releaseGrace: "duration",
+  clockBack: "text",
   migrate: "flag",
   failFast: "flag",
   commands: "object",

@@ -46,6 +46,15 @@ it("tells of slots whose time has passed meanwhile", () => {
   ]);
 });
 
+it("leaves out what has its account: it runs by neither version", () => {
+  const task = of({ schedule: daily, calendar: { name: "de", otherwise: "next" } });
+  const [second, third] = [Date.parse("2027-03-02T09:00:00Z"), Date.parse("2027-03-03T09:00:00Z")];
+  const changes = (accounted: number[]) =>
+    slotChanges(task, calendar([]), calendar(["2027-03-02", "2027-03-03"]), nowMs, new Set(accounted));
+  expect(changes([])).toMatchObject({ total: 2, nominalMs: [second, third] });
+  expect(changes([third])).toMatchObject({ total: 1, nominalMs: [second], changes: [{ nominalMs: second }] });
+});
+
 it("counts a blackout that a slot is moved into, and leaves out what cannot change", () => {
   const options: TaskOptions = {
     schedule: daily,

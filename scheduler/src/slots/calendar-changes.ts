@@ -23,6 +23,7 @@ import type { CalendarRecord, CalendarStore } from "../task/calendar-store.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import type { TaskStore } from "../task/task-store.ts";
 import { judgedSlot } from "./coming-slots.ts";
+import type { HistoryStore } from "./history-store.ts";
 
 /** What becomes of a nominal time of a task's own schedule. */
 export interface Placed {
@@ -45,6 +46,8 @@ export interface TaskChanges {
   total: number;
   /** The search ended early: there are at least `total`. */
   isCut: boolean;
+  /** Of all. */
+  nominalMs: number[];
 }
 
 export interface CalendarComparison {
@@ -70,7 +73,11 @@ interface Version {
  * @throws CALENDAR_UNKNOWN, CALENDAR_INVALID, ZONE_UNKNOWN
  */
 export async function compareCalendar(
-  store: { calendars: Pick<CalendarStore, "find">; tasks: Pick<TaskStore, "byNames"> },
+  store: {
+    calendars: Pick<CalendarStore, "find">;
+    tasks: Pick<TaskStore, "byNames">;
+    history: Pick<HistoryStore, "accounted">;
+  },
   name: string,
   given: CalendarContent,
   { nowMs, clock, sees = () => true }: { nowMs: number; clock: Clock; sees?: (task: string) => boolean },
@@ -81,7 +88,11 @@ export async function compareCalendar(
   const records = await store.tasks.byNames(seen.slice(0, limits.comparedTasks));
   const tasks: TaskChanges[] = [];
   for (const record of records.sort((a, b) => (a.name < b.name ? -1 : 1))) {
-    const found = slotChanges(record, present, { name, version: present.version + 1, ...content }, nowMs);
+    const next = { name, version: present.version + 1, ...content };
+    let found = slotChanges(record, present, next, nowMs);
+    // What ran, was skipped or missed already runs by neither version.
+    const accounted = await store.history.accounted(record.taskId, found.nominalMs, nowMs);
+    if (accounted.size > 0) found = slotChanges(record, present, next, nowMs, accounted);
     if (found.total > 0) tasks.push({ task: record.name, ...found });
     // A task may take some milliseconds; other requests go between two of them.
     await pause(clock, 0);
@@ -96,15 +107,19 @@ export async function compareCalendar(
   };
 }
 
-/** Slots of a year ahead that come to lie elsewhere, or are skipped or no longer skipped. */
+/**
+ * Slots of a year ahead that come to lie elsewhere, or are skipped or no longer skipped.
+ * @param accounted nominal times that have their account already
+ */
 export function slotChanges(
   record: Pick<TaskRecord, "definition" | "taskId">,
   was: Calendar,
   is: Calendar,
   nowMs: number,
+  accounted: ReadonlySet<number> = new Set(),
 ): Omit<TaskChanges, "task"> {
   const { schedule, calendar: rule } = record.definition;
-  const found = { changes: [] as SlotChange[], total: 0, isCut: false };
+  const found = { changes: [] as SlotChange[], total: 0, isCut: false, nominalMs: [] as number[] };
   if (!rule || (schedule.type === "every" && schedule.mode === "delay")) return found;
   const base = compileSchedule(schedule);
   const [before, after] = [was, is].map((calendar) => versionOf(record, base, rule, calendar)) as [Version, Version];
@@ -125,8 +140,9 @@ export function slotChanges(
     if (looked++ >= limits.comparedSlots) return { ...found, isCut: true };
     const [old, fresh] = [placed(record, before, nominalMs), placed(record, after, nominalMs)];
     if (old.slotMs <= nowMs && fresh.slotMs <= nowMs) continue;
-    if (old.slotMs === fresh.slotMs && old.dueMs === fresh.dueMs) continue;
+    if ((old.slotMs === fresh.slotMs && old.dueMs === fresh.dueMs) || accounted.has(nominalMs)) continue;
     found.total++;
+    found.nominalMs.push(nominalMs);
     if (found.changes.length < limits.comparedSlotsShown)
       found.changes.push({ nominalMs, was: old, is: passed(fresh, nominalMs, nowMs) });
   }

@@ -33,4 +33,6 @@ export interface HistoryStore {
     toMs: number,
     limit: number,
   ): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
+  /** Of these nominal times of a task, those that have an account which an edit at `editedMs` leaves as it is. */
+  accounted(taskId: number, nominalMs: readonly number[], editedMs: number): Promise<Set<number>>;
 }

@@ -31,6 +31,12 @@ describe("a simulation", () => {
     expect([total, skipped]).toEqual([28, 21]);
   });
 
+  it("leaves out slots whose nominal times have their account", () => {
+    const hours = [1, 2, 3].map((hour) => hour * 3_600_000);
+    const ran = { ...task("a", { schedule: every("1h") }), accountedMs: [hours[1] as number] };
+    expect(simulate([ran], 1, 4 * 3_600_000, 9).fires.map(({ atMs }) => atMs)).toEqual([hours[0], hours[2]]);
+  });
+
   it("begins with its first instant and ends before its last", () => {
     const hours = simulate([task("a", { schedule: every("1h") })], 3_600_000, 7_200_000, 9).fires;
     expect(hours.map(({ atMs }) => atMs)).toEqual([3_600_000]);

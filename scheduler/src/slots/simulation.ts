@@ -11,6 +11,8 @@ import type { TaskDefinition } from "../task/task.ts";
 export interface SimulatedTask {
   definition: TaskDefinition;
   calendar?: Calendar | undefined;
+  /** Nominal times to come that have their account: see TaskRecord. */
+  accountedMs?: readonly number[] | undefined;
 }
 
 export interface SimulatedFire {
@@ -53,7 +55,9 @@ export interface Simulation {
 /** @throws OPTION_INVALID for more slots than limits.simulatedSlots */
 export function simulate(tasks: readonly SimulatedTask[], fromMs: number, toMs: number, show: number): Simulation {
   const slots: { atMs: number; task: number; previousMs: number | null }[] = [];
-  const schedules = tasks.map(({ definition, calendar }) => plannedSchedule(definition, calendar));
+  const schedules = tasks.map(({ definition, calendar, accountedMs }) =>
+    plannedSchedule(definition, calendar, accountedMs),
+  );
   for (const [task, schedule] of schedules.entries()) {
     let previousMs: number | null = null;
     for (let atMs = schedule.next(fromMs - 1); atMs !== null && atMs < toMs; atMs = schedule.next(atMs)) {

@@ -52,6 +52,14 @@ describe("a timeline", () => {
     expect(firingIn(line, at(4, 0), at(4, 1)).map(({ task }) => task.name)).toEqual(["beat"]);
   });
 
+  test("leaves out slots whose nominal times have their account, of each of two tasks that are alike otherwise", async () => {
+    const schedule = cron("0 3 * * *");
+    const ran = taskOf("ran", { schedule }, { accountedMs: [fromMs + 3 * 3_600_000] });
+    const line = await lineOf([taskOf("a", { schedule }), ran]);
+    expect([0, 1, 2].map((day) => line.tasks[at(3, 0, day)])).toEqual([1, 2, 2]);
+    expect(firingIn(line, at(3, 0), at(3, 1)).map(({ task }) => task.name)).toEqual(["a"]);
+  });
+
   test("tells when clocks change, and fires by them", async () => {
     const line = await lineOf([
       taskOf("night", { schedule: cron("30 2 * * *", { zone: "Europe/Berlin", overlap: "both" }) }),

@@ -24,6 +24,8 @@ export interface TimelineTask {
   paused: boolean;
   definition: TaskDefinition;
   calendar?: Calendar | undefined;
+  /** Nominal times to come that have their account: see TaskRecord. */
+  accountedMs?: readonly number[] | undefined;
 }
 
 /** Tasks that fire at the same times. */
@@ -137,9 +139,9 @@ export async function foretell(
 }
 
 /** null: this process cannot read it, and others may. */
-function readable({ definition, calendar }: TimelineTask): Schedule | null {
+function readable({ definition, calendar, accountedMs }: TimelineTask): Schedule | null {
   try {
-    return plannedSchedule(definition, calendar);
+    return plannedSchedule(definition, calendar, accountedMs);
   } catch {
     return null; // the node that leads has an alarm for it
   }
@@ -149,7 +151,8 @@ function readable({ definition, calendar }: TimelineTask): Schedule | null {
 function rhythmKey(task: TimelineTask): string {
   const { schedule, calendar, blackout } = task.definition;
   const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
-  return JSON.stringify([schedule, calendar ?? null, task.calendar?.version ?? null, blackout ?? null, own]);
+  const version = task.calendar?.version ?? null;
+  return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, task.accountedMs ?? null]);
 }
 
 /** When it is due; null: it will be skipped. */

@@ -13,11 +13,18 @@ export const coming = (record: TaskRecord): ComingTask => ({
   seed: record.taskId,
 });
 
+/** Slots after this moment fire, of a task that is paused until a time. */
+const pauseEnd = ({ paused }: TaskRecord) => (paused?.untilMs ?? 0) - 1;
+
 /** The next slots as they are planned; those that will be skipped too, since they are accounted for. */
 export function plannedSlots(record: TaskRecord, afterMs: number, count: number): number[] {
   const schedule = scheduleOf(record);
   const slots: number[] = [];
-  for (let slot = schedule.next(afterMs); slot !== null && slots.length < count; slot = schedule.next(slot))
+  for (
+    let slot = schedule.next(Math.max(afterMs, pauseEnd(record)));
+    slot !== null && slots.length < count;
+    slot = schedule.next(slot)
+  )
     slots.push(slot);
   return slots;
 }
@@ -29,10 +36,10 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
     paused,
     nextSlotMs,
   } = record;
-  if (paused) return null;
+  if (paused && paused.untilMs === null) return null;
   // Only the store knows when the last run ended, and with it a fixed delay's next slot.
-  if (schedule.type === "every" && schedule.mode === "delay") return nextSlotMs;
-  return comingSlots(coming(record), nowMs, 1)[0] ?? null;
+  if (schedule.type === "every" && schedule.mode === "delay") return paused ? null : nextSlotMs;
+  return comingSlots(coming(record), Math.max(nowMs, pauseEnd(record)), 1)[0] ?? null;
 }
 
 /** When that slot runs: later by jitter, or at a blackout's end. */

@@ -1,5 +1,6 @@
 import type { AccessStore } from "../access/access-store.ts";
 import type { AuditStore } from "../access/audit.ts";
+import type { QuotaStore } from "../access/quota-store.ts";
 import type { SecretStore } from "../access/secrets/secret-store.ts";
 import type { WorkerStore } from "../access/worker-store.ts";
 import type { AlarmStore } from "../alarms/alarm-store.ts";
@@ -55,6 +56,7 @@ export interface Store {
   readonly browse: BrowseStore;
   readonly access: AccessStore;
   readonly audit: AuditStore;
+  readonly quotas: QuotaStore;
   readonly answers: AnswerStore;
   /** Cluster time by the store's clock, for sampling. */
   clock(): Promise<StoreReading>;

@@ -7,7 +7,8 @@ export interface TaskRecord {
   version: number;
   definition: TaskDefinition;
   groupId: number;
-  paused: { atMs: number; by: string; why: string } | null;
+  /** `untilMs`: when it is resumed by itself; null: not before it is resumed. */
+  paused: { atMs: number; by: string; why: string; untilMs: number | null } | null;
   changedMs: number;
   nextSlotMs: number | null;
   /** Of the task's own calendar, as it is now. */

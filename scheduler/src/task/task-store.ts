@@ -13,11 +13,26 @@ export interface Paused {
   skipped: number;
 }
 
+export interface PauseChange extends Change {
+  /** When the task is resumed by itself; a pause of a paused task sets this anew. Without it: not before it is resumed. */
+  untilMs?: number | null;
+}
+
 export interface Removed {
   /** Runs claimed and not known to be started, now asked back. */
   recalled: number[];
   /** Waiting runs that ended with the task. */
   ended: number;
+}
+
+/** After cluster time went back. */
+export interface ReplannedAhead {
+  /** How far cluster time had come. */
+  reachedMs: number;
+  /** Tasks that are planned from now on. */
+  tasks: number;
+  /** Runs that were enqueued, or are to be tried again, by the clock that was ahead: they keep their due times. */
+  waiting: number;
 }
 
 export type IsWanted = (client: SqlClient) => Promise<boolean>;
@@ -72,8 +87,12 @@ export interface TaskStore {
    * Withdraws what is planned and not claimed. @param isWanted asked in the change's own transaction, with the task locked:
    * whether it is still to be made
    */
-  pause(name: string, change: Change, isWanted?: IsWanted): Promise<Paused>;
+  pause(name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused>;
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
+  /** Resumes tasks whose pause is over, as of its end. @returns their names, and when the next pause ends; null: none does by itself */
+  endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
+  /** Plans tasks from now on whose slots lie ahead because cluster time went back. @returns undefined: it is past all that was seen of it */
+  replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /** @param expectedVersion as in `save` */

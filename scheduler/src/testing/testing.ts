@@ -67,6 +67,8 @@ const plannedAheadMs = 5_000;
 const beatMs = 30_000;
 /** Longer than any leap of time: see time-travel.ts. */
 const trustedMs = 10 * 86_400_000;
+/** In real time. */
+const storeAnswerMs = 60_000;
 const logLinesMost = 10_000;
 /** The worker sends what was logged this often. */
 const logsAfterMs = 250;
@@ -124,7 +126,8 @@ export class TestTower {
       // Claimed when they are due, not before: what the store says is to come is then all that is to come.
       settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
       // A month of its time is over in a moment: to make each of its days' partitions would take longer than all else.
-      postgres: { ...realSurroundings.postgres, partitions: "one" },
+      // A busy machine is waited for, too: an answer that is given up on would be asked for again at a later time of the tower.
+      postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs },
       around: async (real) => {
         this.#real = real;
         this.#watched = new WatchedStore(real, this.#clock);

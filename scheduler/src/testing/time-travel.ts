@@ -118,7 +118,7 @@ export class TimeTravel {
     const { clock, aheadMs } = this.#options;
     // What runs may have timers of its own: its timeout, its sleep.
     if (this.#running.size > 0 || this.#pulse === undefined) return null;
-    const { nextSlotMs, nextHeldMs, nextReadyMs, nextDirectMs = null, nextMineMs = null } = this.#pulse;
+    const { nextSlotMs, nextHeldMs, nextReadyMs, nextPauseEndMs, nextDirectMs = null, nextMineMs = null } = this.#pulse;
     const openMs = (nextSlotMs ?? Number.POSITIVE_INFINITY) - aheadMs;
     // What is to be addressed and is late already waits for a worker that can take it, however long.
     const directMs = nextDirectMs === null || nextDirectMs <= clock.wall() ? endMs : nextDirectMs;
@@ -127,6 +127,7 @@ export class TimeTravel {
       openMs,
       nextHeldMs ?? endMs,
       nextReadyMs ?? endMs,
+      nextPauseEndMs ?? endMs,
       directMs,
       nextMineMs ?? endMs,
       endMs,

@@ -13,7 +13,8 @@ it("makes one heartbeat at a time: an answer that is overtaken looks like a stor
       asked++;
       answers.push(() => resolve(pulse));
     });
-  const real = new Proxy({}, { get: (_, part) => (part === "sessions" ? { beat } : {}) }) as Store;
+  const parts: Record<string, object> = { sessions: { beat }, runs: { announced: async () => undefined } };
+  const real = new Proxy({}, { get: (_, part) => parts[part as string] ?? {} }) as Store;
   const watched = new WatchedStore(real, new TravelClock(0));
   const own = watched.store.sessions.beat(1, 0);
   const look = watched.look(1);

@@ -20,7 +20,7 @@ const parts = [
     "figures",
     "drains",
   ] as const),
-  ...(["browse", "access", "audit", "answers"] as const),
+  ...(["browse", "access", "audit", "quotas", "answers"] as const),
 ];
 /** In real time. */
 const deafAfterMs = 30_000;
@@ -122,6 +122,8 @@ export class WatchedStore {
    * a leader's beat tells of itself by a signal, and signals come in the order of their commits.
    */
   async look(sessionId: number) {
+    // A signal that is sent after its commit comes before this beat's.
+    await this.#real.runs.announced();
     const pulse = await this.#beatInTurn(() => this.#real.sessions.beat(sessionId, this.#clock.wall()));
     const own = pulse.members.find((member) => member.sessionId === sessionId);
     if (this.#listening && own && pulse.alive && pulse.leadership.sessionId === sessionId) {

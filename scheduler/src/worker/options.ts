@@ -21,6 +21,7 @@ export interface WorkerOptions {
   /** Goes on while the event loop stands still; default: nothing does. */
   standIn?: StandIn;
   definitions: Definitions;
+  /** Read at each claim: after a store that went back they may be others. */
   groupIds: number[];
   /** What handlers are given by `run.secret`; without it they are refused. */
   secrets?: HandedSecrets;

@@ -2,9 +2,6 @@
  * A line or more for each command that asks a cluster, for the tests that carry out every command. The commands themselves, their
  * arguments and options come from the program: one that has no line here, or a line of a command that is gone, fails those tests.
  */
-import type { Command, Option } from "commander";
-import { commands } from "../../src/cli/program.ts";
-import { Terminal } from "../../src/cli/screen/terminal.ts";
 
 /** Commands that ask no cluster, or only the store: why no server can be asked in its place. */
 export const ofNoServer: Readonly<Record<string, string>> = {
@@ -16,7 +13,9 @@ export const ofNoServer: Readonly<Record<string, string>> = {
   restored: "it is for the time before any server starts, and says STORE_NEEDED with one",
   "store dump": "it reads the store whole, and says STORE_NEEDED with a server",
   "store load": "it is for the time before any server starts, and says STORE_NEEDED with one",
+  "audit prune": "it removes rows, which no server does, and says STORE_NEEDED with a server",
   "clock adopt": "it is for a clock that servers do not trust, and says STORE_NEEDED with one",
+  "clock replan": "it is for a clock that servers do not trust, and says STORE_NEEDED with one",
   login: "it makes a token at a server",
   logout: "it ends a token at a server",
   profiles: "it reads a file of this machine",
@@ -27,10 +26,10 @@ export const ofNoServer: Readonly<Record<string, string>> = {
   cron: "it reads words",
   "secrets key": "it draws a key",
 };
-const importsFiles = /^import (?!crontab$)/;
+export const importsFiles = /^import (?!crontab$)/;
 
 /** Options that are given in the lines alone, since another value of theirs does something to this machine or has no end. */
-const notVaried = new Set(["--output", "--follow", "--wait"]);
+export const notVaried = new Set(["--output", "--follow", "--wait"]);
 
 /**
  * Of each command lines that are right, or wrong in a way of their own; the first is the one whose arguments and options are
@@ -70,6 +69,10 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   ],
   "tasks pause": [
     "order --reason bank~is~closed",
+    "mail --until 2099-03-27T06:00:00Z",
+    "mail --until 2001-03-27T06:00:00Z",
+    "mail --until soon",
+    "--matching zzz* --until 2099-03-27T06:00:00Z",
     "order mail",
     "order order",
     "order no-such",
@@ -319,6 +322,12 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     "no-such 4",
     "two~words 4",
   ],
+  "quotas list": [""],
+  "quotas set": [
+    "namespace elsewhere --enqueues 600 --waiting=1000 --bytes 100000 --reason slow",
+    "user ann --enqueues none --waiting 5",
+    "planet earth --enqueues 5",
+  ],
   "keys create": [
     "reports --group elsewhere",
     "reports",
@@ -352,6 +361,8 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "secrets list": [""],
   "secrets remove": ["bank --reason gone", "bank", "no-such"],
   "secrets rewrap": ["", "--reason yearly"],
+  "audit export": [""],
+  "audit verify": ["{folder}/no-such.jsonl", "", "{folder}/days.ics", "--head 1"],
   alarms: [""],
   "alarms list": [""],
   "alarms acknowledge": ["late --task order", "late", "late --task no-such", "stuck", "no-such"],
@@ -422,72 +433,3 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "nodes resume": ["w-prepared", "w-prepared", "no-such"],
   top: [""],
 };
-
-/** One command of the program that does something. */
-export interface Leaf {
-  /** "tasks show" */
-  name: string;
-  command: Command;
-}
-
-export function leaves(): Leaf[] {
-  const program = commands(new Terminal({ json: true, colour: false }), () => undefined);
-  const found: Leaf[] = [];
-  const walk = (command: Command, before: string) => {
-    for (const one of command.commands) {
-      const name = before === "" ? one.name() : `${before} ${one.name()}`;
-      // A family without anything of its own is only a name.
-      if ((one as unknown as { _actionHandler: unknown })._actionHandler) found.push({ name, command: one });
-      walk(one, name);
-    }
-  };
-  walk(program, "");
-  return found;
-}
-
-export const ofServer = (): Leaf[] => leaves().filter(({ name }) => !(name in ofNoServer) && !importsFiles.test(name));
-
-/** Values that somebody gives where something else is meant. */
-export const oddValues: readonly string[] = [
-  "",
-  "..",
-  ".",
-  "two words",
-  "a/b?c#d%2Fé",
-  "__proto__",
-  "0",
-  "-1",
-  "1e9",
-  "n".repeat(250),
-  "r".repeat(1_100),
-];
-
-export const wordsOf = (line: string): string[] =>
-  line.split(" ").flatMap((word) => (word === "" ? [] : [word.replaceAll("~", " ")]));
-
-/** The words, with what stands for something in its place. */
-export const placedIn = (words: readonly string[], known: Readonly<Record<string, unknown>>): string[] =>
-  words.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => String(known[name] ?? whole)));
-
-/** The first line of a command with each of its flags, and with odd values for each argument and option. */
-export function varied({ name, command }: Leaf): string[][] {
-  const words = wordsOf(lines[name]?.[0] ?? "");
-  const made: string[][] = [];
-  const first = words.findIndex((word) => word.startsWith("-"));
-  const given = first < 0 ? words.length : first;
-  for (let at = 0; at < command.registeredArguments.length; at++)
-    for (const value of oddValues) {
-      // What begins with a dash is an option to the program, and refused before anything is asked.
-      if (value.startsWith("-")) continue;
-      made.push([...words.slice(0, Math.min(at, given)), value, ...words.slice(at < given ? at + 1 : given)]);
-    }
-  for (const option of command.options) {
-    const flag = option.long as string;
-    if (notVaried.has(flag)) continue;
-    if (!takesValue(option)) made.push([...words, flag]);
-    else for (const value of oddValues) made.push([...words, `${flag}=${value}`]);
-  }
-  return made.map((odd) => [...name.split(" "), ...odd]);
-}
-
-const takesValue = ({ required, optional }: Option): boolean => required || optional;

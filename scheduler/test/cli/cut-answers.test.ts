@@ -11,7 +11,8 @@ import { againAfterMs } from "../../src/cli/cluster/calls.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import "../support/cheap-passwords.ts";
 import { inProcess, typed } from "../support/in-process.ts";
-import { lines, ofServer, placedIn, wordsOf } from "./command-lines.ts";
+import { lines } from "./command-lines.ts";
+import { ofServer, placedIn, wordsOf } from "./leaves.ts";
 import { filesOf, type Known, prepared } from "./prepared.ts";
 
 const stage = new ApiStage();

@@ -49,6 +49,7 @@ beforeAll(async () => {
         stuck: [],
         leaderless: ["ops", "mail"],
         clock: [],
+        rewound: [],
         unreadable: [],
         recovery: [],
       },
@@ -77,7 +78,7 @@ describe("alarms by the API", () => {
       { name: "mail", kind: "mail", to: "ops@example.com, b@example.com", signed: false, rules: ["leaderless"] },
     ]);
     const { rules, summaryMs } = await second().listAlarmRules();
-    expect([summaryMs, rules.length]).toEqual([60_000, 10]);
+    expect([summaryMs, rules.length]).toEqual([60_000, 11]);
     expect(rules).toContainEqual({
       rule: "leaderless",
       words: "no node leads",

@@ -47,6 +47,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
   createWorkerKey: { name: "theirs/key", groups: ["ours/gpu"] },
   createToken: { name: "mine" },
   limitGroup: { limit: 1 },
+  setQuota: { enqueues: 1 },
   previewOperation: { kind: "pause", filter: { task: "ours/settle" } },
   checkPayload: { payload: {} },
   beginOperation: { kind: "pause", filter: { namespaces: ["theirs", "ours"] } },
@@ -72,6 +73,7 @@ const bodies: Partial<Record<RouteId, unknown>> = {
 const queries: Partial<Record<RouteId, string>> = {
   search: "?q=ours",
   diffTask: "?from=1",
+  listAuditRows: "?part=chain",
   listRecentRuns: "?task={task}",
   listFiring: "?since=2030-01-01T00:00:00Z&until=2030-01-02T00:00:00Z",
 };
@@ -92,6 +94,8 @@ type Place =
   | "operation"
   | "user"
   | "signIn"
+  | "kind"
+  | "name"
   | "token";
 const names: Record<Place, [there: string | number, absent: string | number]> = {
   rule: ["failed", "late"],
@@ -109,6 +113,8 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   operation: [0, nobody],
   user: ["ours-ann", "ours-ben"],
   signIn: [0, nobody],
+  kind: ["namespace", "user"],
+  name: ["ours", "ours-none"],
   // Its own would be revoked by the way.
   token: ["absent", "absent"],
 };

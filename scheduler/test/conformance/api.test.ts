@@ -106,7 +106,7 @@ describe("tasks", () => {
     const [paused] = (await api.listTasks({ paused: true })).items;
     expect(paused).toMatchObject({
       name: "held",
-      paused: { why: "the bank is closed", by: expect.stringContaining("admin") },
+      paused: { why: "the bank is closed", by: expect.stringContaining("admin"), until: null },
     });
     expect(await api.resumeTask({ task: "held" })).toMatchObject({ paused: false });
     expect((await api.listTasks({ paused: true })).items).toEqual([]);

@@ -55,6 +55,37 @@ describe("backfill", () => {
     expect(await carryOut(await begin("hourly", { reverse: true }))).toMatchObject({ total: 24, done: 0, passed: 24 });
   });
 
+  it("makes no second run of a slot that ran at its own time before an edit moved it, or at its moved time before one put it back", async () => {
+    const [first, second, third] = [0, 1, 2].map((day) => new Date(startMs + day * dayMs).toISOString().slice(0, 10));
+    const days = async (holidays: string[]) =>
+      stage.store.calendars.set("edited", { zone: "UTC", weekend: [], holidays }, change(stage.nowMs));
+    await days([]);
+    // The days after it have none, so that a moved slot lies on a day of its own.
+    const rest = [third, ...[3, 4].map((day) => new Date(startMs + day * dayMs).toISOString().slice(0, 10))];
+    const schedule = cron(`0 9 ${Number((first as string).slice(8))} * *`);
+    const calendar = { name: "edited", otherwise: "next" } as const;
+    const task = await stage.task("edited", { schedule, calendar }, startMs);
+    const other = await stage.task("put-back", { schedule, calendar: { ...calendar } }, startMs);
+    const ownMs = startMs + 9 * hourMs;
+    const [session, range] = [await stage.session(), { toMs: startMs + 5 * dayMs }];
+    await stage.plan([task], session, ownMs, ownMs);
+    expect(await slotsOf(task)).toEqual([ownMs]);
+    await days([first as string]);
+    // Now it lies on the second day, where the ledger has nothing.
+    expect(await carryOut(await begin("edited", range))).toMatchObject({ total: 1, done: 0, passed: 1 });
+    expect(await carryOut(await begin("edited", { ...range, missed: true }))).toMatchObject({ done: 0, passed: 1 });
+    expect(await slotsOf(task)).toEqual([ownMs]);
+
+    // One that never ran runs once, where it lies, and the ledger knows its own time.
+    expect(await carryOut(await begin("put-back", { ...range, missed: true }))).toMatchObject({ total: 1, done: 1 });
+    expect(await slotsOf(other)).toEqual([ownMs + dayMs]);
+    const { slots } = await stage.store.history.slots(other.taskId, ownMs + dayMs, ownMs + dayMs, 1);
+    expect(slots).toMatchObject([{ outcome: "run", nominalMs: [ownMs] }]);
+    await days([second as string, ...(rest as string[])]);
+    expect(await carryOut(await begin("put-back", { ...range, missed: true }))).toMatchObject({ done: 0, passed: 1 });
+    expect(await slotsOf(other)).toEqual([ownMs + dayMs]);
+  });
+
   it("makes one run of a slot, however many backfill it at once", async () => {
     const task = await stage.task("raced", { schedule: every("1m") });
     const stores = [stage.store, await stage.another()];

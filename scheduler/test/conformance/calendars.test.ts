@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { mix, seeded } from "../../src/base/random.ts";
 import { carillon } from "../../src/library/carillon.ts";
 import { cron, every } from "../../src/schedule/schedule.ts";
 import { plannedSchedule } from "../../src/schedule/slot-rules.ts";
+import { compareCalendar } from "../../src/slots/calendar-changes.ts";
 import { plannedSlots } from "../../src/slots/upcoming-slots.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { EditSequence, notToldOnce, sequenceDays } from "../support/edit-sequence.ts";
@@ -219,8 +221,15 @@ describe("calendars", () => {
     const [, month, dayOfMonth] = day(row.ofDay).split("-").map(Number);
     const schedule = cron(`0 12 ${dayOfMonth} ${month} *`);
     const task = await stage.task(name, { schedule, calendar: { name, otherwise: row.otherwise } });
-    await stage.plan([task], session, tomorrowMs + 12 * hourMs, tomorrowMs + 12 * hourMs);
+    const content = { zone: "UTC", weekend: [], holidays: row.after.map(day) };
+    const moves = async (nowMs: number) =>
+      (await compareCalendar(stage.store, name, content, { nowMs, clock: systemClock })).tasks.map(
+        ({ total }) => total,
+      );
+    await stage.plan([task], session, tomorrowMs + 12 * hourMs, tomorrowMs + 12 * hourMs - 10_000);
     expect(await due(task)).toEqual([12]);
+    expect(await moves(tomorrowMs + 12 * hourMs - 10_000), "what is planned and not claimed would move").toEqual([1]);
+    expect(await moves(tomorrowMs + 13 * hourMs), "a comparison says no more than will be").toEqual([]);
     await edit(row.after, tomorrowMs + 13 * hourMs);
     const edited = await stage.store.tasks.byName(name);
     await stage.plan([edited], session, tomorrowMs + 36 * hourMs, tomorrowMs + 36 * hourMs);

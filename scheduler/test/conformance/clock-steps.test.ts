@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { checkServer } from "../../src/cli/nodes/checks.ts";
+import type { ClockBack } from "../../src/cluster/clock-votes.ts";
 import type { Membership } from "../../src/cluster/membership.ts";
 import { joinCluster } from "../../src/coordination/membership.ts";
 import { type Carillon, carillon } from "../../src/library/carillon.ts";
@@ -133,10 +134,11 @@ describe("who decides about a step", () => {
     readonly storeClock = new StoreClock(this.clock);
     membership!: Membership;
 
-    async join(node: string, role: "node" | "worker" = "node"): Promise<this> {
+    async join(node: string, role: "node" | "worker" = "node", clockBack: ClockBack = "wait"): Promise<this> {
       const identity = { node, role, host: "here", pid: process.pid, version: "0", timeoutMs: 6_000 };
       const { clock, storeClock } = this;
-      this.membership = await joinCluster({ store, clock, storeClock, identity, beatMs: 250, log: this.recorded.log });
+      const { log } = this.recorded;
+      this.membership = await joinCluster({ store, clock, storeClock, identity, beatMs: 250, log, clockBack });
       members.push(this);
       return this;
     }
@@ -150,7 +152,9 @@ describe("who decides about a step", () => {
       return this.recorded.lines.some(({ message }) => message.includes(words));
     }
   }
-  const join = (node: string, role?: "node" | "worker") => new Member().join(node, role);
+  const join = (node: string, role?: "node" | "worker", clockBack?: ClockBack) =>
+    new Member().join(node, role, clockBack);
+  const found = async () => (await inspectPostgres(server.url, "carillon")).cluster?.timeBack;
   const shift = async () =>
     (await sql.query("select clock_shift_ms as ms, clock_number as number from carillon.cluster")).rows[0];
   const experienced = () =>
@@ -210,6 +214,10 @@ describe("who decides about a step", () => {
     a.wallOffMs = b.wallOffMs = -hourMs;
     await until("most agree with the store", async () => (await shift()).ms === 0);
     await until("all follow", () => [a, b, c].every((one) => isNear(one.aheadMs(), -hourMs)));
+    await until("each says that what was planned lies ahead", () =>
+      [a, b, c].every((one) => one.told("cluster time is 1.00 h behind what it has been: what was planned lies ahead")),
+    );
+    expect(Math.abs(((await found())?.reachedMs ?? 0) - Date.now()) < 60_000).toBe(true);
   });
 
   it("alone, its own wall clock decides: a machine that slept wakes to the store's time", async () => {
@@ -221,17 +229,28 @@ describe("who decides about a step", () => {
     expect(a.told("it is adopted")).toBe(true);
   });
 
-  it("one that went back by a day while no node ran is a problem of doctor's, with since when and by how much", async () => {
-    const found = async () => (await inspectPostgres(server.url, "carillon")).cluster?.timeBack;
+  it("one that went back by a day while no node ran is in the log and doctor's, with since when and by how much", async () => {
     const a = await join("a");
     await a.membership.leave("stopped");
     expect(await found()).toBeUndefined();
     const stoppedMs = Date.now();
     server.step(-86_400);
-    await join("b");
+    await expect(join("strict", "node", "refuse")).rejects.toMatchObject({
+      code: "CLOCK_BACK",
+      message: expect.stringMatching(/^cluster time is \d\d\.\d\d h behind what it has been: .* fires until 20/),
+    });
+    const b = await join("b");
+    await until("it says that what was planned lies ahead", () => b.told("h behind what it has been"));
+    expect(b.recorded.lines.filter(({ message }) => message.includes("behind what it has been"))).toMatchObject([
+      { level: "error", message: expect.stringContaining("wait, or plan from now on by `carillon clock replan`") },
+    ]);
     const timeBack = await found();
     expect(Math.abs((timeBack?.reachedMs ?? 0) - stoppedMs) < 60_000).toBe(true);
     expect(Math.abs((timeBack?.sinceMs ?? 0) + 86_400_000 - stoppedMs) < 60_000).toBe(true);
+    const change = { author: "ann", reason: "db-1 was a day ahead until today", nowMs: b.storeClock.now() };
+    expect(await store.tasks.replanAhead(change)).toMatchObject({ reachedMs: timeBack?.reachedMs });
+    expect(await found()).toEqual({ ...timeBack, replanned: true });
+    await join("strict", "node", "refuse");
   });
 
   it("an operator adopts it, which is in the audit", async () => {
@@ -243,6 +262,7 @@ describe("who decides about a step", () => {
     expect(await store.sessions.adoptClock(change)).toBe(0);
     await until("it follows", () => isNear(a.aheadMs(), 2 * hourMs));
     const entries = await store.audit.list({ about: "cluster" }, Number.MAX_SAFE_INTEGER, 10);
-    expect(entries).toMatchObject([{ act: "adopt clock", who: "ann", why: change.reason, after: { shiftMs: 0 } }]);
+    const adopted = entries.filter(({ act }) => act === "adopt clock");
+    expect(adopted).toMatchObject([{ who: "ann", why: change.reason, after: { shiftMs: 0 } }]);
   });
 });

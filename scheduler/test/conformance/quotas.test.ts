@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limits } from "../../src/base/limits.ts";
-import { RemoteStage } from "../support/remote-stage.ts";
+import { ApiStage } from "../support/api-stage.ts";
 
-const stage = new RemoteStage();
-beforeAll(() => stage.serve());
+const stage = new ApiStage();
+beforeAll(async () => {
+  await stage.open();
+});
 afterAll(() => stage.close());
 
 test("a worker key has so many live sessions and no more; another key's workers join beside them", async () => {
@@ -30,4 +32,94 @@ test("a worker key has so many live sessions and no more; another key's workers 
   expect(await stage.join(other)).toBeGreaterThan(0);
   await stage.poll(mine, { session: first, leave: true });
   expect(await stage.join(mine), "one has left").toBeGreaterThan(0);
+});
+
+describe("what the API lets be enqueued", () => {
+  beforeAll(async () => {
+    for (const task of ["ours/a", "ours/b", "theirs/a", "plain"]) await stage.task(task, { group: "nobody" });
+  });
+  const admin = () => stage.client();
+  const enqueue = (client: ReturnType<typeof admin>, ...tasks: string[]) =>
+    client.enqueueRuns({ runs: tasks.map((task) => ({ task })) });
+  const refused = (message: RegExp) => ({ code: "QUOTA_EXCEEDED", message: expect.stringMatching(message) });
+  const countOf = async (task: string) => (await admin().listRuns({ task })).items.length;
+  const mine = async (client: ReturnType<typeof admin>) =>
+    (await client.listQuotas()).items.map(({ kind, name, used }) => [kind, name, used]);
+
+  test("of a namespace is so many runs a minute: a request is taken whole, or refused whole", async () => {
+    const set = { kind: "namespace", name: "ours", enqueues: 3, reason: "shares" } as const;
+    expect(await admin().setQuota(set)).toMatchObject({ enqueues: 3, waiting: null, bytes: null, changed: true });
+    expect(await admin().setQuota(set)).toMatchObject({ changed: false });
+    await enqueue(admin(), "ours/a", "ours/b");
+    await expect(enqueue(admin(), "ours/a", "plain", "ours/b")).rejects.toMatchObject({
+      ...refused(/the namespace "ours" may enqueue 3 runs a minute by a server, and has enqueued 2/),
+      hint: expect.stringMatching(/^Try again in \d+ s\./),
+    });
+    expect(await countOf("plain"), "nothing of it was stored").toBe(0);
+    await admin().runTask({ task: "ours/a" });
+    const { status, body } = await stage.ask("POST", "/v1/tasks/ours%2Fa/runs", {
+      token: stage.tokens.admin,
+      body: {},
+    });
+    expect([status, body.code]).toEqual([429, "QUOTA_EXCEEDED"]);
+    await expect(enqueue(admin(), "ours/a", "ours/a", "ours/a", "ours/a")).rejects.toMatchObject({
+      hint: expect.stringContaining("fewer at once"),
+    });
+    await enqueue(admin(), "theirs/a", "plain");
+    expect(await mine(admin())).toEqual([["namespace", "ours", { enqueues: 3, waiting: null, bytes: null }]]);
+    const { items } = await admin().listAudit({ about: "cluster", named: "quota of namespace ours" });
+    expect(items).toMatchObject([{ act: "limit", why: "shares", before: null, after: { enqueues: 3 } }]);
+  });
+
+  test("of a user counts what all of the user's tokens enqueue, and another user beside goes on", async () => {
+    await admin().setQuota({ kind: "user", name: "*", enqueues: 2 });
+    const [one, other] = [await stage.token("operator"), await stage.token("operator")].map((token) =>
+      stage.clientOf(token),
+    );
+    if (!one || !other) throw new Error("there are two");
+    await enqueue(one, "plain", "plain");
+    await expect(enqueue(one, "plain")).rejects.toMatchObject(refused(/^the user "operator-/));
+    await enqueue(other, "plain");
+    await admin().setQuota({ kind: "user", name: "*" });
+    await enqueue(one, "plain");
+    expect((await mine(admin())).map(([kind, name]) => [kind, name])).toEqual([["namespace", "ours"]]);
+  });
+
+  test("of what waits in a namespace is counted by the store, and what is enqueued meanwhile is added", async () => {
+    await admin().setQuota({ kind: "namespace", name: "theirs", waiting: 3 });
+    await enqueue(admin(), "theirs/a", "theirs/a");
+    await expect(enqueue(admin(), "theirs/a")).rejects.toMatchObject(
+      refused(/the namespace "theirs" has 3 runs that wait, of 3 at most/),
+    );
+    const [first] = (await admin().listRuns({ task: "theirs/a" })).items;
+    await admin().cancelRun({ run: first?.run ?? 0 });
+    // Forgets what was counted, as a second does.
+    await admin().setQuota({ kind: "namespace", name: "theirs", waiting: 3, bytes: 100_000 });
+    const large = { task: "theirs/a", payload: Array.from({ length: 9_000 }, (_, n) => n * 7_919) };
+    await expect(admin().enqueueRuns({ runs: [large, large] })).rejects.toMatchObject({ code: "QUOTA_EXCEEDED" });
+    await expect(admin().runTask({ ...large, payload: [large.payload, large.payload] })).rejects.toMatchObject(
+      refused(/the payloads that wait in the namespace "theirs" take \d+ bytes, of 100000 at most/),
+    );
+    await enqueue(admin(), "theirs/a");
+    const [, [, , used] = []] = await mine(admin());
+    expect(used).toMatchObject({ waiting: 3, bytes: expect.any(Number) });
+  });
+
+  test("is shown to whom it is about, and set by an admin of everything", async () => {
+    await admin().setQuota({ kind: "user", name: "somebody", enqueues: 1_000 });
+    await admin().setQuota({ kind: "namespace", name: "*", enqueues: 1_000 });
+    const theirs = stage.clientOf(await stage.token("admin", { where: ["theirs"] }));
+    expect((await mine(theirs)).map(([kind, name]) => [kind, name])).toEqual([
+      ["namespace", "*"],
+      ["namespace", "theirs"],
+    ]);
+    await expect(theirs.setQuota({ kind: "namespace", name: "theirs" })).rejects.toMatchObject({
+      code: "ACCESS_DENIED",
+    });
+    for (const [kind, name, given] of [
+      ["user", "ann", { waiting: 5 }],
+      ["namespace", "two words", { enqueues: 5 }],
+    ] as const)
+      await expect(admin().setQuota({ kind, name, ...given })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+  });
 });

@@ -94,6 +94,28 @@ describe("a test tower", () => {
     expect(beganMs.map((ms) => Math.round(ms / 1_000))).toEqual([7_200, 10_800]);
   });
 
+  it("begins at once what is to be addressed and is made in a transaction, of which the store tells after its commit", async () => {
+    const beganMs: number[] = [];
+    const tower = await open({
+      tasks(carillon) {
+        carillon.task("routed", { route: "sticky" }, () => {
+          beganMs.push(tower.now().getTime() - startMs);
+          throw new Error("again");
+        });
+      },
+    });
+    const startMs = tower.now().getTime();
+    const { store } = await tower.carillon.open();
+    let { runId } = await tower.carillon.enqueue("routed", null);
+    for (let times = 0; times < 4; times++) {
+      await tower.advance("10s");
+      const why = { author: "a test", reason: "again", nowMs: tower.now().getTime() };
+      ({ runId } = await store.operations.rerun(runId, why));
+    }
+    await tower.advance("10s");
+    expect(beganMs).toEqual([0, 10_000, 20_000, 30_000, 40_000]);
+  });
+
   it("gives the place that a try has had in its worker to the next run while the retry waits", async () => {
     const beganMs: [number, number][] = [];
     const tower = await open({

@@ -5,8 +5,9 @@ import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import type { Run } from "../../src/run/handler.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
-import { skipNumbers } from "../../src/store/postgres/recovery/restored.ts";
+import { goOnAbove, skipNumbers } from "../../src/store/postgres/recovery/restored.ts";
 import { inspectPostgres } from "../../src/store/postgres/runs/inspect.ts";
+import { withDatabase } from "../../src/store/postgres/with-database.ts";
 import type { Store } from "../../src/store/store.ts";
 import { edited } from "../../src/task/edits.ts";
 import { defineTask } from "../../src/task/task.ts";
@@ -46,6 +47,8 @@ describe("a store that is restored under living nodes", () => {
         void slots.push({ task, slotMs: slot?.getTime() ?? Number.NaN, atMs: Date.now() });
       tower.task("tick", { schedule: every(tickMs), misfire: "all" }, note);
       tower.task("edited", { schedule: every(everyMs), misfire: "all" }, note);
+      // Its group is made by the start, which the first backup lacks.
+      tower.task("grouped", { schedule: every(everyMs), misfire: "all", group: "late" }, note);
       nodes.push(tower);
     }
     store = await openPostgres({ url: server.url, log });
@@ -118,6 +121,7 @@ describe("a store that is restored under living nodes", () => {
     await fires("slots fire", "tick", restoredMs + horizonMs, tickMs);
     expect((await store.tasks.byName("tick")).taskId).toBeGreaterThan(taskId + 999);
     expect(await store.tasks.versions("tick")).toMatchObject([{ version: 1_001 }]);
+    await fires("a task of a group that was made anew fires", "grouped", restoredMs + horizonMs, everyMs);
     slots.length = 0;
   });
 
@@ -155,6 +159,21 @@ describe("a store that is restored under living nodes", () => {
     const lastMs = Math.max(...slots.filter(({ task }) => task === "tick").map(({ slotMs }) => slotMs));
     expect((await accounts("tick", tickMs, firstMs, lastMs)).filter(({ times }) => times !== 1)).toEqual([]);
     expect(lines.filter(({ message }) => message.includes("cannot plan"))).toEqual([]);
+  });
+
+  it("`restored` that is forced through under living nodes is noticed: edited tasks and tasks of lost groups fire", async () => {
+    await server.backUp();
+    await fires("the edited task fires by its new schedule", "edited", Date.now(), await edit());
+    await server.restore();
+    const restoredMs = Date.now();
+    await withDatabase({ url: server.url, schema }, (database) =>
+      database.transaction((client) => goOnAbove(client, schema, schema, change(restoredMs))),
+    );
+    await fires("the edited task fires by what is stored now", "edited", Date.now() + horizonMs, await edit());
+    await fires("the others fire", "tick", restoredMs + horizonMs, tickMs);
+    await fires("tasks of a group fire", "grouped", restoredMs + horizonMs, everyMs);
+    await note();
+    expect(twice, "versions that were there twice").toEqual([]);
   });
 
   const present = async () => {

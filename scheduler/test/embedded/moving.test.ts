@@ -6,9 +6,13 @@ import { expect, test } from "vitest";
 import { openEmbedded } from "../../src/embedded/index.ts";
 import { carillon } from "../../src/library/carillon.ts";
 import { every } from "../../src/schedule/schedule.ts";
-import { dumpStore } from "../../src/store/postgres/dump/dump.ts";
+import { dumpOver, dumpStore } from "../../src/store/postgres/dump/dump.ts";
 import { loadStore } from "../../src/store/postgres/dump/load.ts";
+import { migrate, newestKnown } from "../../src/store/postgres/migrate.ts";
 import { openPostgres } from "../../src/store/postgres/postgres.ts";
+import { skipNumbers } from "../../src/store/postgres/recovery/restored.ts";
+import { withDatabase } from "../../src/store/postgres/with-database.ts";
+import { inProcess } from "../support/in-process.ts";
 import { machinePostgres } from "../support/servers.ts";
 import { finallyDo, query, scratch, until } from "./stage.ts";
 
@@ -94,7 +98,7 @@ async function contents(url: string, tables: string[]): Promise<Record<string, u
 }
 
 /** Tables that a load itself writes to. */
-const changed = ["audit", "cluster", "leadership", "session"];
+const changed = ["audit", "audit_chain", "cluster", "leadership", "session"];
 
 test("a store moves from the embedded PostgreSQL to the machine's older one and back, all of it, and goes on there", async () => {
   const folder = await scratch();
@@ -135,6 +139,9 @@ test("a store moves from the embedded PostgreSQL to the machine's older one and 
   expect((await loadStore(target.url, schema, back, by)).rows).toEqual(again.rows);
   expect(await contents(target.url, tables)).toEqual(await contents(source.url, tables));
 
+  const verified = await inProcess(["audit", "verify", "--store", target.url, "--json"]);
+  expect(JSON.parse(verified.stdout), "the chain goes on, over both loads").toMatchObject({ holds: true, fault: null });
+
   const ran: { id: number; name: string }[] = [];
   const tower = carillon({ store: target.url, handleSignals: false, drain: "1s" });
   tower.task("good", { schedule: every("200ms"), misfire: "skip" }, ({ id }) => void ran.push({ id, name: "good" }));
@@ -146,6 +153,28 @@ test("a store moves from the embedded PostgreSQL to the machine's older one and 
     "the run of the ended session runs again, and new ones run",
     async () => ran.some(({ name }) => name === "endless") && ran.some(({ id }) => id === runId),
   );
+  // A dump of a store at work is one moment: a slot that ran has its run, and a run its slot, whatever is written meanwhile.
+  const live = join(folder, "live.dump");
+  let isDumped = false;
+  const busy = (async () => {
+    for (let n = 0; !isDumped; n++) await tower.enqueue("good", { n });
+  })();
+  const atWork = await dumpStore(target.url, schema, live);
+  isDumped = true;
+  await busy;
+  expect(atWork.openSessions).toEqual([expect.stringContaining(`process ${process.pid} on`)]);
+  const copy = await emptyDatabase();
+  expect((await loadStore(copy, schema, live, by)).rows).toEqual(atWork.rows);
+  const ids = `(select id, slot_ms, task_id from ${schema}.run union all select id, slot_ms, task_id from ${schema}.run_history)`;
+  const [apart] = await query(
+    copy,
+    `select (select count(*)::int from ${schema}.slot l where outcome = 1 and run_id not in (select id from ${ids} r)) as slots,
+            (select count(*)::int from ${ids} r where slot_ms is not null and not exists (
+               select from ${schema}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms)) as runs,
+            (select count(*)::int from ${ids} r where slot_ms is null) > 1 as enqueued,
+            (select count(*)::int from (select id from ${ids} r group by id having count(*) > 1) r) as twice`,
+  );
+  expect(apart).toEqual({ slots: 0, runs: 0, enqueued: true, twice: 0 });
   const [twice] = await query(
     target.url,
     `select count(*)::int as n from (select 1 from ${schema}.run_history where slot_ms is not null group by task_id, slot_ms having count(*) > 1) r`,
@@ -180,7 +209,7 @@ test("a file that was cut or changed is refused with its line, and nothing is ma
     /the header, the counts/,
   );
   expect(await refused(text.replace('["true",', '["false",'))).toMatch(
-    /^FILE_INVALID line \d+: 1 rows of cluster stand here, and they are not those/,
+    /^FILE_INVALID line \d+: 1 rows of audit_chain stand here, and they are not those/,
   );
   expect(await refused("hello\n")).toMatch(/^FILE_INVALID line 1: it is no JSON/);
   expect(await refused(text.replace(/"migration":\d+/, '"migration":9999'))).toMatch(/^STORE_NEWER /);
@@ -189,4 +218,65 @@ test("a file that was cut or changed is refused with its line, and nothing is ma
   const { rows } = await client.query("select to_regnamespace('moved') as made");
   await client.end();
   expect(rows, "nothing was made").toEqual([{ made: null }]);
+});
+
+test("a load into a schema that is there and empty leaves nothing when it fails, and what was there stays", async () => {
+  const folder = await scratch();
+  const url = await emptyDatabase();
+  const file = join(folder, "good");
+  await (await openPostgres({ url, schema })).close();
+  await dumpStore(url, schema, file);
+  for (const text of [
+    "create schema moved",
+    "create function moved.kept() returns int language sql as 'select 1'",
+    "create type moved.mood as enum ('good')",
+    // Rows of the file are refused, once the migrations have made their tables.
+    `create function public.refuse_rows() returns event_trigger language plpgsql as $$
+       begin if exists (select from pg_event_trigger_ddl_commands() where object_identity = 'moved.moved_slot') then
+         alter table moved.cluster add constraint never check (false) not valid; end if; end $$`,
+    "create event trigger refuse_rows on ddl_command_end when tag in ('CREATE TABLE') execute function public.refuse_rows()",
+  ])
+    await query(url, text);
+  await expect(loadStore(url, "moved", file, by)).rejects.toThrow("never");
+  const left = await query(
+    url,
+    `select relname as name from pg_class where relnamespace = 'moved'::regnamespace
+     union all select proname from pg_proc where pronamespace = 'moved'::regnamespace
+     union all select typname from pg_type where typnamespace = 'moved'::regnamespace and typtype = 'e'`,
+  );
+  expect(left).toEqual([{ name: "kept" }, { name: "mood" }]);
+  await query(url, "drop event trigger refuse_rows");
+  const { rows } = await loadStore(url, "moved", file, by);
+  expect(rows.cluster).toBe(1);
+});
+
+test("a dump of an older version's schema is loaded as that version had it, and migrated", async () => {
+  const folder = await scratch();
+  const url = await emptyDatabase();
+  const file = join(folder, "older");
+  const before = 42;
+  await withDatabase({ url, schema: "older" }, async (database) => {
+    await migrate(database, Date.now(), true, before);
+    await expect(dumpStore(url, "older", file)).rejects.toMatchObject({ code: "STORE_OLDER" });
+    await query(url, "insert into older.worker_group (name) values ('of-before')");
+    await query(
+      url,
+      `insert into older.task (name, version, group_id, definition, definition_text, gate, created_ms, changed_ms)
+       select 'nightly', 7, id, '{"name": "nightly"}', '{}', 0, 1, 2 from older.worker_group where name = 'of-before'`,
+    );
+    await expect(skipNumbers(url, "older", { ...by, nowMs: Date.now() })).rejects.toMatchObject({
+      code: "STORE_OLDER",
+      hint: expect.stringContaining("carillon migrate"),
+    });
+    const client = await database.connect();
+    await dumpOver(client, database.schema, { schema: "older", migration: before, path: file });
+    await client.end();
+  });
+  const loaded = await loadStore(url, "loaded", file, by);
+  expect([loaded.header.migration, loaded.migration]).toEqual([before, newestKnown]);
+  expect(await query(url, "select name, version, changed_ms from loaded.task")).toEqual([
+    { name: "nightly", version: 7, changed_ms: "2" },
+  ]);
+  const [floor] = await query(url, "select version_floor from loaded.cluster");
+  expect(floor?.version_floor, "numbers are set forward in columns that the file's version had not").toBe(1_000);
 });

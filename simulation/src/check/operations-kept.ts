@@ -72,10 +72,10 @@ function ended({ ended_ms, created_ms, range, total, state, error }: Row, histor
 
 function counted(asked: Operation, row: Row, history: History): Found {
   const { dump } = history;
-  const { total, done, passed, failed } = row as Record<"total" | "done" | "passed" | "failed", number>;
-  const sum = done + passed + failed;
+  const { total, done, passed, late, failed } = row as Record<"total" | "done" | "passed" | "late" | "failed", number>;
+  const sum = done + passed + late + failed;
   if (row.state === "done" ? sum !== total : sum > total)
-    return { what: `${done} done, ${passed} passed and ${failed} failed, of ${total}` };
+    return { what: `${done} done, ${passed} passed, ${late} too late and ${failed} failed, of ${total}` };
   const most = mostOf(asked, row, history);
   if (sum > most) return { what: `acted on ${sum}, where ${most} were to be acted on` };
   const letters = dump.dead_letter.filter(({ operation_id }) => operation_id === row.id);

@@ -49,6 +49,13 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "what a dead worker had",
   },
   {
+    name: "a run loses one worker more than its task says",
+    file: "store/postgres/claims/retries.ts",
+    find: "r.losses + 1 >= coalesce(",
+    put: "r.losses >= coalesce(",
+    breaks: "what a dead worker had",
+  },
+  {
     name: "pauses between tries are half as long",
     file: "task/policies.ts",
     find: "return Math.round(pause * (1 - policy.jitter * random.next()));",
@@ -148,6 +155,13 @@ export const policyMutants: readonly PolicyMutant[] = [
     find: 'if (skipped.length > 0) await writeRanges(client, s, { row, outcome: "skipped"',
     put: 'if (skipped.length < 0) await writeRanges(client, s, { row, outcome: "skipped"',
     breaks: "each slot is accounted for once",
+  },
+  {
+    name: "a blackout begins two seconds late",
+    file: "schedule/blackout.ts",
+    find: "ms >= window.fromMs && ms < window.toMs",
+    put: "ms >= window.fromMs + 2_000 && ms < window.toMs",
+    breaks: "when a slot is due",
   },
   {
     name: "a fixed delay is twice as long",

@@ -9,6 +9,8 @@ import type { Seen } from "./seen.ts";
 export interface Broken {
   readonly scenario: Scenario;
   readonly violation: Violation;
+  /** Warnings and errors of the log meanwhile. */
+  readonly told: readonly string[];
 }
 
 export interface Played {
@@ -42,7 +44,7 @@ export class Campaign {
       scenarios++;
       runs += seen.runs.length;
       tries += seen.tries.length;
-      if (violation) broken.push({ scenario, violation });
+      if (violation) broken.push({ scenario, violation, told: seen.told });
       onPlayed(seed, violation);
       if (violation && untilBroken) break;
     }
@@ -55,7 +57,7 @@ export class Campaign {
   }
 
   /** The scenario with as few acts as break the same rule. */
-  async smaller({ scenario, violation }: Broken): Promise<Scenario> {
+  async smaller({ scenario, violation }: Omit<Broken, "told">): Promise<Scenario> {
     const play = async (fewer: Scenario) => {
       const next = this.#stages.get(scenario.concurrency)?.nextPlace ?? 0;
       return { violation: firstBroken(await this.#at(fewer, next < placesOfTower ? next : 0)) };

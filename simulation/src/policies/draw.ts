@@ -24,7 +24,7 @@ export function scenarioOf(seed: number): Scenario {
   const tasks: TaskPlan[] = Array.from({ length: dice.whole(1, 3) }, () => taskOf(dice, about));
   const flow = about.has("flow") ? addFlow(dice, tasks) : undefined;
   const acts: Act[] = [];
-  for (let left = dice.whole(6, 16); left > 0; left--) {
+  for (let left = dice.chance(0.7) ? dice.whole(3, 8) : dice.whole(6, 16); left > 0; left--) {
     const act = actOf(dice, about, tasks, flow);
     if (act) acts.push(act);
     if (dice.chance(0.45)) acts.push({ op: "advance", ms: dice.one(steps) + dice.whole(0, 9) * 100 + 7 });

@@ -63,7 +63,11 @@ async function many(): Promise<void> {
   const [first] = broken;
   if (first && !values.json && !values.until) say(JSON.stringify(await campaign.smaller(first)));
   const cpu = process.cpuUsage();
-  const told = broken.slice(0, 20).map(({ scenario: { seed }, violation }) => ({ seed, ...violation }));
+  const told = broken.slice(0, 20).map(({ scenario: { seed }, violation, told }) => ({
+    seed,
+    ...violation,
+    ...(told.length > 0 ? { log: told.slice(0, 10) } : {}),
+  }));
   const line = { ...counts, violations: broken.length, seconds, cpu_s: Math.round((cpu.user + cpu.system) / 1e6) };
   close({ ...line, ...(told.length > 0 ? { broken: told } : {}) }, broken.length > 0);
 }

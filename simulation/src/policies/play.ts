@@ -1,4 +1,5 @@
 import { isCarillonError } from "../../../scheduler/src/base/errors.ts";
+import { silentLog } from "../../../scheduler/src/base/log.ts";
 import type { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import type { Run } from "../../../scheduler/src/run/handler.ts";
 import type { RunRecord } from "../../../scheduler/src/run/run-record.ts";
@@ -12,8 +13,9 @@ import type { Done, Look, Seen, Try } from "./seen.ts";
 /** Scenarios that one tower plays, each on a day of its own. */
 export const placesOfTower = 50;
 export const tasksMost = 5;
-/** A little more than a day: as long as a whole number of each period that schedules have here, so that slots lie alike on each. */
-const dayMs = 206 * 420_000;
+const dayMs = 86_400_000;
+/** A whole number of each period that schedules have here, so that slots lie alike wherever a scenario is played. */
+const weekMs = 7 * dayMs;
 const firstDayMs = Date.parse("2030-01-01T00:00:00Z");
 /** Until it is told to, or for longer than any timeout and pause here. */
 const endlessMs = 90_000;
@@ -30,16 +32,19 @@ type TestHandler = (run: Run, does: Behaviour | null) => Promise<unknown>;
 export class PolicyStage {
   readonly #tower: TestTower;
   readonly #handlers: Map<string, TestHandler>;
+  /** Warnings and errors of its log since the present scenario began. */
+  readonly #told: string[];
   #place = -1;
 
-  private constructor(tower: TestTower, handlers: Map<string, TestHandler>) {
+  private constructor(tower: TestTower, handlers: Map<string, TestHandler>, told: string[]) {
     this.#tower = tower;
     this.#handlers = handlers;
+    this.#told = told;
   }
 
   static async open(url: string, concurrency: number): Promise<PolicyStage> {
     const handlers = new Map<string, TestHandler>();
-    const groups = ["default"];
+    const groups = ["default", ...Array.from({ length: groupCount }, (_, group) => groupName(group))];
     const tasks = (carillon: Carillon) => {
       for (let place = 0; place < placesOfTower; place++)
         for (let task = 0; task < tasksMost; task++) {
@@ -47,11 +52,12 @@ export class PolicyStage {
           carillon.task<Behaviour | null>(name, {}, (run, does) => handlers.get(name)?.(run, does));
         }
     };
-    for (let place = 0; place < placesOfTower; place++)
-      for (let group = 0; group < groupCount; group++) groups.push(groupName(place, group));
     // A slow machine is waited for: time that runs on by itself would make another scenario of it.
-    const tower = await testTower({ store: url, now: firstDayMs, concurrency, groups, patience: "10m", tasks });
-    return new PolicyStage(tower, handlers);
+    const told: string[] = [];
+    const tell = (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`);
+    const log = { ...silentLog, warn: tell, error: tell };
+    const tower = await testTower({ store: url, now: firstDayMs, concurrency, groups, patience: "10m", tasks, log });
+    return new PolicyStage(tower, handlers, told);
   }
 
   /** Where a scenario can be played at once. */
@@ -63,14 +69,16 @@ export class PolicyStage {
   async play(scenario: Scenario, place: number): Promise<Seen> {
     this.#place = place;
     const tower = this.#tower;
-    const beganMs = firstDayMs + (place + 1) * dayMs;
+    const beganMs = firstDayMs + (Math.floor((tower.now().getTime() - firstDayMs) / weekMs) + 1) * weekMs;
     await tower.advanceTo(beganMs);
     tower.reseed(scenario.seed);
     const player = new Player(tower, scenario, place, beganMs);
     for (let task = 0; task < scenario.tasks.length; task++)
       this.#handlers.set(nameOf(place, task), (run, does) => player.handle(task, run, does));
+    this.#told.length = 0;
     try {
-      return await player.play();
+      const seen = await player.play();
+      return { ...seen, told: [...this.#told] };
     } finally {
       await player.clear();
     }
@@ -82,17 +90,19 @@ export class PolicyStage {
 }
 
 const nameOf = (place: number, task: number) => `p${place}-t${task}`;
-const groupName = (place: number, group: number) => `p${place}-g${group}`;
+/** All places share them: each claim looks at every group of its worker. A scenario leaves none limited. */
+const groupName = (group: number) => `g${group}`;
 
 class Player {
   readonly #tower: TestTower;
   readonly #scenario: Scenario;
   readonly #beganMs: number;
   readonly #name: (task: number) => string;
-  readonly #group: (group: number) => string;
   readonly #done: Done[] = [];
   readonly #looks: Look[] = [];
   readonly #tries: Try[] = [];
+  /** By the fences of claims whose worker was taken for dead. */
+  readonly #lostMs = new Map<number, number>();
   #happened = 0;
   readonly #plans: { atMs: number; plan: TaskPlan }[][];
 
@@ -101,7 +111,6 @@ class Player {
     this.#scenario = scenario;
     this.#beganMs = beganMs;
     this.#name = (task) => nameOf(place, task);
-    this.#group = (group) => groupName(place, group);
     this.#plans = scenario.tasks.map(() => []);
   }
 
@@ -113,7 +122,7 @@ class Player {
     return this.#scenario.tasks.map((_, task) => this.#name(task));
   }
 
-  async play(): Promise<Seen> {
+  async play(): Promise<Omit<Seen, "told">> {
     const { tasks, acts } = this.#scenario;
     // In the order of what comes after what.
     for (const [task, plan] of tasks.entries()) await this.#save(task, plan);
@@ -121,7 +130,8 @@ class Player {
     for (const act of acts) await this.#act(act);
     for (const task of tasks.keys()) await this.#act({ op: "resume", task });
     for (let group = 0; group < groupCount; group++)
-      if (tasks.some((plan) => plan.group === group)) await this.#act({ op: "limit", group, runs: null });
+      if (acts.some((act) => act.op === "limit" && act.group === group))
+        await this.#act({ op: "limit", group, runs: null });
     const healedMs = this.#nowMs;
     // Slots would come for ever: what has come so far is to end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
@@ -161,7 +171,7 @@ class Player {
   }
 
   async #save(task: number, plan: TaskPlan): Promise<void> {
-    const options = optionsOf(plan, this.#group, this.#name, this.#beganMs);
+    const options = optionsOf(plan, groupName, this.#name, this.#beganMs);
     await this.#tower.carillon.save(defineTask(this.#name(task), options));
     this.#plans[task]?.push({ atMs: this.#nowMs, plan });
   }
@@ -256,7 +266,7 @@ class Player {
         return { runId };
       }
       case "limit":
-        await carillon.limitGroup(this.#group(act.group), act.runs);
+        await carillon.limitGroup(groupName(act.group), act.runs);
         return {};
       case "edit":
         await this.#save(act.task, act.to);
@@ -278,6 +288,7 @@ class Player {
     await store.sessions.end(silent.sessionId, null, nowMs, "silent");
     await store.claims.reclaim(silent.sessionId, dayMs, nowMs, claims.length + 1);
     const fences = new Set(claims.map(({ fence }) => fence));
+    for (const fence of fences) this.#lostMs.set(fence, this.#nowMs);
     for (const one of this.#tries) if (fences.has(one.fence) && !one.end) one.lostMs = this.#nowMs;
     return { lost: claims.map(({ runId }) => runId) };
   }
@@ -300,7 +311,9 @@ class Player {
   async handle(task: number, run: Run, given: Behaviour | null): Promise<unknown> {
     const does = given ?? { ms: 0, fails: 0 };
     const { signal, id: runId, attempt, fence } = run;
-    const one: Try = { runId, task, attempt, fence, does, fromMs: this.#nowMs, began: this.#happened++ };
+    const lostMs = this.#lostMs.get(fence);
+    const lost = lostMs === undefined ? {} : { lostMs, afterLoss: true as const };
+    const one: Try = { runId, task, attempt, fence, does, fromMs: this.#nowMs, began: this.#happened++, ...lost };
     this.#tries.push(one);
     signal.addEventListener("abort", () => {
       const { reason } = signal;

@@ -35,6 +35,8 @@ export interface Try {
   abort?: { readonly atMs: number; readonly code: string };
   /** When its worker was taken for dead. */
   lostMs?: number;
+  /** It began after that. */
+  readonly afterLoss?: true;
   /** When and how it ended by itself. */
   end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" };
 }
@@ -75,4 +77,6 @@ export interface Seen {
   /** From this time on all tasks are resumed and no group is limited. */
   readonly healedMs: number;
   readonly endMs: number;
+  /** Warnings and errors of the log: for whoever looks into it; no rule reads them. */
+  readonly told: readonly string[];
 }

@@ -6,7 +6,7 @@ const told = [
 ];
 
 /** What was done and what was seen, a line each. Times are ms from the scenario's beginning. */
-export function tell({ scenario, done, tries, runs, tasks }: Seen): string {
+export function tell({ scenario, done, tries, runs, tasks, told: logged }: Seen): string {
   const lines = [JSON.stringify({ concurrency: scenario.concurrency, tasks: scenario.tasks })];
   for (const { act, fromMs, ...answer } of done)
     lines.push(`${fromMs} ${JSON.stringify(act)} ${JSON.stringify(answer)}`);
@@ -22,6 +22,7 @@ export function tell({ scenario, done, tries, runs, tasks }: Seen): string {
   }
   for (const [of, { counters, slots, ranges }] of tasks.entries())
     lines.push(`task ${of} ${JSON.stringify({ counters, slots, ranges })}`);
+  lines.push(...logged.map((line) => `log: ${line}`));
   return lines.join("\n");
 }
 

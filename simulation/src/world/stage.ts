@@ -9,7 +9,7 @@ import { toldState } from "./wire.ts";
 /** Of the partitions, those of the day before, of the day and of the day after: whatever reads history goes through all. */
 const keptDaysMs = 1.5 * 86_400_000;
 /** Tables of one row, which is changed and never replaced. */
-const singles = ["leadership", "cluster"];
+const singles = ["leadership", "cluster", "audit_chain"];
 const fixedCluster = "00000000-0000-4000-8000-000000000001";
 
 /**

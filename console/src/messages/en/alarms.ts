@@ -78,6 +78,7 @@ export const alarmsEn = {
   "alarm.stuck": "Runs are stuck",
   "alarm.leaderless": "No node leads",
   "alarm.clock": "The store's clock stepped",
+  "alarm.rewound": "Cluster time went back",
   "alarm.unreadable": "Tasks cannot be read",
   "alarm.recovery": "The store was recovered",
   "alarm.failed.finds": "a run that failed for good at its first try",
@@ -88,6 +89,7 @@ export const alarmsEn = {
   "alarm.stuck.finds": "claimed runs that did not start, outlived their timeout, or lost their worker",
   "alarm.leaderless.finds": "nobody leads the cluster",
   "alarm.clock.finds": "the store's clock stepped by more than 500 ms; cluster time goes on without it",
+  "alarm.rewound.finds": "cluster time is behind what it has been; what was planned lies ahead and does not fire",
   "alarm.unreadable.finds":
     "tasks that the leading node cannot plan: a newer version, or newer time zones, stored them",
   "alarm.recovery.finds":
@@ -104,6 +106,8 @@ export const alarmsEn = {
     "Start a node, or see in Nodes why the last term ended. Followers still fire, a moment later.",
   "alarm.clock.todo":
     "Set the clock of the store's machine right (NTP). If it is right as it is: carillon clock adopt. Tasks fire on time meanwhile.",
+  "alarm.rewound.todo":
+    "If the clock of the store's machine is wrong, set it right (NTP). If it is right: wait, or plan from now on by carillon clock replan.",
   "alarm.unreadable.todo":
     "Bring the node to the version, and to the Node.js, of the one that stored the tasks; or edit them. Other tasks fire on time meanwhile.",
   "alarm.recovery.todo":

@@ -80,6 +80,8 @@ export const tasksEn = {
   "task.pauseTold":
     "Nothing that has not started starts any more; what runs goes on. Slots in the meantime are not made up for.",
   "task.resumeTold": "They fire again from now on; slots that passed meanwhile are not made up for.",
+  "task.pauseUntil": "Until",
+  "task.pausedUntil": "until",
   "task.pausedDone": "{task} is paused",
   "task.pausedRunning": "{task} is paused; {n} run goes on|{task} is paused; {n} runs go on",
   "task.resumed": "{task} fires again",

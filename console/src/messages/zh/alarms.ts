@@ -78,6 +78,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarm.stuck": "运行卡住",
   "alarm.leaderless": "没有领导节点",
   "alarm.clock": "存储的时钟发生跳变",
+  "alarm.rewound": "集群时间倒退",
   "alarm.unreadable": "任务无法读取",
   "alarm.recovery": "存储已恢复",
   "alarm.failed.finds": "首次尝试即彻底失败的运行",
@@ -88,6 +89,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarm.stuck.finds": "已领取却未开始、超时或丢失工作进程的运行",
   "alarm.leaderless.finds": "集群没有领导节点",
   "alarm.clock.finds": "存储的时钟跳变超过 500 毫秒；集群时间不受其影响，继续前进",
+  "alarm.rewound.finds": "集群时间落后于曾到达的时间；已计划的时刻在其之后，暂不触发",
   "alarm.unreadable.finds": "领导节点无法调度的任务：由更新的版本或更新的时区数据写入",
   "alarm.recovery.finds": "存储在过去一天内被提升或还原，或恢复已持续超过 10 秒",
   "alarm.failed.todo": "查看错误与日志,排除原因后重新运行。下次成功即解除。",
@@ -99,6 +101,8 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarm.leaderless.todo": "启动一个节点,或在“节点”中查看上个任期为何结束。其他节点仍会触发,只是稍晚。",
   "alarm.clock.todo":
     "校正存储所在机器的时钟（NTP）。若该时钟本来正确，请运行 carillon clock adopt。期间任务照常准时触发。",
+  "alarm.rewound.todo":
+    "若存储所在机器的时钟有误，请校正（NTP）。若时钟正确：等待，或运行 carillon clock replan 从现在起重新计划。",
   "alarm.unreadable.todo":
     "将该节点升级到写入任务的节点所用的版本与 Node.js，或编辑这些任务。期间其他任务照常准时触发。",
   "alarm.recovery.todo":

@@ -81,6 +81,8 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "task.pauseTitle": "暂停 {task}?",
   "task.pauseTold": "尚未开始的不会再开始;正在运行的会继续。期间的时刻不会补跑。",
   "task.resumeTold": "从现在起再次触发;期间错过的时刻不会补跑。",
+  "task.pauseUntil": "直到",
+  "task.pausedUntil": "自动恢复于",
   "task.pausedDone": "已暂停 {task}",
   "task.pausedRunning": "已暂停 {task};{n} 次运行仍在继续",
   "task.resumed": "{task} 已恢复触发",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { roles, type Scope, scopes } from "../../access/access.ts";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
-import { duration, id, json, maybeTime, name, page, paged, reason, route, text, time, versionNumber } from "./route.ts";
+import { duration, id, maybeTime, name, page, paged, reason, route, time, versionNumber } from "./route.ts";
 
 const role = z.enum(roles);
 const scope = z.enum(scopes as [Scope, ...Scope[]]);
@@ -304,54 +304,5 @@ export const accessRoutes = {
     query: z.strictObject({ reason }),
     answer: key,
     errors: ["KEY_NAME_UNKNOWN"],
-  }),
-  listAudit: route({
-    touches: "cluster",
-    method: "GET",
-    path: "/v1/audit",
-    noun: "audit",
-    policy: "admin",
-    summary: "Every change: who, what before and after, why; newest first",
-    query: z.strictObject({
-      ...paged,
-      about: z
-        .enum([
-          "task",
-          "run",
-          "operation",
-          "calendar",
-          "user",
-          "token",
-          "worker-key",
-          "group",
-          "node",
-          "secret",
-          "alarm",
-          "cluster",
-        ])
-        .optional(),
-      named: text(200).optional().describe("With `about`: which one."),
-      who: name(200).optional(),
-      act: name(100).optional().describe("The verb, such as edit."),
-      since: time.optional().describe("At or after."),
-      until: time.optional().describe("Before."),
-      entry: id.optional().describe("This one alone."),
-    }),
-    answer: page(
-      z
-        .strictObject({
-          entry: id,
-          at: time,
-          who: z.string(),
-          act: z.string(),
-          about: z.string(),
-          named: z.string(),
-          before: json,
-          after: json,
-          why: z.string(),
-        })
-        .meta({ id: "AuditEntry" }),
-    ),
-    errors: [],
   }),
 } as const;

@@ -8,11 +8,14 @@ const days = {
   holidays: z.array(z.string().max(10)).max(limits.calendarDays).describe("Such as 2026-12-25."),
 };
 
+const names = z.record(z.string().max(10), z.string().max(1_000));
+
 const calendar = z
   .strictObject({
     name: name(limits.calendarNameLength),
     version: id,
     ...days,
+    names: names.describe("What files call its days and those of the version before, by date."),
     author: z.string(),
     reason: z.string(),
     changed: time,
@@ -32,7 +35,7 @@ const side = z.strictObject({
   weekend: days.weekend,
   coming: z.int().describe("Holidays from today on."),
 });
-const day = z.strictObject({ day: z.string(), name: z.string().nullable().describe("As the file calls it.") });
+const day = z.strictObject({ day: z.string(), name: z.string().nullable().describe("As a file calls it.") });
 const place = z.strictObject({
   slot: time,
   due: maybeTime.describe("null: it does not run."),
@@ -88,6 +91,7 @@ export const calendarRoutes = {
     body: z.strictObject({
       ...days,
       ...file,
+      names: names.optional().describe("What days are called, by date; a file's names are added."),
       allowShrink: z
         .boolean()
         .optional()

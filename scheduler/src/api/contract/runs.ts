@@ -252,7 +252,7 @@ export const runRoutes = {
     params: z.strictObject({ task: taskName }),
     body: z.strictObject({ ...when, reason }),
     answer: enqueued,
-    errors: payloadErrors,
+    errors: [...payloadErrors, "QUOTA_EXCEEDED"],
   }),
   enqueueRuns: route({
     touches: "body",
@@ -270,7 +270,7 @@ export const runRoutes = {
         .max(limits.runsPerRequest),
     }),
     answer: z.strictObject({ runs: z.array(enqueued) }),
-    errors: payloadErrors,
+    errors: [...payloadErrors, "QUOTA_EXCEEDED"],
   }),
   cancelRun: route({
     touches: "run",

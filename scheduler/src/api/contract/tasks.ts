@@ -42,7 +42,14 @@ const taskSummary = z
     rate: json,
     words: z.string().describe("The schedule in words."),
     next: maybeTime.describe("The next slot; null when none is to come."),
-    paused: z.strictObject({ at: time, by: z.string(), why: z.string() }).nullable(),
+    paused: z
+      .strictObject({
+        at: time,
+        by: z.string(),
+        why: z.string(),
+        until: maybeTime.describe("When it is resumed by itself."),
+      })
+      .nullable(),
     edited: z.array(z.string()).describe("Parts that were edited by hand; they stay so whatever the code says."),
     counters: counters.describe("Of ended runs and missed slots; exact."),
   })
@@ -54,6 +61,11 @@ export const task = taskSummary
     description: z.string(),
     changed: time,
     bundle: z.string().nullable().describe("Whose files define it."),
+    accounted: z
+      .array(time)
+      .describe(
+        "Times of its schedule whose slots an edit moved ahead, and that ran, were skipped or missed before: they do not run again.",
+      ),
     definition: storedDefinition,
   })
   .meta({ id: "Task" });
@@ -361,7 +373,10 @@ export const taskRoutes = {
     policy: "operator",
     params,
     summary: "Stop firing a task; answered when nothing of it that had not started can start any more",
-    body: z.strictObject({ reason }),
+    body: z.strictObject({
+      reason,
+      until: time.optional().describe("When it is resumed by itself. Default: not before it is resumed."),
+    }),
     answer: z.strictObject({
       name: taskName,
       paused: z.boolean(),
@@ -371,7 +386,7 @@ export const taskRoutes = {
         .describe("Waiting runs that stay until the task is resumed: enqueued ones, and those of a backfill."),
       skipped: z.int().describe("Slots that had come due and waited for a place, now skipped."),
     }),
-    errors: unknown,
+    errors: [...unknown, "OPTION_INVALID"],
   }),
   resumeTask: route({
     touches: "task",

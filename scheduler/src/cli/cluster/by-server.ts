@@ -16,6 +16,7 @@ import type {
   ClusterSecrets,
   ClusterTasks,
 } from "../nodes/cluster.ts";
+import { serverAudit } from "./audits.ts";
 import { each, firstAnswerMs, pages, patientClient, type ServerChoice, unlessDenied, why } from "./calls.ts";
 import {
   alarmRecord,
@@ -86,6 +87,16 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       },
       limit: (group, limit, reason) => api.limitGroup({ group, limit, ...why(reason) }),
     },
+    quotas: {
+      async list() {
+        const quotas = await pages((page) => api.listQuotas(page));
+        return quotas.map(({ used: _, changed, ...rest }) => ({
+          ...rest,
+          changed: { atMs: Date.parse(changed.at), by: changed.by, why: changed.why },
+        }));
+      },
+      set: (kind, name, given, reason) => api.setQuota({ kind, name, ...given, ...why(reason) }),
+    },
     drains: {
       async list() {
         // Who may see one namespace alone sees no nodes.
@@ -98,6 +109,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
       drain: async (node, reason) => holdsOf(await api.drainNode({ node, ...why(reason) })),
       resume: (node, reason) => api.resumeNode({ node, ...why(reason) }),
     },
+    audit: serverAudit(api),
     access: serverAccess(api),
     secrets: serverSecrets(api),
     alarms: serverAlarms(api),
@@ -198,7 +210,8 @@ function serverTasks(api: Client): ClusterTasks {
       const { changed } = await api.revertTask(given, { ifVersion: expectedVersion });
       return { record: await record(name), changed };
     },
-    pause: (task, reason) => api.pauseTask({ task, ...why(reason) }),
+    pause: (task, reason, untilMs) =>
+      api.pauseTask({ task, ...why(reason), ...(untilMs === null ? {} : { until: isoTime(untilMs) }) }),
     async resume(task, reason) {
       const { next } = await api.resumeTask({ task, ...why(reason) });
       return next === null ? null : Date.parse(next);

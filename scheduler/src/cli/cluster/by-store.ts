@@ -29,6 +29,7 @@ import type {
 } from "../nodes/cluster.ts";
 import { operator } from "../operator.ts";
 import { relativesShown } from "../runs/run-relatives.ts";
+import { storeAudit } from "./audits.ts";
 
 /** Of users, of secrets. */
 const listedMost = 10_000;
@@ -71,11 +72,16 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       list: () => store.groups.list(nowMs()),
       limit: (name, most, reason) => store.groups.limit(name, most, change(reason)),
     },
+    quotas: {
+      list: () => store.quotas.list(),
+      set: (kind, name, given, reason) => store.quotas.set(kind, name, given, change(reason)),
+    },
     drains: {
       list: () => store.drains.list(),
       drain: (node, reason) => store.drains.drain(node, change(reason)),
       resume: (node, reason) => store.drains.resume(node, change(reason)),
     },
+    audit: storeAudit(store),
     access: storeAccess(store, change, author, nowMs),
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),
@@ -120,8 +126,9 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
     },
     edit: ({ definition }, options, given) => tower.save(edited(definition, options), { author, ...given }),
     revert: ({ definition }, parts, given) => tower.save(reverted(definition, parts), { author, ...given }),
-    async pause(name, reason) {
-      const { started: running, ...waiting } = await tower.pause(name, { author, reason });
+    async pause(name, reason, untilMs) {
+      const until = untilMs === null ? {} : { until: untilMs };
+      const { started: running, ...waiting } = await tower.pause(name, { author, reason, ...until });
       return { running, ...waiting };
     },
     async resume(name, reason) {

@@ -156,6 +156,7 @@ const looks: Readonly<Record<string, string>> = {
   operations: "carillon operations list",
   calendars: "carillon calendars list",
   groups: "carillon groups list",
+  quotas: "carillon quotas list",
   users: "carillon users list",
   "worker-keys": "carillon keys list",
   secrets: "carillon secrets list",

@@ -50,6 +50,33 @@ function checkFilter({ task, group, matching, fingerprint }: OperationFilter): v
   if (fingerprint !== undefined) checkText("fingerprint", fingerprint, 1, limits.fingerprintLength);
 }
 
+function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"] {
+  return {
+    ...calendars,
+    async set(name, content, reason, mayShrink) {
+      checkCalendarName(name);
+      return calendars.set(
+        name,
+        { ...calendarContent(content), ...(content.names && { names: content.names }) },
+        reason,
+        mayShrink,
+      );
+    },
+    async compare(name, content) {
+      checkCalendar(name);
+      return calendars.compare(name, calendarContent(content));
+    },
+    async find(name, version) {
+      checkCalendar(name);
+      return calendars.find(name, version);
+    },
+    async remove(name) {
+      checkCalendar(name);
+      return calendars.remove(name);
+    },
+  };
+}
+
 /** The cluster, each request checked before it is made: so what is wrong is refused in the same words by the store and by a server. */
 export function checked(cluster: Cluster): Cluster {
   const { tasks, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;
@@ -89,25 +116,7 @@ export function checked(cluster: Cluster): Cluster {
         return dead.groups(filter);
       },
     },
-    calendars: {
-      ...calendars,
-      async set(name, content, reason, mayShrink) {
-        checkCalendarName(name);
-        return calendars.set(name, calendarContent(content), reason, mayShrink);
-      },
-      async compare(name, content) {
-        checkCalendar(name);
-        return calendars.compare(name, calendarContent(content));
-      },
-      async find(name, version) {
-        checkCalendar(name);
-        return calendars.find(name, version);
-      },
-      async remove(name) {
-        checkCalendar(name);
-        return calendars.remove(name);
-      },
-    },
+    calendars: checkedCalendars(calendars),
     groups: {
       ...groups,
       async limit(name, most, reason) {

@@ -29,10 +29,16 @@ export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefin
     definition: task.definition as unknown as TaskDefinition,
     // A group's number stays in the store: its name is in the definition.
     groupId: 0,
-    paused: task.paused && { atMs: Date.parse(task.paused.at), by: task.paused.by, why: task.paused.why },
+    paused: task.paused && {
+      atMs: Date.parse(task.paused.at),
+      by: task.paused.by,
+      why: task.paused.why,
+      untilMs: task.paused.until === null ? null : Date.parse(task.paused.until),
+    },
     changedMs: Date.parse(task.changed),
     nextSlotMs: ms(task.next),
     ...(calendar === undefined ? {} : { calendar }),
+    ...(task.accounted.length === 0 ? {} : { accountedMs: task.accounted.map((time) => Date.parse(time)) }),
     ...(task.bundle === null ? {} : { bundle: task.bundle }),
   };
 }

@@ -8,6 +8,8 @@ const listKeys = late(() => import("../access/keys.ts"), "listKeys");
 const revokeKey = late(() => import("../access/keys.ts"), "revokeKey");
 const limitGroup = late(() => import("../tasks/groups.ts"), "limitGroup");
 const listGroups = late(() => import("../tasks/groups.ts"), "listGroups");
+const listQuotas = late(() => import("../access/quotas.ts"), "listQuotas");
+const setQuota = late(() => import("../access/quotas.ts"), "setQuota");
 const createUser = late(() => import("../access/users.ts"), "createUser");
 const listUsers = late(() => import("../access/users.ts"), "listUsers");
 const removeUser = late(() => import("../access/users.ts"), "removeUser");
@@ -48,6 +50,26 @@ export function addAccess({
     .action(
       doing(([name = "", runs = ""], options: Parameters<typeof limitGroup>[2]) =>
         limitGroup(name, runs, options, terminal),
+      ),
+    );
+
+  const quotas = family("quotas", "Say how much namespaces and users may enqueue by the API.");
+  add(quotas, "list", "List the quotas, by kind and name.", "carillon quotas list").action(
+    doing((_, options) => listQuotas(options, terminal)),
+  );
+  add(
+    quotas,
+    "set <kind> <name>",
+    "Let a namespace or a user enqueue so much and no more; * is each without a quota of its own. What is left out has no limit.",
+    "carillon quotas set namespace billing --enqueues 600 --waiting 100000",
+  )
+    .option("--enqueues <RUNS>", "runs that it enqueues in a minute, by each server; or none")
+    .option("--waiting <RUNS>", "of a namespace: runs that no worker has; or none")
+    .option("--bytes <BYTES>", "of a namespace: what the payloads of these take in the store; or none")
+    .option("--reason <TEXT>", "kept with the change")
+    .action(
+      doing(([kind = "", name = ""], options: Parameters<typeof setQuota>[2]) =>
+        setQuota(kind, name, options, terminal),
       ),
     );
 

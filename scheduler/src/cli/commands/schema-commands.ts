@@ -10,6 +10,7 @@ const dump = late(() => import("../nodes/move-store.ts"), "dump");
 const load = late(() => import("../nodes/move-store.ts"), "load");
 
 const adoptClock = late(() => import("../nodes/clock.ts"), "adoptClock");
+const replanClock = late(() => import("../nodes/clock.ts"), "replanClock");
 
 export function addSchemaCommands({
   add,
@@ -56,12 +57,21 @@ export function addSchemaCommands({
   )
     .option("--reason <TEXT>", "why, for the audit")
     .action(doing(([file = ""], options: CommonOptions & { reason?: string }) => load(file, options, terminal)));
+  const clock = family("clock", "Decide about the store's clock after it stepped.");
   add(
-    family("clock", "Decide about the store's clock after it stepped."),
+    clock,
     "adopt",
     "After a step of the store's clock: take its new time for cluster time. Slots that are skipped by that are missed.",
     `carillon clock adopt --reason "db-1 was two hours behind until today"`,
   )
     .option("--reason <TEXT>", "why, for the audit")
     .action(doing((_, options: CommonOptions & { reason?: string }) => adoptClock(options, terminal)));
+  add(
+    clock,
+    "replan",
+    "After cluster time went back: plan tasks from now on. What has run does not run again; what was missed ahead of now runs.",
+    `carillon clock replan --reason "the clock of db-1 was a day ahead until today"`,
+  )
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing((_, options: CommonOptions & { reason?: string }) => replanClock(options, terminal)));
 }

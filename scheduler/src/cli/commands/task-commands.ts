@@ -1,8 +1,14 @@
+import { CarillonError } from "../../base/errors.ts";
 import { late } from "../late.ts";
 import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
 import { partsToSet } from "../tasks/parts-to-set.ts";
 import { bulkOptions, namedOr } from "./operation-commands.ts";
 import { type CommandParts, collectPart, wholeNumber } from "./parts.ts";
+
+const untilOfFilter = () =>
+  new CarillonError("USAGE", "--until is for tasks that are named", {
+    hint: "Name them. A pause by a filter lasts until its tasks are resumed.",
+  });
 
 const showTask = late(() => import("../tasks/task-card.ts"), "showTask");
 const listTasks = late(() => import("../tasks/tasks.ts"), "listTasks");
@@ -48,13 +54,21 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
     add(
       tasks,
       "pause [name...]",
-      "Stop firing tasks until they are resumed; what runs goes on.",
-      `carillon tasks pause settle-accounts --reason "bank is closed"`,
+      "Stop firing tasks until they are resumed or a time comes; what runs goes on.",
+      `carillon tasks pause settle-accounts --until 2027-03-27T06:00:00Z --reason "bank is closed"`,
     ),
     "tasks",
   )
+    .option("--until <TIME>", "of named tasks: when they are resumed by themselves")
     .option("--reason <TEXT>", "why, for those who look at the task later")
-    .action(doing(namedOr("pause", terminal, (names, options: BulkOptions) => pauseTasks(names, options, terminal))));
+    .action(
+      doing((words, { until, ...options }: BulkOptions) => {
+        if (until !== undefined && words.length > 0 && words[0]?.length === 0) throw untilOfFilter();
+        const end = until === undefined ? {} : { until };
+        const pause = namedOr("pause", terminal, (names, given) => pauseTasks(names, { ...given, ...end }, terminal));
+        return pause(words, options);
+      }),
+    );
   bulkOptions(
     add(
       tasks,

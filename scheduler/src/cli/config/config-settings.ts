@@ -77,6 +77,7 @@ export const settings: readonly Setting[] = [
   setting("drain", "text", "30s", { flag: null }),
   setting("release", "text", "your package's version", { flag: null }),
   setting("releaseGrace", "text", "1m", { flag: null }),
+  setting("clockBack", "text", "wait", { flag: null }),
   setting("failFast", "switch", "no"),
   setting("migrate", "switch", "yes", { flag: "--no-migrate" }),
   setting("logLevel", "text", "info"),

@@ -30,7 +30,7 @@ const task = (name: string, group = "default", paused = false): TaskRecord => ({
   definition: defineTask(name, { schedule: every("1m"), group }),
   groupId: 1,
   changedMs: 0,
-  paused: paused ? { atMs: 0, by: "me", why: "" } : null,
+  paused: paused ? { atMs: 0, by: "me", why: "", untilMs: null } : null,
   nextSlotMs: nowMs + 1_000,
 });
 const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
@@ -267,7 +267,7 @@ describe("doctor", () => {
   });
 
   it("says that cluster time went back, by how much, and until when nothing fires", () => {
-    expect(wrong({ timeBack: { reachedMs: nowMs + 86_400_000, sinceMs: nowMs - 1_000 } })).toEqual({
+    expect(wrong({ timeBack: { reachedMs: nowMs + 86_400_000, sinceMs: nowMs - 1_000, replanned: false } })).toEqual({
       "cluster time": `problem: it is 24 h behind what it has been since ${new Date(nowMs - 1_000).toISOString()}: nothing that was planned by then fires before ${new Date(nowMs + 86_400_000).toISOString()}`,
     });
   });

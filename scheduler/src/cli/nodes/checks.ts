@@ -422,12 +422,14 @@ function unplanned({ unplanned: found, leadership, members: all, nowMs }: Cluste
 /** Where cluster time went back, what was planned before lies ahead, and a leader that stands has nothing to do. */
 function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   if (!timeBack) return good("cluster time", "it is past all that was seen of it");
-  const { reachedMs, sinceMs } = timeBack;
+  const { reachedMs, sinceMs, replanned } = timeBack;
   const since = sinceMs === null ? "" : ` since ${new Date(sinceMs).toISOString()}`;
+  const behind = `it is ${spanText(reachedMs - nowMs)} behind what it has been${since}`;
+  if (replanned) return good("cluster time", `${behind}, and tasks were planned from then on (carillon clock replan)`);
   return problem(
     "cluster time",
-    `it is ${spanText(reachedMs - nowMs)} behind what it has been${since}: nothing that was planned by then fires before ${new Date(reachedMs).toISOString()}`,
-    "If the clock of the store's machine is wrong, stop the nodes, set it right (NTP) and start them. If it is right now, and was ahead before, wait: slots up to then have run or are told of, and none runs twice; what is to run again: carillon tasks backfill.",
+    `${behind}: nothing that was planned by then fires before ${new Date(reachedMs).toISOString()}`,
+    "If the clock of the store's machine is wrong, stop the nodes, set it right (NTP) and start them. If it is right now, and was ahead before: wait, for slots up to then have run or are told of; or carillon clock replan, which plans from now on what has not run. None runs twice.",
   );
 }
 

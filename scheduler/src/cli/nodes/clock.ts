@@ -21,3 +21,26 @@ export function adoptClock(options: CommonOptions & { reason?: string }, termina
     return exitCodes.ok;
   });
 }
+
+/** Cluster time is behind what it has been: plans tasks from now on, instead of from where it was. */
+export function replanClock(options: CommonOptions & { reason?: string }, terminal: Terminal): Promise<ExitCode> {
+  requireStore(options, "clock replan");
+  return withStore(options, async ({ tower, nowMs }) => {
+    const { store } = await tower.open();
+    const now = nowMs();
+    const done = await store.tasks.replanAhead({ author: operator(), reason: options.reason ?? "", nowMs: now });
+    if (terminal.json) terminal.object(done ?? { tasks: 0, waiting: 0 });
+    else if (done === undefined) terminal.line("cluster time is past all that was seen of it: nothing to do");
+    else {
+      const tasks = done.tasks === 1 ? "1 task is" : `${done.tasks} tasks are`;
+      terminal.line(
+        `cluster time is ${spanText(done.reachedMs - now)} behind what it has been: ${tasks} planned from now on`,
+      );
+      if (done.waiting > 0)
+        terminal.line(
+          `${done.waiting} runs that were enqueued or are tried again by the clock of before keep their due times: see carillon runs list`,
+        );
+    }
+    return exitCodes.ok;
+  });
+}

@@ -1,4 +1,6 @@
 import type { User } from "../../access/access-store.ts";
+import type { AuditChain, ChainRow } from "../../access/audit-chain.ts";
+import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
 import type { AlarmRecord, OutboxRow, Silence } from "../../alarms/alarm-store.ts";
@@ -14,7 +16,7 @@ import type { Follower, LateResult, Relative } from "../../run/flow.ts";
 import type { OperationFilter, OperationRecord, OperationRequest, OperationState } from "../../run/operations.ts";
 import type { AttemptRecord, Enqueued, LogLine, RunFilter, RunRecord } from "../../run/run-record.ts";
 import type { Calendar, CalendarContent } from "../../schedule/calendar.ts";
-import type { CalendarRecord } from "../../task/calendar-store.ts";
+import type { CalendarRecord, DayNames } from "../../task/calendar-store.ts";
 import type { TaskPart } from "../../task/edits.ts";
 import type { GroupRecord } from "../../task/group-store.ts";
 import type { TaskDefinition, TaskOptions } from "../../task/task.ts";
@@ -43,6 +45,8 @@ export interface Cluster {
   readonly secrets: ClusterSecrets;
   readonly alarms: ClusterAlarms;
   readonly drains: ClusterDrains;
+  readonly quotas: ClusterQuotas;
+  readonly audit: ClusterAudit;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
   /** The last terms, newest first. */
   terms(limit: number): Promise<Term[]>;
@@ -84,7 +88,11 @@ export interface ClusterTasks {
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   /** @returns runs of it that go on, and how many that wait are held until it is resumed, or skipped */
-  pause(name: string, reason: string): Promise<{ running: number[]; held: number; skipped: number }>;
+  pause(
+    name: string,
+    reason: string,
+    untilMs: number | null,
+  ): Promise<{ running: number[]; held: number; skipped: number }>;
   /** @returns the next slot */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
@@ -167,7 +175,7 @@ export interface ClusterDeadLetters {
 export interface ClusterCalendars {
   set(
     name: string,
-    content: CalendarContent,
+    content: CalendarContent & { names?: DayNames },
     reason: string,
     mayShrink: boolean,
   ): Promise<{ calendar: Calendar; changed: boolean; tasks: string[] }>;
@@ -181,6 +189,11 @@ export interface ClusterCalendars {
 export interface ClusterGroups {
   list(): Promise<GroupRecord[]>;
   limit(name: string, most: number | null, reason: string): Promise<{ changed: boolean }>;
+}
+
+export interface ClusterQuotas {
+  list(): Promise<Quota[]>;
+  set(kind: QuotaKind, name: string, given: QuotaLimits, reason: string): Promise<{ changed: boolean }>;
 }
 
 export interface ClusterDrains {
@@ -203,6 +216,14 @@ export interface ClusterAccess {
   /** @returns with the text that lets workers in */
   createKey(name: string, groups: string[]): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;
+}
+
+export interface ClusterAudit {
+  chain(): Promise<AuditChain>;
+  /** In the chain's order. */
+  chained(): AsyncIterable<ChainRow>;
+  /** The contents of rows from before the chain. */
+  older(): AsyncIterable<string>;
 }
 
 /** What there is, never the values. */

@@ -78,7 +78,7 @@ const well: TopState = {
   tasks: [
     task("settle", { next: "2030-01-03T10:00:00.000Z", counters: { ...noCounters, succeeded: 41, failed: 2 } }),
     task("beat", { next: "2030-01-03T09:12:46.000Z", counters: { ...noCounters, succeeded: 9_000 } }),
-    task("closed", { paused: { at: "2030-01-01T00:00:00.000Z", by: "ann", why: "" } }),
+    task("closed", { paused: { at: "2030-01-01T00:00:00.000Z", by: "ann", why: "", until: null } }),
   ],
   running: [run(7, { startedMs: now - 65_000, dueMs: now - 65_003 })],
   ended: [

@@ -27,7 +27,8 @@ export async function setCalendar(name: string, options: SetCalendarOptions, ter
   return withCluster(options, async ({ cluster: { calendars, nowMs }, signal }) => {
     const given = givenContent(files, options, { zone: localZone().name, weekend: [0, 6] }, nowMs());
     tellNotices(given, terminal);
-    const set = (mayShrink: boolean) => calendars.set(name, given.content, options.reason ?? "", mayShrink);
+    const named = { ...given.content, names: Object.fromEntries(given.names) };
+    const set = (mayShrink: boolean) => calendars.set(name, named, options.reason ?? "", mayShrink);
     const stored = await set(options.yes ?? false).catch(async (error: unknown) => {
       if (!isCarillonError(error, "CALENDAR_SHRINKS") || terminal.json || !isWatched()) throw error;
       terminal.aside(plain(error.message));

@@ -27,7 +27,7 @@ export async function compareCalendar(name: string, options: GivenOptions, termi
     const given = givenContent(files, options, await calendars.find(name), nowMs());
     tellNotices(given, terminal);
     const compared = await calendars.compare(name, given.content);
-    const named = ({ day }: { day: string }) => ({ day, name: given.names.get(day) ?? null });
+    const named = ({ day, name: known }: Comparison["added"][number]) => ({ day, name: given.names.get(day) ?? known });
     const found = { ...compared, added: compared.added.map(named), removed: compared.removed.map(named) };
     if (terminal.json) terminal.object({ ...found, ...noticesObject(given) });
     else print(found, terminal);

@@ -42,7 +42,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
     const { schedule, group } = record.definition;
     const workers = workersOf(members, { name, group }, now);
     const slots =
-      record.paused || (schedule.type === "every" && schedule.mode === "delay")
+      record.paused?.untilMs === null || (schedule.type === "every" && schedule.mode === "delay")
         ? []
         : plannedSlots(record, now, nextShown);
     if (terminal.json) {
@@ -158,8 +158,11 @@ function printDefinition(
   followers.forEach((follower, at) => {
     row(at === 0 ? "followed by" : "", followerText(follower));
   });
-  if (paused)
+  if (paused) {
     row("paused", `${ageText(paused.atMs, now)} by ${paused.by}${paused.why ? `: ${paused.why}` : ""}`, style.warning);
+    if (paused.untilMs !== null)
+      row("", `until ${timeText(paused.untilMs, zoneOfSpec(definition.schedule))}`, style.warning);
+  }
   row(
     "group",
     `${definition.group}, served by ${workers.length === 0 ? "no live worker" : workers.join(", ")}`,

@@ -91,7 +91,7 @@ export interface NextOptions extends CommonOptions {
 }
 
 export function nextOfTask(name: string, options: NextOptions, terminal: Terminal): Promise<ExitCode> {
-  const asked = options.after === undefined ? undefined : instantOf(options.after);
+  const asked = options.after === undefined ? undefined : instantOf("--after", options.after);
   return withCluster(options, async ({ cluster }) => {
     const { record } = await cluster.tasks.find(name);
     const { schedule } = record.definition;
@@ -126,7 +126,11 @@ export function nextOfTask(name: string, options: NextOptions, terminal: Termina
     }
     const { style } = terminal;
     terminal.line(`${style.title(plain(name))}  ${plain(compileSchedule(schedule).words())}`);
-    if (record.paused) terminal.line(style.warning("  paused: none of these fires until it is resumed"));
+    if (record.paused) {
+      const { untilMs } = record.paused;
+      const end = untilMs === null ? "it is resumed" : timeText(untilMs, zone);
+      terminal.line(style.warning(`  paused: none of these fires until ${end}`));
+    }
     if (rows.length === 0) terminal.line(style.dim(delayed ? "  after its last run has ended" : "  no slot to come"));
     terminal.table(
       [{ title: "" }, { title: "" }, { title: "", least: 12 }],
@@ -141,12 +145,12 @@ export function nextOfTask(name: string, options: NextOptions, terminal: Termina
   });
 }
 
-function instantOf(text: string): number {
+function instantOf(option: string, text: string): number {
   try {
     const spec = parseTime(text);
     return spec.type === "at" ? spec.atMs : 0;
   } catch (cause) {
-    throw new CarillonError("USAGE", `--after ${JSON.stringify(text)} is not a time with an offset or Z`, {
+    throw new CarillonError("USAGE", `${option} ${JSON.stringify(text)} is not a time with an offset or Z`, {
       hint: "For example 2027-03-27T00:00:00Z or 2027-03-27T00:00:00+01:00.",
       cause,
     });
@@ -253,19 +257,27 @@ function parsePayload(text: string): unknown {
 
 export function pauseTasks(
   names: string[],
-  options: CommonOptions & { reason?: string },
+  options: CommonOptions & { reason?: string; until?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withTasks(names, options, terminal, async (cluster, { name }) => {
-    const { running, held, skipped } = await cluster.tasks.pause(name, options.reason ?? "");
+  const untilMs = options.until === undefined ? null : instantOf("--until", options.until);
+  return withTasks(names, options, terminal, async (cluster, { name, definition: { schedule } }) => {
+    const { running, held, skipped } = await cluster.tasks.pause(name, options.reason ?? "", untilMs);
     const parts = [
-      `${plain(name)} is paused`,
+      `${plain(name)} is paused${untilMs === null ? "" : ` until ${timeText(untilMs, zoneOfSpec(schedule))}`}`,
       running.length > 0 ? `still running: ${running.map((run) => `run ${run}`).join(", ")}` : "",
       held > 0 ? `waiting until it is resumed: ${held} ${held === 1 ? "run" : "runs"}` : "",
       skipped > 0 ? `skipped, since they were due: ${skipped} ${skipped === 1 ? "slot" : "slots"}` : "",
     ];
     return {
-      object: { task: name, paused: true, running, held, skipped },
+      object: {
+        task: name,
+        paused: true,
+        until: untilMs === null ? null : new Date(untilMs).toISOString(),
+        running,
+        held,
+        skipped,
+      },
       line: parts.filter((part) => part !== "").join("; "),
     };
   });

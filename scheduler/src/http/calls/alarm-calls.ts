@@ -72,6 +72,7 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
     stuck: settings.stuckMs,
     leaderless: settings.leaderlessMs,
     clock: null,
+    rewound: null,
     unreadable: null,
     recovery: null,
   })[rule];

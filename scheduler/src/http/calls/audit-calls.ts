@@ -1,9 +1,10 @@
+import { placeText } from "../../access/audit-chain.ts";
 import { isoTime } from "../../api/run-json.ts";
 import type { Store } from "../../store/store.ts";
 import type { Some } from "../call.ts";
-import { numberCursor, pageOf } from "./pages.ts";
+import { afterCursor, numberCursor, pageOf } from "./pages.ts";
 
-export function auditCalls(store: Store): Some<"listAudit"> {
+export function auditCalls(store: Store): Some<"listAudit" | "getAuditChain" | "listAuditRows"> {
   return {
     async listAudit({ cursor, limit, about, named, who, act, since, until, entry }) {
       const filter = {
@@ -21,6 +22,25 @@ export function auditCalls(store: Store): Some<"listAudit"> {
         at: isoTime(atMs),
         ...entry,
       });
+      return pageOf(rows, limit, item, ({ entryId }) => [entryId]);
+    },
+
+    async getAuditChain() {
+      const { head, anchor, ...rest } = await store.audit.chain();
+      return { head: placeText(head), anchor: placeText(anchor), ...rest };
+    },
+
+    async listAuditRows({ part, cursor, limit }) {
+      const after = afterCursor(cursor);
+      if (part === "chain")
+        return pageOf(
+          await store.audit.chained(after, limit + 1),
+          limit,
+          (row) => row,
+          ({ seq }) => [seq],
+        );
+      const rows = await store.audit.older(after, limit + 1);
+      const item = ({ content }: (typeof rows)[number]) => ({ seq: null, hash: null, content });
       return pageOf(rows, limit, item, ({ entryId }) => [entryId]);
     },
   };

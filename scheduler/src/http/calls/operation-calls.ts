@@ -109,16 +109,10 @@ export function operationCalls(store: Store): Some<keyof typeof operationRoutes>
   };
 }
 
-const asCalendar = ({ name, version, zone, weekend, holidays, author, reason, changedMs, tasks }: CalendarRecord) => ({
-  name,
-  version,
-  zone,
-  weekend,
-  holidays,
-  author,
-  reason,
+const asCalendar = ({ changedMs, names, ...rest }: CalendarRecord) => ({
+  ...rest,
+  names: { ...names },
   changed: isoTime(changedMs),
-  tasks,
 });
 
 /** The tasks that use it are of whoever may see them. */
@@ -142,9 +136,10 @@ export function calendarCalls(store: Store, clock: Clock): Some<keyof typeof cal
     },
     getCalendar: async ({ calendar, version }, { reach }) =>
       shownTo(reach)(await store.calendars.find(calendar, version)),
-    async setCalendar({ calendar, allowShrink = false, reason, ...given }, call) {
-      const { content, notices } = contentOf(given, call.nowMs);
-      await store.calendars.set(calendar, content, changeOf(call, reason), call.ifVersion, allowShrink);
+    async setCalendar({ calendar, allowShrink = false, reason, names: called, ...given }, call) {
+      const { content, names, notices } = contentOf(given, call.nowMs);
+      const named = { ...content, names: { ...called, ...Object.fromEntries(names) } };
+      await store.calendars.set(calendar, named, changeOf(call, reason), call.ifVersion, allowShrink);
       return { ...shownTo(call.reach)(await store.calendars.find(calendar)), notices };
     },
     async compareCalendar({ calendar, ...given }, { nowMs, reach }) {

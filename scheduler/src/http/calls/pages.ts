@@ -101,3 +101,6 @@ export const nameCursor = (text: string | undefined): string =>
   (readCursor(text, ["string"])?.[0] as string | undefined) ?? "";
 export const numberCursor = (text: string | undefined): number =>
   (readCursor(text, ["number"])?.[0] as number | undefined) ?? Number.MAX_SAFE_INTEGER;
+/** Of a list that begins with the lowest number. */
+export const afterCursor = (text: string | undefined): number =>
+  (readCursor(text, ["number"])?.[0] as number | undefined) ?? 0;

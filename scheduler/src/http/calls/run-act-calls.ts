@@ -8,6 +8,7 @@ import { awaitRecall } from "../../store/recall.ts";
 import type { Store } from "../../store/store.ts";
 import { type EnqueueTracing, withContext } from "../../store/trace-context.ts";
 import type { Call, Some } from "../call.ts";
+import type { Quotas } from "../quotas.ts";
 import { changeOf } from "./changes.ts";
 import { Gathered } from "./gathered.ts";
 import type { TaskIdOf } from "./run-calls.ts";
@@ -18,6 +19,7 @@ export interface RunActOptions {
   enqueuer: Enqueuer;
   tracing: EnqueueTracing | undefined;
   taskIdOf: TaskIdOf;
+  quotas: Quotas;
 }
 
 const entriesPerStatement = 500;
@@ -29,6 +31,7 @@ export function runActCalls({
   enqueuer,
   tracing,
   taskIdOf,
+  quotas,
 }: RunActOptions): Some<"runTask" | "enqueueRuns" | "cancelRun" | "rerunRun" | "decideRun"> {
   const audits = new Gathered(async (entries: Parameters<Store["audit"]["record"]>[0]) => {
     await store.audit.record(entries);
@@ -75,9 +78,16 @@ export function runActCalls({
     };
   };
 
+  /** What is sent again under its idempotency key is answered as before, and not taken twice. */
+  const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) => {
+    const runs = asked.map(({ task, write }) => ({ task, payloadBytes: Buffer.byteLength(write.payload ?? "") }));
+    return quotas.take(who?.user ?? "", runs);
+  };
+
   return {
     async runTask({ task, reason, ...given }, call) {
       const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
+      await take(call, [{ task, write }]);
       const { runId, created } = await traced(task, call, (context) => enqueuer.add({ ...write, context }));
       const { author, reason: why } = changeOf(call, reason);
       // The run tells of itself that it was asked for; this tells by whom. A crash between the two loses only this.
@@ -100,6 +110,10 @@ export function runActCalls({
       for (const { task } of runs) call.reach.check(task);
       const writes: EnqueueWrite[] = [];
       for (const [at, given] of runs.entries()) writes.push(await writeOf(given, "enqueue", call, call.runIds[at]));
+      await take(
+        call,
+        writes.map((write, at) => ({ task: runs[at]?.task ?? "", write })),
+      );
       const task = runs.every((one) => one.task === runs[0]?.task) ? (runs[0]?.task ?? null) : null;
       const made = await traced(task, call, (context) => store.runs.enqueue(withContext(writes, context), call.nowMs));
       return { runs: made.map(({ runId, created }) => ({ run: runId, created })) };

@@ -23,6 +23,7 @@ const asTask = (record: TaskRecord, counters: Parameters<typeof taskObject>[1], 
   description: record.definition.description,
   changed: isoTime(record.changedMs),
   bundle: record.bundle ?? null,
+  accounted: (record.accountedMs ?? []).map(isoTime),
   definition: record.definition as unknown as Record<string, unknown>,
 });
 

@@ -94,8 +94,9 @@ export function taskChangeCalls(
       return undefined;
     },
 
-    async pauseTask({ task, reason }, call) {
-      const { recalled, held, skipped } = await store.tasks.pause(task, changeOf(call, reason));
+    async pauseTask({ task, reason, until }, call) {
+      const untilMs = until === undefined ? null : Date.parse(until);
+      const { recalled, held, skipped } = await store.tasks.pause(task, { ...changeOf(call, reason), untilMs });
       return { name: task, paused: true, running: await awaitRecall(store.runs, clock, recalled), held, skipped };
     },
 

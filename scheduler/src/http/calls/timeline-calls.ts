@@ -31,13 +31,22 @@ interface Kept {
 
 const markOf = ({ taskId, version, changedMs }: TaskChange) => `${taskId} ${version} ${changedMs}`;
 
-const asTimelineTask = ({ name, version, taskId, paused, definition, calendar }: TaskRecord): TimelineTask => ({
+const asTimelineTask = ({
+  name,
+  version,
+  taskId,
+  paused,
+  definition,
+  calendar,
+  accountedMs,
+}: TaskRecord): TimelineTask => ({
   name,
   version,
   seed: taskId,
   paused: paused !== null,
   definition,
   calendar,
+  accountedMs,
 });
 
 /**

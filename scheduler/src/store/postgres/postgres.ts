@@ -5,6 +5,8 @@ import { firstOfEach } from "../../run/first-of-each.ts";
 import type { Store } from "../store.ts";
 import { accessStore } from "./access/access.ts";
 import { auditStore } from "./access/audit.ts";
+import { auditChainStore } from "./access/audit-chain.ts";
+import { quotaStore } from "./access/quotas.ts";
 import { secretStore } from "./access/secrets.ts";
 import { workerStore } from "./access/workers.ts";
 import { alarmStore } from "./alarms/alarms.ts";
@@ -133,7 +135,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     figures: figureStore(database),
     browse: browseStore(database, tasks, runs),
     access: accessStore(database),
-    audit: auditStore(database),
+    quotas: quotaStore(database),
+    audit: { ...auditStore(database), ...auditChainStore(database) },
     answers: answerStore(database),
     clock,
     async close(withinMs = closeWithinMs) {

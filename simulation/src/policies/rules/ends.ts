@@ -172,7 +172,10 @@ export const timeouts: Rule = {
   page: "task-options.md: timeout",
   check(seen) {
     for (const one of seen.tries) {
-      const plans = plansBetween(seen, one.task, one.fromMs, one.fromMs + 1);
+      // A run keeps the definition with which it was claimed, also while it waits inside its worker.
+      const run = seen.runs.find(({ runId }) => runId === one.runId);
+      const sinceMs = one.attempt === run?.attempt ? (run.claimedMs ?? run.createdMs) : (run?.createdMs ?? 0);
+      const plans = plansBetween(seen, one.task, Math.min(sinceMs, one.fromMs), one.fromMs + 1);
       const limits = plans.map(({ timeout }) => timeout ?? Number.POSITIVE_INFINITY);
       const untilMs = one.end?.atMs ?? seen.endMs;
       const stoppedMs = one.abort?.atMs ?? untilMs;

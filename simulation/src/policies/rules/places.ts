@@ -3,6 +3,7 @@ import {
   endOf,
   givenUpMs,
   isEdited,
+  isStale,
   lossesOf,
   over,
   pausesOf,
@@ -61,7 +62,7 @@ export const bounds: Rule = {
           fromMs <= workerUntil(other) &&
           !isGivenUp(other, fromMs),
       );
-      const beside = inWorker.filter(({ lostMs }) => lostMs === undefined || lostMs > fromMs);
+      const beside = isStale(one) ? [] : inWorker.filter(({ lostMs }) => lostMs === undefined || lostMs > fromMs);
       const many = (others: Try[], limit: number, what: string) =>
         others.length + 1 > limit
           ? `run ${runId} of task ${task} starts at ${fromMs} beside ${others.map((other) => other.runId)}: ${what} ${limit}`
@@ -107,7 +108,7 @@ export const rates: Rule = {
     for (const [task, { plans }] of seen.tasks.entries()) {
       const { rate } = plans[0]?.plan ?? {};
       if (!rate || plans.some(({ plan }) => JSON.stringify(plan.rate) !== JSON.stringify(rate))) continue;
-      const starts = seen.tries.filter((one) => one.task === task).map(({ fromMs }) => fromMs);
+      const starts = seen.tries.filter((one) => one.task === task && !isStale(one)).map(({ fromMs }) => fromMs);
       // One that was admitted and then waited for a place, or for its group's limit, would be counted too late.
       if (over(seen.tries.map(spanOf), seen.scenario.concurrency - 1)) continue;
       const isLimited = (group: number | undefined) =>
@@ -130,7 +131,7 @@ export const paused: Rule = {
   page: "states.md: pause",
   check(seen) {
     for (const one of seen.tries)
-      if (within(pausesOf(seen, one.task), one.fromMs))
+      if (!isStale(one) && within(pausesOf(seen, one.task), one.fromMs))
         return `run ${one.runId} of task ${one.task} starts at ${one.fromMs}, in a pause`;
     return undefined;
   },
@@ -267,7 +268,7 @@ export const priorities: Rule = {
       );
     for (const one of seen.tries) {
       const run = runOf(seen, one.runId);
-      if (!run || one.attempt !== run.attempt || one.fromMs <= readyMs(run)) continue;
+      if (!run || isStale(one) || one.attempt !== run.attempt || one.fromMs <= readyMs(run)) continue;
       for (const other of seen.runs) {
         const first = triesOf(seen, other.runId)[0];
         const waits = first && first.attempt === other.attempt && first.fromMs > one.fromMs;

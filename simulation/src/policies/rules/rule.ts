@@ -31,7 +31,10 @@ export const placeUntil = (one: Try): number => Math.min(workerUntil(one), one.l
 export const lossesOf = ({ done }: Seen, runId: number, beforeMs: number) =>
   done.filter(({ lost, fromMs }) => fromMs <= beforeMs && lost?.includes(runId)).length;
 
-export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId);
+/** Its claim was lost while it waited inside its worker, which begins it all the same, as one does that stood still: nothing comes of it. */
+export const isStale = ({ afterLoss }: Try) => afterLoss === true;
+
+export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId && !isStale(one));
 export const runOf = (seen: Seen, runId: number) => seen.runs.find((run) => run.runId === runId);
 
 /** The plans of a task that were in force at some time between the two. */

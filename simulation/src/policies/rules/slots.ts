@@ -1,5 +1,5 @@
 import type { Seen } from "../seen.ts";
-import { endOf, isEdited, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
+import { endOf, isEdited, lossesOf, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
 
 /** The slots of the schedules that a task had, where its slots can be known beforehand. Those at an edit's own time are left out. */
 function slotsOf(seen: Seen, task: number): number[] {
@@ -76,6 +76,8 @@ export const slotsDue: Rule = {
       if (run.source !== "slot" || run.slotMs === null || isEdited(seen.scenario, run.of)) continue;
       // After a try the time is that of the next.
       if (run.attempt > 1 || (run.attempt === 1 && run.state === "cancelled")) continue;
+      // A lost claim moves it as well.
+      if (lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const { every, blackout } = plans[0]?.plan ?? {};
       const isBlack = blackout && blackout.fromMs <= run.slotMs && run.slotMs < blackout.toMs;
       if (isBlack && blackout.then === "skip")

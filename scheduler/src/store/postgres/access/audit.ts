@@ -2,6 +2,7 @@ import type { AuditEntry, AuditStore } from "../../../access/audit.ts";
 import type { Change, SqlClient } from "../../../base/change.ts";
 import type { Json } from "../../../base/json.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
+import type { PauseChange } from "../../../task/task-store.ts";
 import type { Database } from "../database.ts";
 import type { TaskRow } from "../tasks/task-rows.ts";
 
@@ -58,17 +59,20 @@ export async function auditedTask(
   s: string,
   act: "pause" | "resume" | "remove",
   row: TaskRow,
-  { author, reason, nowMs }: Change,
+  { author, reason, nowMs, untilMs = null }: PauseChange,
 ): Promise<void> {
   const entry = { atMs: nowMs, who: author, about: "task" as const, named: row.name, why: reason, act };
-  const { paused_by: by, paused_why: why } = row;
-  const before: Json =
-    act === "remove" ? (row.definition as unknown as Json) : { paused: act === "resume" ? { by, why } : null };
-  const after: Json = act === "remove" ? null : { paused: act === "pause" ? { by: author, why: reason } : null };
+  const pauseOf = (by: string, why: string, ms: number | null): Json => ({
+    paused: { by, why, ...(ms === null ? {} : { until: new Date(ms).toISOString() }) },
+  });
+  const paused =
+    row.paused_ms === null ? { paused: null } : pauseOf(row.paused_by ?? "", row.paused_why ?? "", row.paused_until_ms);
+  const before: Json = act === "remove" ? (row.definition as unknown as Json) : paused;
+  const after: Json = act === "remove" ? null : act === "pause" ? pauseOf(author, reason, untilMs) : { paused: null };
   await audited(client, s, { ...entry, before, after });
 }
 
-export function auditStore(database: Database): AuditStore {
+export function auditStore(database: Database): Pick<AuditStore, "list" | "record"> {
   const s = database.schema;
   return {
     list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {

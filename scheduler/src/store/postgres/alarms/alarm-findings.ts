@@ -2,6 +2,7 @@ import type { Thresholds } from "../../../alarms/alarm-store.ts";
 import type { AlarmRule, Finding } from "../../../alarms/alarms.ts";
 import type { SqlClient } from "../../../base/change.ts";
 import type { Json } from "../../../base/json.ts";
+import { timeBackMs } from "../../../cluster/clock-votes.ts";
 import { reasonOf } from "../../../run/error-fingerprint.ts";
 import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
@@ -194,6 +195,13 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
                  ${utcSql("clock_since_ms")}) as text
         from ${s}.cluster where clock_shift_ms <> 0`,
     valueOf: () => [],
+  },
+  rewound: {
+    sql: `select '' as subject, 1::float8 as count, null::float8 as run,
+               format('it is %s h behind what it has been, and no slot of before fires until %s; if the clock of the store''s machine is wrong, set it right (NTP); if it is right, wait, or run carillon clock replan',
+                 round(((reached_ms - $1::bigint) / 3600000.0)::numeric, 2), ${utcSql("reached_ms")}) as text
+        from ${s}.cluster where reached_ms > $1::bigint + ${timeBackMs} and reached_ms > coalesce(replanned_ms, 0)`,
+    valueOf: (_, now) => [now],
   },
   // Each once: what is over is found until the alarm knows it, so that a second one is news. One that takes long is an alarm by itself.
   recovery: {

@@ -82,14 +82,19 @@ export class Announcer {
 
   /** Sends what waits. Transactions that are open still are left to the pulses. */
   async close(): Promise<void> {
-    this.#cancelLook?.();
-    await this.#looking;
-    if (this.#open.size > 0) await this.#look();
+    await this.announced();
     this.#cancelLook?.();
     this.#open.clear();
+  }
+
+  /** Resolves when all that is committed by now is announced. */
+  async announced(): Promise<void> {
+    await this.#looking;
+    if (this.#open.size > 0) await this.#look();
     // A signal that took longer than the time apart is followed by the next at once.
     while (this.#sending) await this.#sending;
     this.#cancelSend?.();
+    this.#cancelSend = undefined;
     if (!isNothing(this.#due)) await this.#sendAll();
   }
 

@@ -1,5 +1,5 @@
 import type { Change } from "../../../base/change.ts";
-import type { ClockVotes } from "../../../cluster/clock-votes.ts";
+import { type ClockVotes, type TimeBack, timeBackMs } from "../../../cluster/clock-votes.ts";
 import type { StoreReading } from "../../store-clock.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
@@ -46,7 +46,8 @@ export async function shiftClock(database: Database, number: number, shiftMs: nu
     "clock-shift",
     `with shifted as (
        update ${s}.cluster set clock_shift_ms = $2::float8, clock_number = clock_number + 1,
-         clock_since_ms = case when $2 = 0 then null else coalesce(clock_since_ms, $3) end
+         clock_since_ms = case when $2 = 0 then null else coalesce(clock_since_ms, $3) end,
+         reached_ms = case when $3 - ${timeBackMs} > ${rawMsSql} + $2::float8 then greatest(reached_ms, $3) else reached_ms end
        where clock_number = $1 returning clock_number)
      select clock_number, ${notifySql(s, "'leadership'")}::text as told from shifted`,
     [number, shiftMs, Math.round(nowMs)],
@@ -61,7 +62,8 @@ export function adoptClock(database: Database, { nowMs, author, reason }: Change
     const stepMs = -Number(rows[0]?.shiftMs ?? 0);
     if (stepMs === 0) return 0;
     await client.query(
-      `update ${s}.cluster set clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
+      `update ${s}.cluster set clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null,
+         reached_ms = case when clock_shift_ms > ${timeBackMs} then greatest(reached_ms, ${rawMsSql} + clock_shift_ms) else reached_ms end`,
     );
     await audited(client, s, {
       atMs: nowMs,
@@ -76,4 +78,32 @@ export function adoptClock(database: Database, { nowMs, author, reason }: Change
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     return stepMs;
   });
+}
+
+/** Sessions show how far cluster time had come before it went back, and so does the cluster's row. @returns undefined: it is past that */
+export async function timeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
+  const s = database.schema;
+  const [row] = await database.ask<TimeBack>(
+    "time-back",
+    `select r.reached as "reachedMs", (select min(started_ms) from ${s}.session where id > r.id) as "sinceMs",
+            coalesce(k.replanned_ms >= r.reached, false) as replanned
+     from ${s}.cluster k cross join lateral (
+       select id, reached from (
+         select id, greatest(seen_ms, ended_ms) as reached from ${s}.session union all select null, k.reached_ms) seen
+       where reached > $1::bigint + ${timeBackMs} order by reached desc, id desc nulls last limit 1) r`,
+    [Math.round(nowMs)],
+  );
+  return row;
+}
+
+/** The same, and writes it down for the alarm, which is looked for more often than sessions can be read. */
+export async function noteTimeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
+  const back = await timeBack(database, nowMs);
+  if (back)
+    await database.ask(
+      "note-time-back",
+      `update ${database.schema}.cluster set reached_ms = $1 where reached_ms is null or reached_ms < $1`,
+      [back.reachedMs],
+    );
+  return back;
 }

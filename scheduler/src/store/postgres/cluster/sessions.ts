@@ -13,7 +13,7 @@ import type {
 import type { Database } from "../database.ts";
 import { type StandingRow, serverOf, standingSql } from "../recovery/standing.ts";
 import { runState } from "../states.ts";
-import { adoptClock, clockVotes, rawMsSql, shiftClock } from "./clock.ts";
+import { adoptClock, clockVotes, noteTimeBack, rawMsSql, shiftClock } from "./clock.ts";
 import { campaign, resign, terms } from "./leadership.ts";
 import { identityColumns, identityValues } from "./session-identity.ts";
 import { notifySql } from "./signals.ts";
@@ -60,6 +60,7 @@ interface PulseRow extends StandingRow {
   led: boolean;
   next_slot_ms: number | null;
   next_operation_ms: number | null;
+  next_pause_end_ms: number | null;
   changes: string;
   members: BeatingRow[];
 }
@@ -121,6 +122,7 @@ export const beatSql = (s: string, kind: BeatKind) => `
          exists (select from ${s}.session o where o.id = l.session_id and o.ended_ms is null) as led,
          (select min(next_slot_ms) from ${s}.plan where next_slot_ms is not null) as next_slot_ms,
          (select min(next_ms) from ${s}.operation where ended_ms is null) as next_operation_ms,
+         (select min(paused_until_ms) from ${s}.task where paused_until_ms is not null and deleted_ms is null) as next_pause_end_ms,
          (select coalesce(sum(hashint8extended(changed_ms, (id::bigint << 32) | version)), 0)::text from (
             select id, version, changed_ms from ${s}.task order by changed_ms desc limit ${changesWatched}) c) as changes,
          (select coalesce(json_agg(m), '[]') from (
@@ -151,6 +153,7 @@ export function sessionStore(database: Database): SessionStore {
     clockVotes: (prompt) => clockVotes(database, prompt),
     shiftClock: (number, shiftMs, nowMs) => shiftClock(database, number, shiftMs, nowMs),
     adoptClock: (change) => adoptClock(database, change),
+    noteTimeBack: (nowMs) => noteTimeBack(database, nowMs),
     coordinateBy: (before, next, at) => coordinateBy(database, before, next, at),
     members: () => members(database),
   };
@@ -208,6 +211,7 @@ async function beat(
     nextSlotMs: row.next_slot_ms,
     nextHeldMs: waiting.next_held_ms,
     nextOperationMs: row.next_operation_ms,
+    nextPauseEndMs: row.next_pause_end_ms,
     nextReadyMs: waiting.next_ready_ms,
     nextMineMs: waiting.next_mine_ms,
     nextDirectMs: waiting.next_direct_ms,

@@ -42,10 +42,10 @@ export interface Dumped {
  */
 export const dumpStore = (url: string, schema: string, path: string): Promise<Dumped> =>
   withDatabase({ url, schema }, async (database) => {
-    await requirePresent(database, schema);
+    const migration = await requirePresent(database, schema);
     const client = await database.connect();
     try {
-      return await dumpOver(client, database.schema, schema, path);
+      return await dumpOver(client, database.schema, { schema, migration, path });
     } catch (error) {
       throw storeError(error);
     } finally {
@@ -53,9 +53,9 @@ export const dumpStore = (url: string, schema: string, path: string): Promise<Du
     }
   });
 
-async function requirePresent(database: Database, schema: string): Promise<void> {
+async function requirePresent(database: Database, schema: string): Promise<number> {
   const { number } = await schemaVersion(database);
-  if (number === newestKnown) return;
+  if (number === newestKnown) return number;
   if (number === 0)
     throw new CarillonError("STORE_UNSUPPORTED", `no Carillon has used schema ${schema} of this store yet`, {
       hint: "Check --store and --schema.",
@@ -68,7 +68,12 @@ async function requirePresent(database: Database, schema: string): Promise<void>
   );
 }
 
-async function dumpOver(client: pg.Client, s: string, schema: string, path: string): Promise<Dumped> {
+/** The same over a connection. `migration` is what the schema is at. */
+export async function dumpOver(
+  client: pg.ClientBase,
+  s: string,
+  { schema, migration, path }: { schema: string; migration: number; path: string },
+): Promise<Dumped> {
   await client.query("begin isolation level repeatable read read only; set local bytea_output = hex");
   const tables = await tablesOf(client, s);
   const { rows: now } = await client.query(
@@ -81,7 +86,7 @@ async function dumpOver(client: pg.Client, s: string, schema: string, path: stri
     carillon: "store",
     format: dumpFormat,
     version,
-    migration: newestKnown,
+    migration,
     schema,
     server: now[0].server,
     atMs: Math.round(now[0].ms),
@@ -94,7 +99,7 @@ async function dumpOver(client: pg.Client, s: string, schema: string, path: stri
 }
 
 async function* linesOf(
-  client: pg.Client,
+  client: pg.ClientBase,
   s: string,
   header: DumpHeader,
   counts: Record<string, number>,
@@ -147,7 +152,7 @@ async function writeWhole(path: string, lines: AsyncIterable<string>): Promise<v
 }
 
 /** Those of Carillon's, each after the tables that it refers to. */
-async function tablesOf(client: pg.Client, s: string): Promise<DumpedTable[]> {
+async function tablesOf(client: pg.ClientBase, s: string): Promise<DumpedTable[]> {
   const { rows } = await client.query(
     `select c.relname as name,
        (select json_agg(attname order by attnum) from pg_attribute where attrelid = c.oid and attnum > 0 and not attisdropped and attgenerated = '') as columns,
@@ -169,7 +174,7 @@ async function tablesOf(client: pg.Client, s: string): Promise<DumpedTable[]> {
   return ordered;
 }
 
-async function sequencesOf(client: pg.Client, s: string): Promise<DumpedSequence[]> {
+async function sequencesOf(client: pg.ClientBase, s: string): Promise<DumpedSequence[]> {
   const { rows } = await client.query(
     "select relname as name from pg_class where relnamespace = to_regnamespace($1) and relkind = 'S' order by relname",
     [s],

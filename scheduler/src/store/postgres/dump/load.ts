@@ -37,7 +37,7 @@ export async function loadStore(url: string, schema: string, path: string, by: O
     end: nothing,
   });
   return withDatabase({ url, schema }, async (database) => {
-    const isNew = await requireEmpty(database, schema);
+    const before = await requireEmpty(database, schema);
     try {
       const change = { ...by, nowMs: Math.round(await readRawClock(database)) };
       await migrate(database, change.nowMs, true, header.migration);
@@ -45,13 +45,21 @@ export async function loadStore(url: string, schema: string, path: string, by: O
         database,
         header.tables.flatMap(({ partitions }) => partitions),
       );
-      const loaded = await database.transaction((client) => loadOver(client, database.schema, schema, path, change));
+      const goOn = (client: SqlClient) => goOnAbove(client, database.schema, schema, change);
+      const isOlder = header.migration < newestKnown;
+      const { rows, next: first } = await database.transaction(async (client) => {
+        const counted = await loadRows(client, database.schema, path, change.nowMs);
+        return { rows: counted, next: isOlder ? undefined : await goOn(client) };
+      });
+      // An older schema has no place for all the numbers. Until they are set the store is not whole: a process that starts after a kill recovers it.
+      if (isOlder) await migrate(database, change.nowMs, true);
+      const next = first ?? (await database.transaction(goOn));
       // Brings it to this code's version, and makes the partitions of the days that come.
       await (await openPostgres({ url, schema, failFast: true })).close();
-      return { header, ...loaded, migration: newestKnown };
+      return { header, rows, next, migration: newestKnown };
     } catch (error) {
       // If that fails too, the next load is refused with STORE_NOT_EMPTY, which says what to do.
-      if (isNew) await Promise.allSettled([database.query("", `drop schema if exists ${database.schema} cascade`)]);
+      await Promise.allSettled([takeBack(database, before)]);
       throw error;
     }
   });
@@ -68,15 +76,43 @@ function requireKnown({ migration, version }: DumpHeader): void {
   );
 }
 
-/** @returns whether the schema is still to be made @throws STORE_NOT_EMPTY */
-async function requireEmpty(database: Database, schema: string): Promise<boolean> {
-  const [found] = await database.query<{ isNew: boolean; relations: number }>(
+interface Before {
+  /** The schema is still to be made. */
+  isNew: boolean;
+  /** Numbers of functions that are in it. */
+  functions: string[];
+}
+
+/** Drops what a load that failed has made, in one transaction: the schema, or all in it that was not there before. */
+const takeBack = (database: Database, { isNew, functions }: Before): Promise<void> =>
+  database.transaction(async (client) => {
+    const s = database.schema;
+    const { rows } = isNew
+      ? { rows: [{ drop: `drop schema if exists ${s} cascade` }] }
+      : await client.query(
+          `select format('drop table if exists ${s}.%I cascade', relname) as drop from pg_class
+           where relnamespace = to_regnamespace($1) and relkind in ('r', 'p') and not relispartition
+           union all
+           select format('drop sequence if exists ${s}.%I cascade', relname) from pg_class
+           where relnamespace = to_regnamespace($1) and relkind = 'S'
+           union all
+           select format('drop function if exists %s cascade', oid::regprocedure) from pg_proc
+           where pronamespace = to_regnamespace($1) and not oid = any($2)`,
+          [s, functions],
+        );
+    for (const { drop } of rows) await client.query(drop as string);
+  });
+
+/** @throws STORE_NOT_EMPTY */
+async function requireEmpty(database: Database, schema: string): Promise<Before> {
+  const [found] = await database.query<Before & { relations: number }>(
     "",
     `select to_regnamespace($1) is null as "isNew",
+            array(select oid::text from pg_proc where pronamespace = to_regnamespace($1)) as functions,
             (select count(*)::int from pg_class where relnamespace = to_regnamespace($1) and relkind in ('r', 'p', 'v', 'm', 'S', 'f')) as relations`,
     [database.schema],
   );
-  if (found?.relations === 0) return found.isNew;
+  if (found?.relations === 0) return found;
   throw new CarillonError(
     "STORE_NOT_EMPTY",
     `schema ${schema} of this store has ${found?.relations} tables and sequences`,
@@ -86,21 +122,15 @@ async function requireEmpty(database: Database, schema: string): Promise<boolean
   );
 }
 
-async function loadOver(
-  client: SqlClient,
-  s: string,
-  schema: string,
-  path: string,
-  change: Change,
-): Promise<Pick<Loaded, "rows" | "next">> {
+async function loadRows(client: SqlClient, s: string, path: string, nowMs: number): Promise<Loaded["rows"]> {
   await client.query("set local carillon.recovery = on");
   const rows: Record<string, number> = {};
   await readDump(path, new Loading(client, s, rows));
   await client.query(
     `update ${s}.session set ended_ms = $1, ended_why = 'its store was moved' where ended_ms is null`,
-    [change.nowMs],
+    [nowMs],
   );
-  return { rows, next: await goOnAbove(client, s, schema, change) };
+  return rows;
 }
 
 class Loading implements DumpReader {

@@ -40,6 +40,11 @@ import { unbegun } from "./0042-unbegun.ts";
 import { versionFloor } from "./0047-version-floor.ts";
 import { graceFloor } from "./0048-grace-floor.ts";
 import { movedSlots } from "./0049-moved-slots.ts";
+import { timeBack } from "./0050-time-back.ts";
+import { calendarNames } from "./0051-calendar-names.ts";
+import { auditChain } from "./0053-audit-chain.ts";
+import { quotas } from "./0056-quotas.ts";
+import { pauseUntil } from "./0058-pause-until.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -91,4 +96,9 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 47, name: "version-floor", sql: versionFloor },
   { number: 48, name: "grace-floor", sql: graceFloor },
   { number: 49, name: "moved-slots", sql: movedSlots },
+  { number: 50, name: "time-back", sql: timeBack },
+  { number: 51, name: "calendar-names", sql: calendarNames },
+  { number: 53, name: "audit-chain", sql: auditChain },
+  { number: 56, name: "quotas", sql: quotas },
+  { number: 58, name: "pause-until", sql: pauseUntil },
 ];

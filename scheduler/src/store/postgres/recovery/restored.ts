@@ -3,6 +3,7 @@ import { pause } from "../../../base/clock.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
+import { newestKnown, schemaVersion } from "../migrate.ts";
 import { withDatabase } from "../with-database.ts";
 import { skipAhead } from "./skip.ts";
 
@@ -25,10 +26,19 @@ export interface Skipped {
  * After a restore: what the lost time may have drawn is not drawn again, and what the store has is taken for whole. Sessions
  * that the backup shows as open are watched for their longest timeout, 5 s at least and 10 s at most: those that beat, or appear, belong to live processes.
  * @returns the first that may be drawn from now on
- * @throws STORE_IN_USE: a session beats, or began meanwhile; nothing was changed
+ * @throws STORE_IN_USE: a session beats, or began meanwhile; STORE_OLDER: nothing was changed
  */
 export const skipNumbers = (url: string, schema: string, change: Change): Promise<Skipped> =>
   withDatabase({ url, schema }, async (database) => {
+    const { number } = await schemaVersion(database);
+    if (number > 0 && number < newestKnown)
+      throw new CarillonError(
+        "STORE_OLDER",
+        `the database is at version ${number}, this Carillon needs ${newestKnown}`,
+        {
+          hint: "Nothing was changed. Run `carillon migrate`, then `carillon restored`, before any node starts.",
+        },
+      );
     await requireNobodyAtWork(database);
     return database.transaction((client) => goOnAbove(client, database.schema, schema, change));
   });

@@ -9,6 +9,7 @@ import type { TaskRecord } from "../../../task/task-record.ts";
 import { settleGates } from "../claims/gates.ts";
 import { backfillReason } from "../claims/withdraw.ts";
 import { slotOutcome } from "../states.ts";
+import { outcomesOf } from "../tasks/accounted.ts";
 import { ensureLedger } from "../tasks/history.ts";
 import type { OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
 
@@ -64,7 +65,8 @@ export async function stepBackfill(
   const slots: number[] = [];
   let looks = 0;
   let last: number | undefined;
-  for (const { slotMs, fires } of slotsIn(scheduleOf(task), fromMs, toMs, reverse)) {
+  const schedule = scheduleOf(task);
+  for (const { slotMs, fires } of slotsIn(schedule, fromMs, toMs, reverse)) {
     last = slotMs;
     if (fires) slots.push(slotMs);
     if (slots.length === most || ++looks === limits.backfillSlotsAtOnce) break;
@@ -72,7 +74,8 @@ export async function stepBackfill(
   const nothing = { done: 0, passed: 0, failed: 0, error: null, nextMs: now };
   if (last === undefined) return { ...nothing, cursor: open.cursor, left: false };
   if (slots.length === 0) return { ...nothing, cursor: { ...open.cursor, at: last }, left: true };
-  const wanted = await lacking(client, s, task, slots, missed);
+  const lacked = await lacking(client, s, task, { slots, missed, schedule });
+  const wanted = [...lacked.keys()];
   await ensureLedger(database, wanted, now);
   const taken = await enterLedger(client, s, { taskId: task.taskId, slots: wanted, missed, operationId: open.id, now });
   const payload = task.definition.slotPayload === null ? null : JSON.stringify(task.definition.slotPayload);
@@ -83,6 +86,7 @@ export async function stepBackfill(
     made.push({ slotMs, runId: (await runs.enqueueIn(client, write, now, "later")).runId });
   }
   await link(client, s, task, made);
+  await noteMoved(client, s, task, made, lacked);
   // Only now: who is skipped for want of a place is told as skipped in its slot's row.
   if (made.length > 0) await settleGates(client, s, [task.taskId], now, false);
   const nextPaceMs = perSecond === null ? now : Math.round(paceMs + (made.length * 1_000) / perSecond);
@@ -97,14 +101,21 @@ export async function stepBackfill(
   };
 }
 
-/** Of these slots, those that nobody has accepted, given up or will plan. */
+/** The times of the task's own schedule that a slot stands for. */
+const nominalOf = (schedule: Schedule, slotMs: number): readonly number[] =>
+  schedule.nominalTimes?.(slotMs) ?? [slotMs];
+
+/**
+ * Of these slots, those that nobody has accepted, given up or will plan. A slot whose nominal times all have their account elsewhere, because it
+ * ran before an edit moved it to where it lies, is none of them.
+ * @returns the nominal times of each that have no account
+ */
 async function lacking(
   client: SqlClient,
   s: string,
   task: TaskRecord,
-  slots: number[],
-  missed: boolean,
-): Promise<number[]> {
+  { slots, missed, schedule }: { slots: number[]; missed: boolean; schedule: Schedule },
+): Promise<Map<number, number[]>> {
   const [least, most] = [Math.min(...slots), Math.max(...slots)];
   const { rows } = await client.query(
     `select array(select slot_ms::float8 from ${s}.slot where task_id = $1 and slot_ms between $2 and $3
@@ -117,7 +128,38 @@ async function lacking(
   const { told, next, ranges } = rows[0] as { told: number[]; next: number | null; ranges: [number, number][] };
   const known = new Set(told);
   const given = (slotMs: number) => ranges.some(([from, to]) => slotMs >= from && slotMs <= to);
-  return slots.filter((slotMs) => !known.has(slotMs) && !given(slotMs) && (next === null || slotMs < next));
+  const nominalMs = slots.flatMap((slotMs) => nominalOf(schedule, slotMs));
+  const outcomes = await outcomesOf(client, s, task.taskId, nominalMs);
+  const isOpen = (atMs: number) => {
+    const outcome = outcomes.get(atMs);
+    return outcome === undefined || (missed && outcome !== slotOutcome.run);
+  };
+  // Ranges of a task whose calendar moves slots are of nominal times.
+  const isFree = (slotMs: number) =>
+    !known.has(slotMs) && (schedule.nominalTimes !== undefined || !given(slotMs)) && (next === null || slotMs < next);
+  const lacked = slots.filter(isFree).map((slotMs) => [slotMs, nominalOf(schedule, slotMs).filter(isOpen)] as const);
+  return new Map(lacked.filter(([, open]) => open.length > 0).map(([slotMs, open]) => [slotMs, open]));
+}
+
+/** The nominal times of slots that lie elsewhere, so that a later edit finds their account. */
+async function noteMoved(
+  client: SqlClient,
+  s: string,
+  { taskId }: TaskRecord,
+  made: { slotMs: number }[],
+  lacked: ReadonlyMap<number, readonly number[]>,
+): Promise<void> {
+  const moves = made.flatMap(({ slotMs }) => {
+    const nominalMs = lacked.get(slotMs) ?? [];
+    return nominalMs.length === 1 && nominalMs[0] === slotMs ? [] : nominalMs.map((atMs) => ({ atMs, slotMs }));
+  });
+  if (moves.length === 0) return;
+  await client.query(
+    `insert into ${s}.moved_slot (task_id, nominal_ms, slot_ms)
+     select $1, i.* from unnest($2::bigint[], $3::bigint[]) as i (nominal_ms, slot_ms)
+     on conflict (task_id, nominal_ms) do update set slot_ms = excluded.slot_ms`,
+    [taskId, moves.map(({ atMs }) => atMs), moves.map(({ slotMs }) => slotMs)],
+  );
 }
 
 interface LedgerEntry {

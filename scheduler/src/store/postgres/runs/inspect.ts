@@ -5,10 +5,11 @@
 
 import { type Clock, systemClock } from "../../../base/clock.ts";
 import { isCarillonError } from "../../../base/errors.ts";
-import type { ClusterClock } from "../../../cluster/clock-votes.ts";
+import type { ClusterClock, TimeBack } from "../../../cluster/clock-votes.ts";
 import type { Leadership, Member } from "../../../cluster/session-store.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
 import type { HeldSnapshot } from "../../figures.ts";
+import { timeBack } from "../cluster/clock.ts";
 import { sessionStore } from "../cluster/sessions.ts";
 import { heldSnapshots } from "../cluster/snapshots.ts";
 import type { Database } from "../database.ts";
@@ -91,14 +92,6 @@ export interface RecoveryFacts {
   inDoubt: number;
 }
 
-/** Until cluster time has come to where it was, nothing fires that was planned before. */
-export interface TimeBack {
-  /** The latest that a session saw. */
-  reachedMs: number;
-  /** When the next session began; null: none has since. */
-  sinceMs: number | null;
-}
-
 export interface ClusterFacts {
   nowMs: number;
   members: Member[];
@@ -143,8 +136,6 @@ const overdueMs = 5_000;
 /** Longer than any reclaim or stopping handler takes. */
 const stuckMs = 60_000;
 const sharedNameMs = 3_600_000;
-/** By less than this the times that processes take at one moment may differ. */
-const timeBackMs = 5_000;
 /** The leader plans ahead and every follower rescues after 250 ms, so this late nobody does. */
 const unplannedMs = 2_000;
 
@@ -299,12 +290,6 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
      where p.next_slot_ms < $1 order by p.next_slot_ms limit ${most}`,
     [nowMs - unplannedMs],
   );
-  const [timeBack] = await database.query<TimeBack>(
-    "",
-    `select r.reached as "reachedMs", (select min(started_ms) from ${s}.session where id > r.id) as "sinceMs"
-     from (select id, greatest(seen_ms, ended_ms) as reached from ${s}.session order by 2 desc, 1 desc limit 1) r where r.reached > $1`,
-    [nowMs + timeBackMs],
-  );
   const [recovery] = await database.query<RecoveryFacts>(
     "",
     `select began_ms as "beganMs", ended_ms as "endedMs", back_ms as "backMs", runs, verdicts, missing, ${inDoubtSql(s, "r")} as "inDoubt"
@@ -343,7 +328,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
     stuck,
     unplanned,
     recovery,
-    timeBack,
+    timeBack: await timeBack(database, nowMs),
     clusterId,
     coordination,
     sharedNames,

@@ -26,6 +26,8 @@ export function runStore(database: Database, announcer: Announcer): RunStore {
     ...originStore(database),
     ...logStore(database),
 
+    announced: () => announcer.announced(),
+
     async cancel(runId, why, nowMs, by) {
       const now = Math.round(nowMs);
       const putDown = async (client: SqlClient, outcome: string) => {

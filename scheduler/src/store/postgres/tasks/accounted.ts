@@ -1,10 +1,8 @@
 /** Which of a task's nominal times have their account, and what an edit owes to those that have none. See docs/calendars.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec } from "../../../schedule/schedule.ts";
-import { placesOf, type Ruled, slotsPassed, slotsPutOff } from "../../../schedule/slot-rules.ts";
-import type { Database } from "../database.ts";
-import { slotOutcome } from "../states.ts";
-import { ensureLedger } from "./history.ts";
+import { placesOf, type Ruled, slotsPutOff } from "../../../schedule/slot-rules.ts";
+import { runState } from "../states.ts";
 
 /** Ranges of other versions are few; of a range that lies ahead no more of its times are looked at. */
 const rangeTimesMax = 10_000;
@@ -13,6 +11,7 @@ interface Range {
   fromMs: number;
   toMs: number;
   schedule: Schedule;
+  outcome: number;
 }
 
 async function rangesOver(
@@ -23,14 +22,15 @@ async function rangesOver(
   toMs: number,
 ): Promise<Range[]> {
   const { rows } = await client.query(
-    `select r.from_ms::float8 as "fromMs", r.to_ms::float8 as "toMs", v.definition->'schedule' as spec
+    `select r.from_ms::float8 as "fromMs", r.to_ms::float8 as "toMs", r.outcome, v.definition->'schedule' as spec
      from ${s}.slot_range r join ${s}.task_version v using (task_id, version)
      where r.task_id = $1 and r.to_ms >= $2 and r.from_ms <= $3`,
     [taskId, Math.floor(fromMs), Math.ceil(toMs)],
   );
-  return rows.map(({ fromMs, toMs, spec }) => ({
+  return rows.map(({ fromMs, toMs, outcome, spec }) => ({
     fromMs: fromMs as number,
     toMs: toMs as number,
+    outcome: outcome as number,
     schedule: compileSchedule(spec as ScheduleSpec),
   }));
 }
@@ -42,31 +42,53 @@ export async function accountedOf(
   taskId: number,
   nominalMs: readonly number[],
 ): Promise<Set<number>> {
-  if (nominalMs.length === 0) return new Set();
+  return new Set((await outcomesOf(client, s, taskId, nominalMs)).keys());
+}
+
+/** Rows of the ledger that an edit at $3 leaves as they are: what is planned and not claimed by then is planned anew, and so are skips. */
+const staysSql = (s: string) => `(l.slot_ms <= $3 or exists (
+  select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms and (r.state = ${runState.claimed} or r.attempt > 0))
+  or (l.run_id is not null and not exists (select from ${s}.run r where r.task_id = $1 and r.slot_ms = l.slot_ms)))`;
+
+/**
+ * The outcomes of nominal times that have their account, as `slotOutcome`.
+ * @param editedMs without rows that an edit at this time would plan anew; absent: all
+ */
+export async function outcomesOf(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  nominalMs: readonly number[],
+  editedMs: number = Number.MAX_SAFE_INTEGER,
+): Promise<Map<number, number>> {
+  if (nominalMs.length === 0) return new Map();
   const { rows } = await client.query(
-    `select l.slot_ms::float8 as "atMs" from ${s}.slot l
-     where l.task_id = $1 and l.slot_ms = any($2)
+    `select l.slot_ms::float8 as "atMs", l.outcome from ${s}.slot l
+     where l.task_id = $1 and l.slot_ms = any($2) and ${staysSql(s)}
        and not exists (select from ${s}.moved_slot m where m.task_id = $1 and m.slot_ms = l.slot_ms)
      union all
-     select m.nominal_ms::float8 from ${s}.moved_slot m join ${s}.slot l using (task_id, slot_ms)
-     where m.task_id = $1 and m.nominal_ms = any($2)`,
-    [taskId, nominalMs],
+     select m.nominal_ms::float8, l.outcome from ${s}.moved_slot m join ${s}.slot l using (task_id, slot_ms)
+     where m.task_id = $1 and m.nominal_ms = any($2) and ${staysSql(s)}`,
+    [taskId, nominalMs, Math.round(editedMs)],
   );
-  const accounted = new Set(rows.map(({ atMs }) => atMs as number));
+  const accounted = new Map(rows.map(({ atMs, outcome }) => [atMs as number, outcome as number]));
   const [first, last] = [nominalMs.reduce((a, b) => Math.min(a, b)), nominalMs.reduce((a, b) => Math.max(a, b))];
-  for (const { fromMs, toMs, schedule } of await rangesOver(client, s, taskId, first, last))
+  for (const { fromMs, toMs, schedule, outcome } of await rangesOver(client, s, taskId, first, last))
     for (const atMs of nominalMs)
-      if (fromMs <= atMs && atMs <= toMs && schedule.next(atMs - 1) === atMs) accounted.add(atMs);
+      if (!accounted.has(atMs) && fromMs <= atMs && atMs <= toMs && schedule.next(atMs - 1) === atMs)
+        accounted.set(atMs, outcome);
   return accounted;
 }
 
-/** Nominal times whose slots lie ahead, and that have their account under another time than that of their slot. */
+/**
+ * Nominal times whose slots lie ahead, and that have their account under another time than that of their slot.
+ * `rangesCount` false: what lies ahead of a range is no account
+ */
 export async function accountedAhead(
   client: SqlClient,
   s: string,
   taskId: number,
-  ruled: Ruled,
-  nowMs: number,
+  { ruled, nowMs, rangesCount }: { ruled: Ruled; nowMs: number; rangesCount: boolean },
 ): Promise<number[]> {
   const placeOf = placesOf(ruled);
   const off = await accountedOf(client, s, taskId, slotsPutOff(ruled, nowMs));
@@ -81,7 +103,8 @@ export async function accountedAhead(
   );
   const accountedAt = new Map(rows.map(({ atMs, slotMs }) => [atMs as number, slotMs as number]));
   const ahead = new Set([...off, ...accountedAt.keys()]);
-  for (const { fromMs, toMs, schedule } of await rangesOver(client, s, taskId, nowMs, Number.MAX_SAFE_INTEGER)) {
+  const ranges = rangesCount ? await rangesOver(client, s, taskId, nowMs, Number.MAX_SAFE_INTEGER) : [];
+  for (const { fromMs, toMs, schedule } of ranges) {
     let atMs = schedule.next(Math.max(fromMs - 1, nowMs));
     for (let looks = 0; atMs !== null && atMs <= toMs && looks < rangeTimesMax; looks++) {
       ahead.add(atMs);
@@ -127,29 +150,5 @@ export async function joinClaimed(
      select $1, nominal_ms, slot_ms from (select * from i union select * from own) as joined
      on conflict (task_id, nominal_ms) do update set slot_ms = excluded.slot_ms`,
     [taskId, joining.map(({ nominalMs }) => nominalMs), joining.map(({ slotMs }) => slotMs)],
-  );
-}
-
-/** Slots that an edit moves to before now, where nobody would plan them: told as skipped at their nominal times, which are to come. */
-export async function skipPassed(
-  database: Database,
-  client: SqlClient,
-  taskId: number,
-  ruled: Ruled,
-  nowMs: number,
-): Promise<void> {
-  const s = database.schema;
-  const passed = slotsPassed(ruled, nowMs);
-  const accounted = await accountedOf(client, s, taskId, passed);
-  const slotsMs = passed.filter((atMs) => !accounted.has(atMs));
-  if (slotsMs.length === 0) return;
-  await ensureLedger(database, slotsMs, nowMs);
-  await client.query(
-    `with skipped as (
-       insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
-       select $1, slot_ms, ${slotOutcome.skipped}, 'calendar: moved to a time that had passed', $3 from unnest($2::bigint[]) as i (slot_ms)
-       on conflict do nothing returning 1)
-     insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from skipped having count(*) > 0`,
-    [taskId, slotsMs, Math.round(nowMs)],
   );
 }

@@ -4,7 +4,7 @@ import { type Json, sortedJson } from "../../../base/json.ts";
 import { type Calendar, type CalendarContent, calendarContent } from "../../../schedule/calendar.ts";
 import { checkNotShrunk } from "../../../schedule/calendar-days.ts";
 import { checkCalendarName } from "../../../schedule/slot-rules.ts";
-import type { CalendarRecord, CalendarStore } from "../../../task/calendar-store.ts";
+import type { CalendarRecord, CalendarStore, DayNames } from "../../../task/calendar-store.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
@@ -90,7 +90,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
     and definition->'calendar'->>'name' = $1 order by name`;
   const users = async (client: SqlClient, name: string) =>
     (await client.query(usersSql, [name])).rows.map((row) => String(row.name));
-  const recordSql = `select c.name, v.version, v.content, v.author, v.reason, v.changed_ms as "changedMs",
+  const recordSql = `select c.name, c.names, v.version, v.content, v.author, v.reason, v.changed_ms as "changedMs",
       array(select t.name from ${s}.task t where t.deleted_ms is null and t.definition->'calendar'->>'name' = c.name order by 1) as tasks
     from ${s}.calendar c join ${s}.calendar_version v on v.calendar_id = c.id`;
   type Row = Omit<CalendarRecord, keyof CalendarContent> & { content: CalendarContent };
@@ -108,21 +108,25 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
             name,
           ]);
           const { rows } = await client.query(
-            `select id, version, ${s}.next_version(version) as next, removed_ms from ${s}.calendar where name = $1 for update`,
+            `select id, version, ${s}.next_version(version) as next, removed_ms, names from ${s}.calendar where name = $1 for update`,
             [name],
           );
-          const row = rows[0] as { id: number; version: number; next: number; removed_ms: number | null };
+          const row = rows[0] as unknown as StoredCalendar;
           // In a statement of its own: one that waited for the lock still has the snapshot from before it.
           const { rows: present } = await client.query(
             `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
             [row.id, row.version],
           );
           const there = row.removed_ms === null && row.version > 0;
+          const was = present[0]?.content as CalendarContent | undefined;
           if (expectedVersion !== null && expectedVersion !== (there ? row.version : 0))
             throw stale(name, expectedVersion, there ? row.version : 0);
-          if (row.removed_ms === null && present[0] && sortedJson(present[0].content) === sortedJson(content))
-            return { calendar: { name, version: row.version, ...content }, changed: false, tasks: [] };
-          if (there && !mayShrink) checkNotShrunk(name, present[0]?.content as CalendarContent, content, now);
+          const isSame =
+            row.removed_ms === null && was !== undefined && sortedJson(was as never) === sortedJson(content as never);
+          if (there && !isSame && !mayShrink) checkNotShrunk(name, was as CalendarContent, content, now);
+          const names = keptNames({ ...row.names, ...given.names }, [...content.holidays, ...(was?.holidays ?? [])]);
+          await client.query(`update ${s}.calendar set names = $2 where id = $1 and names <> $2`, [row.id, names]);
+          if (isSame) return { calendar: { name, version: row.version, ...content }, changed: false, tasks: [] };
           const version = row.next;
           await client.query(`update ${s}.calendar set version = $2, removed_ms = null where id = $1`, [
             row.id,
@@ -135,11 +139,9 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
           );
           const tasks = await users(client, name);
           const reason = `calendar ${name} is at version ${version}`;
-          const former = there
-            ? { name, version: row.version, ...(present[0]?.content as CalendarContent) }
-            : undefined;
+          const former = there ? { name, version: row.version, ...(was as CalendarContent) } : undefined;
           for (const task of tasks) await replan(client, { name: task, former, change: { ...change, reason } });
-          const before = there ? (present[0]?.content as Json) : null;
+          const before = there ? (was as unknown as Json) : null;
           const entry = {
             atMs: now,
             who: change.author,
@@ -197,6 +199,21 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
       });
     },
   };
+}
+
+interface StoredCalendar {
+  id: number;
+  version: number;
+  next: number;
+  removed_ms: number | null;
+  names: DayNames;
+}
+
+const longestName = 200;
+
+function keptNames(names: DayNames, days: readonly string[]): DayNames {
+  const kept = [...new Set(days)].sort().filter((day) => Object.hasOwn(names, day));
+  return Object.fromEntries(kept.map((day) => [day, (names[day] as string).slice(0, longestName)]));
 }
 
 function stale(name: string, expected: number, version: number): CarillonError {

@@ -12,6 +12,7 @@ import { markApplied } from "./applied.ts";
 import { gateOf } from "./new-tasks.ts";
 import { accountMissed, accountPaused, accountPutBack, planAnew } from "./plan-anew.ts";
 import { lockTask, type Tasks } from "./read.ts";
+import { pauseEnded } from "./resume.ts";
 import { asRecord, type TaskRow } from "./task-rows.ts";
 import { saveUpstream } from "./upstream.ts";
 
@@ -25,6 +26,8 @@ interface Edit {
   calendar: Calendar | undefined;
   /** The calendar that the task has had, where it has changed. */
   former?: Calendar | undefined;
+  /** Cluster time went back: slots ahead that ranges tell of are planned. */
+  rangesAhead?: "planned";
   change: Change;
 }
 
@@ -32,10 +35,11 @@ interface Edit {
 export async function edit(
   tasks: Tasks,
   client: SqlClient,
-  { row, definition, text, groupId, calendar, former, change }: Edit,
+  { row: locked, definition, text, groupId, calendar, former, rangesAhead, change }: Edit,
 ): Promise<TaskRecord> {
   const { s } = tasks;
   const now = Math.round(change.nowMs);
+  const row = await pauseEnded(tasks, client, locked, change);
   const { gate, limit } = gateOf(definition);
   const there = row.version > 0 && row.deleted_ms === null;
   const before = there ? (former ?? (await tasks.calendars.in(client, row.definition, false))) : undefined;
@@ -51,7 +55,8 @@ export async function edit(
   }
   const { rows: updated } = await client.query(
     `update ${s}.task set version = ${s}.next_version($2), group_id = $3, definition = $4, definition_text = $5, gate = $6, gate_limit = $7,
-            changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end, code = $9, code_version = ${s}.next_version($2)
+            changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end,
+            paused_until_ms = case when deleted_ms is null then paused_until_ms end, code = $9, code_version = ${s}.next_version($2)
      where id = $1 returning version`,
     [row.id, row.version, groupId, JSON.stringify(definition), text, gate, limit, now, codeOf(definition)],
   );
@@ -72,6 +77,7 @@ export async function edit(
     calendar,
     paused,
     nowMs: change.nowMs,
+    ...(rangesAhead && { rangesAhead }),
   });
   await settleGates(client, s, [row.id], change.nowMs, false);
   await auditedEdit(client, s, row, { definition, text }, change);
@@ -87,6 +93,7 @@ export async function edit(
     bundle: change.bundle ?? row.bundle,
     deleted_ms: null,
     paused_ms: paused ? row.paused_ms : null,
+    paused_until_ms: paused ? row.paused_until_ms : null,
   });
 }
 

@@ -4,6 +4,7 @@ import { readClock } from "../cluster/clock.ts";
 import type { Database } from "../database.ts";
 import { type Maker, makerOf } from "../roles.ts";
 import { slotOutcome } from "../states.ts";
+import { outcomesOf } from "./accounted.ts";
 
 const dayMs = 86_400_000;
 /** A node that was away for this long still finds a partition for what it writes. */
@@ -47,6 +48,13 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
   return {
     rotate: (nowMs, keepMs, daysAhead) => rotate(history, nowMs, keepMs, daysAhead),
     slots: (taskId, fromMs, toMs, limit) => slotsOf(database, taskId, fromMs, toMs, limit),
+    accounted: (taskId, nominalMs, editedMs) =>
+      nominalMs.length === 0
+        ? Promise.resolve(new Set())
+        : database.transaction(async (client) => {
+            const found = await outcomesOf(client, database.schema, taskId, nominalMs, editedMs);
+            return new Set(found.keys());
+          }),
   };
 }
 

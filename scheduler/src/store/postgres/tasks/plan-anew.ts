@@ -1,11 +1,13 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { Calendar } from "../../../schedule/calendar.ts";
 import { compileSchedule, type Schedule } from "../../../schedule/schedule.ts";
-import { placesOf, plannedSchedule, type Ruled, slotsPutBack } from "../../../schedule/slot-rules.ts";
+import { placesOf, plannedSchedule, type Ruled, slotsPassed, slotsPutBack } from "../../../schedule/slot-rules.ts";
 import { type MissedRange, missedRanges, nominalRanges } from "../../../slots/plan.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
+import type { Database } from "../database.ts";
 import { slotOutcome } from "../states.ts";
-import { accountedAhead, accountedOf, joinClaimed, skipPassed } from "./accounted.ts";
+import { accountedAhead, accountedOf, joinClaimed } from "./accounted.ts";
+import { ensureLedger } from "./history.ts";
 import { afterEndOf } from "./new-tasks.ts";
 import type { Tasks } from "./read.ts";
 import type { TaskRow } from "./task-rows.ts";
@@ -17,13 +19,15 @@ interface NewPlan {
   calendar: Calendar | undefined;
   paused: boolean;
   nowMs: number;
+  /** Absent: what a range tells of has its account. */
+  rangesAhead?: "planned";
 }
 
 /** Sets the plan's next slot: the first after now that the ledger does not have. */
 export async function planAnew(
   { database, s }: Tasks,
   client: SqlClient,
-  { row, definition, calendar, paused, nowMs }: NewPlan,
+  { row, definition, calendar, paused, nowMs, rangesAhead }: NewPlan,
 ): Promise<{ nextSlotMs: number | null; accountedMs: number[] | null }> {
   const { id: taskId, version: before } = row;
   const afterEnd = afterEndOf(definition);
@@ -36,7 +40,8 @@ export async function planAnew(
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
   const ruled = { definition, calendar };
   // A fixed delay's slots follow from its runs: none of them has been before.
-  const ahead = before > 0 && afterEnd === null ? await accountedAhead(client, s, taskId, ruled, nowMs) : [];
+  const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
+  const ahead = before > 0 && afterEnd === null ? await accountedAhead(client, s, taskId, asked) : [];
   const accountedMs = ahead.length > 0 ? ahead : null;
   const schedule = plannedSchedule(definition, calendar, ahead);
   await joinClaimed(client, s, taskId, schedule, [...accepted]);
@@ -54,6 +59,30 @@ export async function planAnew(
   if (accountedMs !== null || row.accounted_ms !== null)
     await client.query(`update ${s}.task set accounted_ms = $2 where id = $1`, [taskId, accountedMs]);
   return { nextSlotMs: next, accountedMs };
+}
+
+/** Slots that an edit moves to before now, where the planner does not look: told as skipped at their nominal times, which are to come. */
+async function skipPassed(
+  database: Database,
+  client: SqlClient,
+  taskId: number,
+  ruled: Ruled,
+  nowMs: number,
+): Promise<void> {
+  const s = database.schema;
+  const passed = slotsPassed(ruled, nowMs);
+  const accounted = await accountedOf(client, s, taskId, passed);
+  const slotsMs = passed.filter((atMs) => !accounted.has(atMs));
+  if (slotsMs.length === 0) return;
+  await ensureLedger(database, slotsMs, nowMs);
+  await client.query(
+    `with skipped as (
+       insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
+       select $1, slot_ms, ${slotOutcome.skipped}, 'calendar: moved to a time that had passed', $3 from unnest($2::bigint[]) as i (slot_ms)
+       on conflict do nothing returning 1)
+     insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from skipped having count(*) > 0`,
+    [taskId, slotsMs, Math.round(nowMs)],
+  );
 }
 
 /** Slots that came due under the old definition and were not planned yet are not forgotten. @param calendar as it was then */

@@ -1,28 +1,70 @@
-import type { Change } from "../../../base/change.ts";
+import type { Change, SqlClient } from "../../../base/change.ts";
 import type { IsWanted } from "../../../task/task-store.ts";
 import { auditedTask } from "../access/audit.ts";
 import { lookAgain, takeUp } from "../claims/set-aside.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { accountPaused, planAnew } from "./plan-anew.ts";
 import { lockTask, type Tasks, unknownTask } from "./read.ts";
+import type { TaskRow } from "./task-rows.ts";
+
+const endsAtOnce = 100;
 
 export async function resume(tasks: Tasks, name: string, change: Change, isWanted?: IsWanted): Promise<void> {
-  const { database, s, calendars } = tasks;
+  const { database, s } = tasks;
   const taskId = await database.transaction(async (client) => {
     const row = await lockTask(client, s, name);
     if (row.deleted_ms !== null) throw unknownTask(name);
     if (row.paused_ms === null || (isWanted && !(await isWanted(client)))) return row.id;
-    await auditedTask(client, s, "resume", row, change);
-    const calendar = await calendars.in(client, row.definition, false);
-    await accountPaused(tasks, client, { row, calendar, now: Math.round(change.nowMs) });
-    await client.query(
-      `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, changed_ms = $2 where id = $1`,
-      [row.id, Math.round(change.nowMs)],
-    );
-    await planAnew(tasks, client, { row, definition: row.definition, calendar, paused: false, nowMs: change.nowMs });
-    await takeUp(client, s, [row.id], change.nowMs);
-    await client.query(`select ${notifySql(s, "'tasks'")}`);
+    await goOn(tasks, client, row, change);
     return row.id;
   });
   await lookAgain(database, taskId, change.nowMs);
+}
+
+/** Resumes tasks whose pause is over. @returns their names, and when the next pause ends */
+export async function endPauses(tasks: Tasks, change: Change): Promise<{ resumed: string[]; nextMs: number | null }> {
+  const { database, s } = tasks;
+  const rows = await database.query<{ id: number; name: string; untilMs: number }>(
+    "task-pause-ends",
+    `select id, name, paused_until_ms::float8 as "untilMs" from ${s}.task
+     where paused_until_ms is not null and paused_ms is not null and deleted_ms is null order by paused_until_ms limit ${endsAtOnce}`,
+  );
+  const over = rows.filter(({ untilMs }) => untilMs <= change.nowMs);
+  for (const { id, name } of over) {
+    await database.transaction(async (client) => {
+      const row = await lockTask(client, s, name);
+      if (row.deleted_ms === null) await pauseEnded(tasks, client, row, change);
+    });
+    await lookAgain(database, id, change.nowMs);
+  }
+  // What was not read comes after these.
+  const next = rows[over.length]?.untilMs ?? (over.length === endsAtOnce ? change.nowMs : null);
+  return { resumed: over.map(({ name }) => name), nextMs: next };
+}
+
+/**
+ * A task whose pause is over is resumed before anything else is done with it, in the same transaction.
+ * @returns the row as it is then
+ */
+export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<TaskRow> {
+  if (row.paused_ms === null || row.paused_until_ms === null || row.paused_until_ms > change.nowMs) return row;
+  await goOn(tasks, client, row, { author: row.paused_by ?? "", reason: "its pause is over", nowMs: change.nowMs });
+  return lockTask(client, tasks.s, row.name);
+}
+
+/** As of the end of its pause, where that has passed: slots from then on are planned, however late. */
+async function goOn(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<void> {
+  const { s, calendars } = tasks;
+  const { nowMs } = change;
+  const sinceMs = row.paused_until_ms === null ? nowMs : Math.min(nowMs, row.paused_until_ms - 1);
+  await auditedTask(client, s, "resume", row, change);
+  const calendar = await calendars.in(client, row.definition, false);
+  await accountPaused(tasks, client, { row, calendar, now: Math.round(sinceMs) });
+  await client.query(
+    `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, paused_until_ms = null, changed_ms = $2 where id = $1`,
+    [row.id, Math.round(nowMs)],
+  );
+  await planAnew(tasks, client, { row, definition: row.definition, calendar, paused: false, nowMs: sinceMs });
+  await takeUp(client, s, [row.id], nowMs);
+  await client.query(`select ${notifySql(s, "'tasks'")}`);
 }

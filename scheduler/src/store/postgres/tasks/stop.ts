@@ -1,6 +1,7 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import { pause as wait } from "../../../base/clock.ts";
-import type { IsWanted, Paused, Removed } from "../../../task/task-store.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import type { IsWanted, PauseChange, Paused, Removed } from "../../../task/task-store.ts";
 import { auditedTask } from "../access/audit.ts";
 import { type Withdrawal, type Withdrawn, withdraw } from "../claims/withdraw.ts";
 import { notifySql } from "../cluster/signals.ts";
@@ -8,21 +9,26 @@ import { runRecall, runState } from "../states.ts";
 import { markRemoved } from "./applied.ts";
 import { accountMissed, accountPaused } from "./plan-anew.ts";
 import { lockTask, stale, type Tasks, unknownTask } from "./read.ts";
+import { pauseEnded } from "./resume.ts";
 
 const recallAgainMs = 10;
 
-export async function pause(tasks: Tasks, name: string, change: Change, isWanted?: IsWanted): Promise<Paused> {
+export async function pause(tasks: Tasks, name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused> {
   const { s } = tasks;
+  const untilMs = change.untilMs ?? null;
+  if (untilMs !== null && !(untilMs > change.nowMs)) throw pauseInPast(untilMs);
   const mark = (client: SqlClient, id: number) =>
     client.query(
-      `update ${s}.task set paused_ms = $2, paused_by = $3, paused_why = $4, changed_ms = $2 where id = $1`,
-      [id, Math.round(change.nowMs), change.author, change.reason],
+      `update ${s}.task set paused_ms = coalesce(paused_ms, $2), paused_by = $3, paused_why = $4, paused_until_ms = $5, changed_ms = $2
+       where id = $1`,
+      [id, Math.round(change.nowMs), change.author, change.reason, untilMs === null ? null : Math.round(untilMs)],
     );
   const { taskId, held, skipped } = await stop(tasks, {
     name,
     how: "paused",
     change,
     mark,
+    untilMs,
     expectedVersion: null,
     isWanted,
   });
@@ -49,24 +55,42 @@ interface Stop {
   mark: (client: SqlClient, taskId: number) => Promise<unknown>;
   expectedVersion: number | null;
   isWanted?: IsWanted | undefined;
+  /** Of a pause: when it ends by itself. */
+  untilMs?: number | null;
 }
+
+const pauseInPast = (untilMs: number): CarillonError =>
+  new CarillonError("OPTION_INVALID", `until ${new Date(untilMs).toISOString()} is no time to come`, {
+    path: "until",
+    hint: "Give a later time, or none for a pause that lasts until the task is resumed.",
+  });
 
 /** What pause and remove share: no slot of this task is planned any more, and what was is taken back. */
 async function stop(
   tasks: Tasks,
-  { name, how, change, mark, expectedVersion, isWanted }: Stop,
+  { name, how, change, mark, expectedVersion, isWanted, untilMs = null }: Stop,
 ): Promise<{ taskId: number } & Withdrawn> {
   const { database, s } = tasks;
   return database.transaction(async (client) => {
-    const row = await lockTask(client, s, name);
-    if (row.deleted_ms !== null) throw unknownTask(name);
+    const locked = await lockTask(client, s, name);
+    if (locked.deleted_ms !== null) throw unknownTask(name);
+    const row = await pauseEnded(tasks, client, locked, change);
     if (expectedVersion !== null && expectedVersion !== row.version)
       throw await stale(tasks, name, expectedVersion, client);
     const unchanged = { taskId: row.id, held: 0, skipped: 0, cancelled: 0 };
-    if (how === "paused" && row.paused_ms !== null) return unchanged;
+    const isPaused = how === "paused" && row.paused_ms !== null;
+    if (isPaused && row.paused_until_ms === untilMs) return unchanged;
     if (isWanted && !(await isWanted(client))) return unchanged;
     const now = Math.round(change.nowMs);
     const calendar = await tasks.calendars.in(client, row.definition, false);
+    if (isPaused) {
+      // What it holds stays as it is: only its end is another.
+      await accountPaused(tasks, client, { row, calendar, now });
+      await mark(client, row.id);
+      await auditedTask(client, s, "pause", row, change);
+      await client.query(`select ${notifySql(s, "'tasks'")}`);
+      return unchanged;
+    }
     await accountMissed(tasks, client, { row, calendar, now, reason: `${how} before it could be planned` });
     await accountPaused(tasks, client, { row, calendar, now });
     await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);

@@ -12,6 +12,7 @@ export interface TaskRow {
   paused_ms: number | null;
   paused_by: string | null;
   paused_why: string | null;
+  paused_until_ms: number | null;
   deleted_ms: number | null;
   changed_ms: number;
   next_slot_ms: number | null;
@@ -22,7 +23,7 @@ export interface TaskRow {
 
 /** A task `t` and its plan `p` as a TaskRow. */
 export const taskFields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
-                  t.paused_why, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version, t.accounted_ms::float8[] as accounted_ms`;
+                  t.paused_why, t.paused_until_ms::float8 as paused_until_ms, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version, t.accounted_ms::float8[] as accounted_ms`;
 
 export const asRecord = (row: TaskRow): TaskRecord => ({
   taskId: Number(row.id),
@@ -31,7 +32,14 @@ export const asRecord = (row: TaskRow): TaskRecord => ({
   definition: row.definition,
   groupId: row.group_id,
   paused:
-    row.paused_ms === null ? null : { atMs: Number(row.paused_ms), by: row.paused_by ?? "", why: row.paused_why ?? "" },
+    row.paused_ms === null
+      ? null
+      : {
+          atMs: Number(row.paused_ms),
+          by: row.paused_by ?? "",
+          why: row.paused_why ?? "",
+          untilMs: row.paused_until_ms,
+        },
   changedMs: Number(row.changed_ms),
   nextSlotMs: row.next_slot_ms === null ? null : Number(row.next_slot_ms),
   ...(row.bundle === null ? {} : { bundle: row.bundle }),

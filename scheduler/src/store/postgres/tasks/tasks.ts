@@ -2,6 +2,7 @@ import type { TaskStore } from "../../../task/task-store.ts";
 import { takeUpLeft } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
 import { growthOfTasks } from "../growth.ts";
+import { replanAhead } from "../recovery/replan-ahead.ts";
 import { KnownCalendars, type Replanning } from "./calendars.ts";
 import { counters, foldCounters } from "./counters.ts";
 import { adoptLeft, save, saveAll } from "./define.ts";
@@ -9,7 +10,7 @@ import { replan } from "./edit.ts";
 import { groupNumber } from "./groups.ts";
 import { byIds, byName, byNames, changedSince, list, type Tasks, versions } from "./read.ts";
 import { forgetReleases, releasesOf } from "./releases.ts";
-import { resume } from "./resume.ts";
+import { endPauses, resume } from "./resume.ts";
 import { pause, remove } from "./stop.ts";
 
 export function taskStore(database: Database): TaskStore & { replan: Replanning; forget: () => void } {
@@ -35,6 +36,8 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning;
     versions: (name) => versions(tasks, name),
     pause: (name, change, isWanted) => pause(tasks, name, change, isWanted),
     resume: (name, change, isWanted) => resume(tasks, name, change, isWanted),
+    endPauses: (change) => endPauses(tasks, change),
+    replanAhead: (change) => replanAhead(tasks, change),
     remove: (name, change, expectedVersion = null) => remove(tasks, name, change, expectedVersion),
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
     counters: (taskIds) => counters(database, taskIds),

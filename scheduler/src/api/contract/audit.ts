@@ -1,0 +1,104 @@
+import { z } from "zod";
+import { id, json, limit, name, page, paged, route, text, time } from "./route.ts";
+
+const noun = "audit" as const;
+const place = z
+  .string()
+  .regex(/^\d+:[0-9a-f]{64}$/)
+  .describe("A row's place in the chain and its hash, as SEQ:HASH.");
+
+/** What these routes answer is read by whoever checks the chain: see docs/audit.md. */
+export const auditRoutes = {
+  listAudit: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/audit",
+    noun,
+    policy: "admin",
+    summary: "Every change: who, what before and after, why; newest first",
+    query: z.strictObject({
+      ...paged,
+      about: z
+        .enum([
+          "task",
+          "run",
+          "operation",
+          "calendar",
+          "user",
+          "token",
+          "worker-key",
+          "group",
+          "node",
+          "secret",
+          "alarm",
+          "cluster",
+          "audit",
+        ])
+        .optional(),
+      named: text(200).optional().describe("With `about`: which one."),
+      who: name(200).optional(),
+      act: name(100).optional().describe("The verb, such as edit."),
+      since: time.optional().describe("At or after."),
+      until: time.optional().describe("Before."),
+      entry: id.optional().describe("This one alone."),
+    }),
+    answer: page(
+      z
+        .strictObject({
+          entry: id,
+          at: time,
+          who: z.string(),
+          act: z.string(),
+          about: z.string(),
+          named: z.string(),
+          before: json,
+          after: json,
+          why: z.string(),
+        })
+        .meta({ id: "AuditEntry" }),
+    ),
+    errors: [],
+  }),
+  getAuditChain: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/audit/chain",
+    noun,
+    policy: "admin",
+    summary: "Where the audit's hash chain begins and ends",
+    answer: z
+      .strictObject({
+        head: place.describe("The last row."),
+        anchor: place.describe("What the first row that is kept comes after."),
+        olderRows: z.int().nullable().describe("Rows from before the chain; null: they were pruned."),
+        unchained: z.int().describe("Later rows without a place in the chain: there are to be none."),
+      })
+      .meta({ id: "AuditChain" }),
+    errors: [],
+  }),
+  listAuditRows: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/audit/rows",
+    noun,
+    policy: "admin",
+    summary: "The audit's rows as they were hashed, oldest first",
+    query: z.strictObject({
+      cursor: paged.cursor,
+      limit: limit(1_000, 200),
+      part: z
+        .enum(["older", "chain"])
+        .describe("Those from before the chain, by number, or those of the chain, in its order."),
+    }),
+    answer: page(
+      z
+        .strictObject({
+          seq: id.nullable().describe("Its place; null: it is from before the chain."),
+          hash: z.string().nullable(),
+          content: z.string().describe("JSON, exactly as it was hashed."),
+        })
+        .meta({ id: "AuditRow" }),
+    ),
+    errors: [],
+  }),
+} as const;

@@ -1,0 +1,61 @@
+import { z } from "zod";
+import { everyOther, quotaKinds } from "../../access/quota-store.ts";
+import { id, name, page, paged, reason, route, time } from "./route.ts";
+
+const kind = z.enum(quotaKinds);
+const most = id.nullable();
+const mosts = {
+  enqueues: most.describe("Runs that the API enqueues in a minute, by each server; null: no limit."),
+  waiting: most.describe("Of a namespace: runs that no worker has."),
+  bytes: most.describe("Of a namespace: what the payloads of these take in the store."),
+};
+
+const noun = "cluster" as const;
+
+export const quotaRoutes = {
+  listQuotas: route({
+    touches: "listed",
+    method: "GET",
+    path: "/v1/quotas",
+    noun,
+    policy: "viewer",
+    summary: "What namespaces and users may enqueue, and how much of it is used: those that are about who asks",
+    query: z.strictObject(paged),
+    answer: page(
+      z
+        .strictObject({
+          kind,
+          name: z.string().describe(`${everyOther}: each that has none of its own.`),
+          ...mosts,
+          used: z
+            .strictObject({
+              enqueues: z.int().describe("By this server, in the present minute."),
+              waiting: z.int().nullable().describe("Counted up to the quota."),
+              bytes: z.int().nullable(),
+            })
+            .nullable()
+            .describe(`null: of ${everyOther}.`),
+          changed: z.strictObject({ at: time, by: z.string(), why: z.string() }),
+        })
+        .meta({ id: "Quota" }),
+    ),
+    errors: [],
+  }),
+  setQuota: route({
+    touches: "cluster",
+    method: "PUT",
+    path: "/v1/quotas/{kind}/{name}",
+    noun,
+    policy: "admin",
+    summary: "Let a namespace, or a user, enqueue so much and no more; without any limit the quota is removed",
+    params: z.strictObject({ kind, name: name(100) }),
+    body: z.strictObject({
+      enqueues: most.default(null),
+      waiting: most.default(null),
+      bytes: most.default(null),
+      reason,
+    }),
+    answer: z.strictObject({ kind, name: z.string(), ...mosts, changed: z.boolean() }),
+    errors: ["OPTION_INVALID"],
+  }),
+};

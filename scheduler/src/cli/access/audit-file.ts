@@ -1,0 +1,114 @@
+/** An exported audit: lines of JSON, see docs/audit.md. */
+import { createReadStream } from "node:fs";
+import { type AuditChain, type ChainPlace, parsePlace, placeText } from "../../access/audit-chain.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+
+/** A row with its place, or without one: from before the chain. */
+export interface ChainLine {
+  place: ChainPlace | null;
+  content: string;
+}
+
+const format = 1;
+
+export const firstLine = ({ anchor, olderRows, head }: AuditChain): string =>
+  JSON.stringify({
+    carillon: "audit",
+    format,
+    anchor: placeText(anchor),
+    older: olderRows === null ? null : { rows: olderRows },
+    head: placeText(head),
+  });
+
+/** The content stands in the line as it was hashed. */
+export const rowLine = ({ place, content }: ChainLine): string =>
+  place === null
+    ? `{"content":${content}}`
+    : `{"seq":${place.seq},"hash":${JSON.stringify(place.hash)},"content":${content}}`;
+
+export const lastLine = (head: ChainPlace): string => JSON.stringify({ end: true, head: placeText(head) });
+
+const rowShape = /^\{(?:"seq":(\d{1,15}),"hash":"([0-9a-f]{64})",)?"content":(\{.*\})\}$/s;
+
+/** Reads one line after the other: a file may be larger than memory. */
+export class AuditFile {
+  readonly #path: string;
+  readonly #lines: AsyncIterator<string>;
+  #number = 0;
+  /** Whether the last line was there, and what it says. */
+  end: ChainPlace | null = null;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#lines = this.#read();
+  }
+
+  /** @throws FILE_INVALID */
+  async chain(): Promise<AuditChain> {
+    const text = await this.#next();
+    const first = this.#parsed(text ?? "") as { carillon?: string; format?: number; anchor?: string; head?: string };
+    if (first.carillon !== "audit") throw this.#invalid("is not an exported audit");
+    if (first.format !== format)
+      throw this.#invalid(`has the format ${first.format}, and this Carillon reads ${format}`);
+    const { older } = first as { older?: { rows: number } | null };
+    return {
+      anchor: parsePlace(String(first.anchor), "anchor"),
+      head: parsePlace(String(first.head), "head"),
+      olderRows: older === null ? null : Number(older?.rows),
+      unchained: 0,
+    };
+  }
+
+  /** @throws FILE_INVALID */
+  async *rows(): AsyncIterable<ChainLine> {
+    for (let text = await this.#next(); text !== null; text = await this.#next()) {
+      if (this.end) throw this.#invalid("goes on after its last line");
+      const [, seq, hash = "", content] = rowShape.exec(text) ?? [];
+      if (content !== undefined) yield { place: seq === undefined ? null : { seq: Number(seq), hash }, content };
+      else {
+        const { end, head } = this.#parsed(text) as { end?: boolean; head?: string };
+        if (!end) throw this.#invalid("has a line that is no row");
+        this.end = parsePlace(String(head), "head");
+      }
+    }
+  }
+
+  async #next(): Promise<string | null> {
+    const { done, value } = await this.#lines.next();
+    if (done) return null;
+    this.#number++;
+    return value;
+  }
+
+  /** Only LF ends a line: a text may have other separators in it. */
+  async *#read(): AsyncGenerator<string> {
+    let rest = "";
+    try {
+      for await (const chunk of createReadStream(this.#path, "utf8")) {
+        const lines = (rest + chunk).split("\n");
+        rest = lines.pop() ?? "";
+        yield* lines;
+      }
+    } catch (error) {
+      throw new CarillonError("FILE_INVALID", `${this.#path} cannot be read: ${messageOf(error)}`, { cause: error });
+    }
+    if (rest !== "") yield rest;
+  }
+
+  #parsed(text: string): unknown {
+    try {
+      const value: unknown = JSON.parse(text);
+      if (typeof value === "object" && value !== null) return value;
+    } catch {
+      // Said below, with the line's number.
+    }
+    throw this.#invalid("is no line of JSON");
+  }
+
+  #invalid(what: string): CarillonError {
+    return new CarillonError("FILE_INVALID", `${this.#path}, line ${this.#number}, ${what}`, {
+      hint: "Give a file that carillon audit export wrote.",
+      path: this.#path,
+    });
+  }
+}

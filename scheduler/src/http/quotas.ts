@@ -1,0 +1,152 @@
+import { everyOther, type Quota, type QuotaKind, type QuotaStore, type Waiting } from "../access/quota-store.ts";
+import type { Clock } from "../base/clock.ts";
+import { CarillonError } from "../base/errors.ts";
+import { limits } from "../base/limits.ts";
+import { namespaceOf } from "../base/namespace.ts";
+
+/** How long what was read of the store counts: quotas, and what waits. */
+const readMs = 1_000;
+const minuteMs = 60_000;
+/** Of those whose last minute is over the oldest are forgotten from here on. */
+const rememberedMost = 10_000;
+
+/** Runs that are to be enqueued. */
+export interface Asked {
+  task: string;
+  payloadBytes: number;
+}
+
+interface Minute {
+  fromMono: number;
+  runs: number;
+}
+
+/**
+ * What the API lets be enqueued, by users and by namespaces. A minute begins with the first run that is enqueued in it; its count is this
+ * server's own. What waits is counted by the store once a second, and what this server enqueues meanwhile is added.
+ */
+export class Quotas {
+  readonly #store: QuotaStore;
+  readonly #clock: Clock;
+  readonly #minutes = new Map<string, Minute>();
+  readonly #waiting = new Map<string, { untilMono: number; found: Promise<Waiting>; added: Waiting }>();
+  #read: { untilMono: number; rows: Promise<Quota[]> } | undefined;
+
+  constructor(store: QuotaStore, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** Counts the runs, all or none of them. @throws QUOTA_EXCEEDED */
+  async take(user: string, asked: readonly Asked[]): Promise<void> {
+    const rows = await this.#rows();
+    if (rows.length === 0) return;
+    const of = new Map<string, Waiting>();
+    for (const { task, payloadBytes } of asked) {
+      const namespace = namespaceOf(task);
+      const sum = of.get(namespace) ?? { runs: 0, bytes: 0 };
+      of.set(namespace, { runs: sum.runs + 1, bytes: sum.bytes + payloadBytes });
+    }
+    const waits = new Map<string, { found: Waiting; added: Waiting }>();
+    for (const namespace of of.keys()) {
+      const quota = quotaOf(rows, "namespace", namespace);
+      if (quota?.waiting != null || quota?.bytes != null) waits.set(namespace, await this.waits(namespace, quota));
+    }
+    // From here on nothing is awaited, so that of two requests the second sees what the first takes.
+    const takes = [this.#minute(quotaOf(rows, "user", user), user, asked.length)];
+    for (const [namespace, { runs, bytes }] of of) {
+      const quota = quotaOf(rows, "namespace", namespace);
+      takes.push(this.#minute(quota, namespace, runs));
+      const wait = waits.get(namespace);
+      if (!quota || !wait) continue;
+      const { found, added } = wait;
+      const what = `the namespace ${JSON.stringify(namespace)}`;
+      if (quota.waiting !== null && found.runs + added.runs + runs > quota.waiting)
+        throw exceeded(`${what} has ${found.runs + added.runs} runs that wait, of ${quota.waiting} at most`, waitHint);
+      if (quota.bytes !== null && found.bytes + added.bytes + bytes > quota.bytes)
+        throw exceeded(
+          `the payloads that wait in ${what} take ${found.bytes + added.bytes} bytes, of ${quota.bytes} at most`,
+          waitHint,
+        );
+      takes.push(() => Object.assign(added, { runs: added.runs + runs, bytes: added.bytes + bytes }));
+    }
+    for (const take of takes) take();
+  }
+
+  /** Runs that this server enqueued for it in its present minute. */
+  used({ kind, name }: Pick<Quota, "kind" | "name">): number {
+    const minute = this.#minutes.get(`${kind} ${name}`);
+    return minute && !this.#isOver(minute) ? minute.runs : 0;
+  }
+
+  /** @param quota of which what waits is counted no further than it says */
+  waits(namespace: string, quota: Pick<Quota, "waiting">): Promise<{ found: Waiting; added: Waiting }> {
+    const nowMono = this.#clock.monotonic();
+    let known = this.#waiting.get(namespace);
+    if (!known || known.untilMono <= nowMono) {
+      const found = this.#store.waiting(namespace, quota.waiting ?? limits.countedWaiting);
+      known = { untilMono: nowMono + readMs, found, added: { runs: 0, bytes: 0 } };
+      this.#waiting.set(namespace, known);
+      if (this.#waiting.size > rememberedMost) this.#waiting.delete(this.#waiting.keys().next().value as string);
+    }
+    const { found, added } = known;
+    return found.then(
+      (counted) => ({ found: counted, added }),
+      (error) => {
+        this.#waiting.delete(namespace);
+        throw error;
+      },
+    );
+  }
+
+  #rows(): Promise<Quota[]> {
+    const nowMono = this.#clock.monotonic();
+    if (this.#read && this.#read.untilMono > nowMono) return this.#read.rows;
+    const rows = this.#store.list();
+    const read = { untilMono: nowMono + readMs, rows };
+    this.#read = read;
+    return rows.catch((error) => {
+      if (this.#read === read) this.#read = undefined;
+      throw error;
+    });
+  }
+
+  /** Set here: what was read before counts no more. */
+  forget(): void {
+    this.#read = undefined;
+    this.#waiting.clear();
+  }
+
+  #isOver = ({ fromMono }: Minute) => fromMono + minuteMs <= this.#clock.monotonic();
+
+  /** @returns what takes the runs, once all else has room for them too @throws QUOTA_EXCEEDED */
+  #minute(quota: Quota | undefined, name: string, runs: number): () => void {
+    if (!quota || quota.enqueues === null) return () => undefined;
+    const key = `${quota.kind} ${name}`;
+    const known = this.#minutes.get(key);
+    const minute = known && !this.#isOver(known) ? known : { fromMono: this.#clock.monotonic(), runs: 0 };
+    if (minute.runs + runs > quota.enqueues) {
+      const leftS = Math.ceil((minute.fromMono + minuteMs - this.#clock.monotonic()) / 1_000);
+      throw exceeded(
+        `the ${quota.kind} ${JSON.stringify(name)} may enqueue ${quota.enqueues} runs a minute by a server, and has enqueued ${minute.runs}`,
+        runs > quota.enqueues
+          ? "Enqueue fewer at once, or ask an admin for a larger quota."
+          : `Try again in ${leftS} s.`,
+      );
+    }
+    return () => {
+      this.#minutes.delete(key);
+      this.#minutes.set(key, { ...minute, runs: minute.runs + runs });
+      const [oldest] = this.#minutes;
+      if (this.#minutes.size > rememberedMost && oldest && this.#isOver(oldest[1])) this.#minutes.delete(oldest[0]);
+    };
+  }
+}
+
+const waitHint = "Try again when some of them have begun, or ask an admin for a larger quota: carillon quotas list.";
+
+const quotaOf = (rows: readonly Quota[], kind: QuotaKind, name: string): Quota | undefined =>
+  rows.find((row) => row.kind === kind && row.name === name) ??
+  rows.find((row) => row.kind === kind && row.name === everyOther);
+
+const exceeded = (what: string, hint: string) => new CarillonError("QUOTA_EXCEEDED", what, { hint });

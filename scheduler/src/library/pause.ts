@@ -1,0 +1,35 @@
+import type { Change } from "../base/change.ts";
+import { CarillonError } from "../base/errors.ts";
+import { shownValue } from "../base/json.ts";
+import { at } from "../schedule/schedule.ts";
+import type { PauseChange } from "../task/task-store.ts";
+import type { Why } from "./opened.ts";
+
+export interface PauseOptions extends Why {
+  /** When the task is resumed by itself: a Date, epoch milliseconds, or a text with an offset or `Z`. Default: not before `resume`. */
+  until?: Date | number | string;
+}
+
+export interface PauseResult {
+  /** Runs that have started after all, and go on. */
+  started: number[];
+  /** How many waiting runs stay until the task is resumed. */
+  held: number;
+  /** How many slots that were due are skipped. */
+  skipped: number;
+}
+
+/** @throws OPTION_INVALID */
+export function pauseChange(change: Change, until: PauseOptions["until"]): PauseChange {
+  if (until === undefined) return change;
+  try {
+    const spec = at(until);
+    return { ...change, untilMs: spec.type === "at" ? spec.atMs : null };
+  } catch (cause) {
+    throw new CarillonError("OPTION_INVALID", `until cannot be ${shownValue(until)}`, {
+      path: "until",
+      hint: 'Give a Date, epoch milliseconds, or a text such as "2027-03-27T06:00:00Z".',
+      cause,
+    });
+  }
+}

@@ -1,0 +1,96 @@
+import type { AuditStore } from "../../../access/audit.ts";
+import { type AuditChain, type ChainPlace, placeText } from "../../../access/audit-chain.ts";
+import type { Change } from "../../../base/change.ts";
+import type { Database } from "../database.ts";
+import { audited } from "./audit.ts";
+
+/** Rows of one transaction, which holds up other changes for as long. */
+const prunedAtOnce = 5_000;
+
+const hex = (column: string) => `encode(${column}, 'hex')`;
+
+export function auditChainStore(database: Database): Pick<AuditStore, "chain" | "chained" | "older" | "prune"> {
+  const s = database.schema;
+  return {
+    async chain() {
+      const [row] = await database.query<
+        { head: ChainPlace; anchor: ChainPlace } & Omit<AuditChain, "head" | "anchor">
+      >(
+        "audit-chain",
+        `select json_build_object('seq', seq, 'hash', ${hex("hash")}) as head,
+                json_build_object('seq', anchor_seq, 'hash', ${hex("anchor_hash")}) as anchor, older_rows as "olderRows",
+                (select count(*) from ${s}.audit where seq is null and id > older_until) as unchained
+         from ${s}.audit_chain`,
+      );
+      return row as AuditChain;
+    },
+
+    chained: (afterSeq, limit) =>
+      database.query(
+        "audit-chained",
+        `select seq, ${hex("hash")} as hash, ${s}.audit_content(a) as content from ${s}.audit a where seq > $1 order by seq limit $2`,
+        [afterSeq, limit],
+      ),
+
+    older: (afterEntry, limit) =>
+      database.query(
+        "audit-older",
+        `select id as "entryId", ${s}.audit_content(a) as content from ${s}.audit a
+         where seq is null and id > $1 and id <= (select older_until from ${s}.audit_chain) order by id limit $2`,
+        [afterEntry, limit],
+      ),
+
+    prune: (beforeMs, change) => prune(database, Math.round(beforeMs), change),
+  };
+}
+
+function prune(database: Database, beforeMs: number, { author, reason, nowMs }: Change): Promise<number> {
+  const s = database.schema;
+  return database.transaction(async (client) => {
+    const { rows: chains } = await client.query(
+      `select anchor_seq as seq, ${hex("anchor_hash")} as hash, older_rows, older_until from ${s}.audit_chain for update`,
+    );
+    const {
+      seq,
+      hash,
+      older_rows: olderRows,
+      older_until: olderUntil,
+    } = chains[0] as {
+      seq: number;
+      hash: string;
+      older_rows: number | null;
+      older_until: number;
+    };
+    let removed = 0;
+    // Their digest is over all of them: they go together, and first.
+    if (olderRows !== null) {
+      const { rows: young } = await client.query(
+        `select from ${s}.audit where seq is null and id <= $1 and at_ms >= $2 limit 1`,
+        [olderUntil, beforeMs],
+      );
+      if (young.length > 0) return 0;
+      const { rows } = await client.query(`delete from ${s}.audit where seq is null and id <= $1 returning id`, [
+        olderUntil,
+      ]);
+      removed = rows.length;
+    }
+    const { rows } = await client.query(
+      `delete from ${s}.audit where seq > $1 and seq < coalesce(
+         (select min(seq) from ${s}.audit where seq > $1 and at_ms >= $2), (select seq from ${s}.audit_chain)) and seq <= $1 + $3::bigint
+       returning seq, ${hex("hash")} as hash`,
+      [seq, beforeMs, prunedAtOnce],
+    );
+    removed += rows.length;
+    if (removed === 0) return 0;
+    const places = [{ seq, hash }, ...(rows as unknown as ChainPlace[])];
+    const anchor = places.reduce((a, b) => (Number(b.seq) > Number(a.seq) ? b : a));
+    await client.query(
+      `update ${s}.audit_chain set anchor_seq = $1, anchor_hash = decode($2, 'hex'), older_rows = null`,
+      [anchor.seq, anchor.hash],
+    );
+    const entry = { atMs: nowMs, who: author, act: "prune", about: "audit" as const, named: "audit" };
+    const after = { anchor: placeText(anchor), rows: removed, before: new Date(beforeMs).toISOString() };
+    await audited(client, s, { ...entry, before: null, after, why: reason });
+    return removed;
+  });
+}

@@ -1,0 +1,11 @@
+/**
+ * Cluster time may go back: the store's clock was set back while no node ran, or was adopted after a step back. The cluster's row then has
+ * how far it had come, and up to where an operator had tasks planned anew. Older code sets neither, and is told by the sessions alone.
+ */
+export const timeBack = (s: string) => `
+alter table ${s}.cluster
+  -- The latest cluster time that was seen before it went back; null: it never has.
+  add column reached_ms bigint,
+  -- What lies ahead up to here was planned anew; null: nothing was.
+  add column replanned_ms bigint;
+`;

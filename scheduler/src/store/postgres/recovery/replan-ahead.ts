@@ -1,0 +1,85 @@
+import type { Change } from "../../../base/change.ts";
+import { plannedSchedule } from "../../../schedule/slot-rules.ts";
+import type { ReplannedAhead } from "../../../task/task-store.ts";
+import { audited } from "../access/audit.ts";
+import { timeBack } from "../cluster/clock.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
+import { runState } from "../states.ts";
+import { edit } from "../tasks/edit.ts";
+import { afterEndOf } from "../tasks/new-tasks.ts";
+import { lockTask, type Tasks } from "../tasks/read.ts";
+import type { TaskRow } from "../tasks/task-rows.ts";
+
+/**
+ * An operator's act after cluster time went back: tasks whose next slot lies further ahead than their schedule says are planned from now on,
+ * each by a new version, in a transaction of its own. Slots that have a row of their own in the ledger are not planned a second time; those
+ * that only a range tells of, which did not run, are planned. Ended half way, it can be repeated.
+ */
+export async function replanAhead(tasks: Tasks, change: Change): Promise<ReplannedAhead | undefined> {
+  const { database, s } = tasks;
+  const now = Math.round(change.nowMs);
+  const back = await timeBack(database, now);
+  if (!back) return undefined;
+  const names = await namesAhead(tasks, now);
+  const reason = change.reason || "cluster time went back";
+  let replanned = 0;
+  for (const name of names)
+    if (await database.persist(() => replanOne(tasks, name, { ...change, reason }))) replanned++;
+  const waiting = await waitingAhead(tasks, now);
+  await database.persist(() =>
+    database.transaction(async (client) => {
+      await client.query(`update ${s}.cluster set replanned_ms = greatest(replanned_ms, $1)`, [back.reachedMs]);
+      await audited(client, s, {
+        atMs: now,
+        who: change.author,
+        act: "replan",
+        about: "cluster",
+        named: "clock",
+        before: { reachedMs: back.reachedMs },
+        after: { tasks: replanned },
+        why: change.reason,
+      });
+    }),
+  );
+  return { reachedMs: back.reachedMs, tasks: replanned, waiting };
+}
+
+/** Tasks that have a slot before the one that is planned next. */
+async function namesAhead({ database, s, calendars }: Tasks, now: number): Promise<string[]> {
+  const rows = await database.query<Pick<TaskRow, "name" | "definition" | "next_slot_ms">>(
+    "",
+    `select t.name, t.definition, p.next_slot_ms from ${s}.task t join ${s}.plan p on p.task_id = t.id
+     where t.deleted_ms is null and t.version > 0 and not p.paused and (p.next_slot_ms is null or p.next_slot_ms > $1) order by t.id`,
+    [now],
+  );
+  const known = await calendars.of(rows.map(({ definition }) => definition));
+  const isAhead = ({ definition, next_slot_ms: planned }: (typeof rows)[number]) => {
+    // The next slot of a fixed delay that has none follows from a run that goes on.
+    if (planned === null && afterEndOf(definition) !== null) return false;
+    const next = plannedSchedule(definition, known.get(definition.calendar?.name ?? "")).next(now);
+    return next !== null && (planned === null || next < Number(planned));
+  };
+  return rows.filter(isAhead).map(({ name }) => name);
+}
+
+/** @returns false: it was paused or removed meanwhile, and resuming it plans it anew */
+const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean> =>
+  tasks.database.transaction(async (client) => {
+    const row = await lockTask(client, tasks.s, name);
+    if (row.deleted_ms !== null || row.paused_ms !== null) return false;
+    const { definition, definition_text: text, group_id: groupId } = row;
+    const calendar = await tasks.calendars.in(client, definition, false);
+    await edit(tasks, client, { row, definition, text, groupId, calendar, rangesAhead: "planned", change });
+    return true;
+  });
+
+/** Runs that were enqueued, or are to be tried again, by the clock that was ahead: they keep their due times. */
+async function waitingAhead({ database, s }: Tasks, now: number): Promise<number> {
+  const [row] = await database.query<{ waiting: number }>(
+    "",
+    `select count(*)::int as waiting from ${s}.run
+     where due_ms > $1 and state <> ${runState.claimed} and created_ms > $1 and (source <> ${sourceNumber("slot")} or attempt > 0)`,
+    [now],
+  );
+  return row?.waiting ?? 0;
+}
