@@ -15,8 +15,9 @@ import css from "./access.module.css";
 import { Rows } from "./rows.tsx";
 import type { User } from "./user.ts";
 import { ChangeUser, NewUser, SetPassword } from "./user-forms.tsx";
+import { UserSignIns } from "./user-sign-ins.tsx";
 
-type Act = "change" | "password" | "disable" | "remove";
+type Act = "change" | "password" | "signIns" | "disable" | "remove";
 
 export function Users() {
   const { t } = useWords();
@@ -104,6 +105,7 @@ function One({ user, may }: { user: User; may: boolean }) {
             </Menu.Target>
             <Menu.Dropdown>
               {!provided && <Menu.Item onClick={() => setAct("password")}>{t("access.setPassword")}</Menu.Item>}
+              <Menu.Item onClick={() => setAct("signIns")}>{t("access.signIns")}</Menu.Item>
               {disabled === null ? (
                 <Menu.Item onClick={() => setAct("disable")}>{t("access.disable")}</Menu.Item>
               ) : (
@@ -118,6 +120,7 @@ function One({ user, may }: { user: User; may: boolean }) {
       )}
       {act === "change" && <ChangeUser user={user} onClose={close} />}
       {act === "password" && <SetPassword user={user} onClose={close} />}
+      {act === "signIns" && <UserSignIns user={user} onClose={close} />}
       {act === "disable" && (
         <Confirm
           title={t("access.disableTitle", { user: name })}

@@ -31,6 +31,7 @@ export const acts = [
   "replan",
   "drain",
   "prune",
+  "end sign-ins",
 ];
 /** As the catalogue writes it. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

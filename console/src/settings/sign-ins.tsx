@@ -34,10 +34,28 @@ export function SignIns() {
               ))}
             </ul>
             <More of={signIns} tight />
+            {items.some(({ present }) => !present) && <EndOthers />}
           </>
         )
       }
     </Shown>
+  );
+}
+
+function EndOthers() {
+  const { t } = useWords();
+  const end = useMutation({
+    mutationFn: () => call("endOtherSignIns", {}),
+    onSuccess: ({ ended }) => toast({ text: t("settings.othersEnded", { n: ended }) }),
+    onSettled: () => outdate("listSignIns"),
+  });
+  return (
+    <>
+      {end.error && <Trouble error={end.error} small />}
+      <Button variant="default" loading={end.isPending} onClick={() => end.mutate()}>
+        {t("settings.endOthers")}
+      </Button>
+    </>
   );
 }
 

@@ -102,6 +102,9 @@ export interface NewToken extends Pick<Token, "userId" | "name" | "role" | "scop
   by?: string | null;
 }
 
+/** One by its number; or all, but the one whose secret has this hash, which goes on. */
+export type EndedSignIns = { signInId: number } | { keeping: Buffer | null };
+
 /** The part of the store's port that keeps users, sign-ins and tokens. Each change has its audit entry in its transaction. */
 export interface AccessStore {
   /** By name. */
@@ -135,8 +138,8 @@ export interface AccessStore {
   signInsSeen(hashes: Buffer[], nowMs: number, apartMs: number): Promise<void>;
   /** Those of a user that have not ended, newest first. */
   signIns(userId: number, place: { beforeId: number; limit: number }, idleMs: number, nowMs: number): Promise<SignIn[]>;
-  /** @param signInId null: all of the user's @returns how many there were */
-  endSignIns(user: Pick<User, "userId" | "name">, signInId: number | null, change: Change): Promise<number>;
+  /** @returns how many there were */
+  endSignIns(user: Pick<User, "userId" | "name">, which: EndedSignIns, change: Change): Promise<number>;
 
   /** Newest first. @param userId null: everyone's */
   tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;

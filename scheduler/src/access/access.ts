@@ -163,3 +163,12 @@ export function checkPolicy(
   }
   return reach;
 }
+
+export const userUnknown = (name: string): CarillonError =>
+  new CarillonError("USER_UNKNOWN", `there is no user ${name}`, { hint: "See the list of users." });
+
+/** @param whose "you have", "ann has" */
+export const signInUnknown = (whose: string, signIn: number): CarillonError =>
+  new CarillonError("SIGN_IN_UNKNOWN", `${whose} no sign-in ${signIn}`, {
+    hint: "It may have ended already. The list of sign-ins has their numbers.",
+  });

@@ -102,7 +102,7 @@ export const errorCodes = {
   ADMIN_NEEDED: "It would leave nobody who may manage users.",
   PASSWORD_WEAK: "The password is too easy to guess.",
   TOKEN_UNKNOWN: "No token has this name.",
-  SIGN_IN_UNKNOWN: "No sign-in of one's own has this number.",
+  SIGN_IN_UNKNOWN: "No sign-in of this user has this number.",
   TOKEN_NAME_TAKEN: "A token of this user has this name already.",
   SECRET_UNKNOWN: "No secret has this name, or the version's value is destroyed.",
   SECRET_INVALID: "The secret's name or value cannot be so, or what is stored of it was changed.",

@@ -31,6 +31,7 @@ const notFound = new Set<ErrorCode>([
   "NODE_UNKNOWN",
   "SECRET_UNKNOWN",
   "USER_UNKNOWN",
+  "SIGN_IN_UNKNOWN",
   "ALARM_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([

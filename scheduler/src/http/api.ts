@@ -16,6 +16,7 @@ import { operationUnknown } from "../run/operations.ts";
 import { runUnknown } from "../run/run.ts";
 import type { AlarmSettings } from "../settings/alarms.ts";
 import type { ProviderSettings } from "../settings/provider.ts";
+import type { SignInSettings } from "../settings/settings.ts";
 import type { Enqueuer } from "../store/enqueuer.ts";
 import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
@@ -61,6 +62,7 @@ export interface ApiOptions {
   behindProxy: boolean;
   /** Who signs people in beside passwords. */
   provider: ProviderSettings | null;
+  signIns: SignInSettings;
   /** This process's. */
   enqueuer: Enqueuer;
   tracing: EnqueueTracing | undefined;
@@ -97,7 +99,7 @@ export class Api {
     // As many requests wait on it as there are; Node would take more than ten for a leak.
     setMaxListeners(0, this.#stopping.signal);
     this.#options = options;
-    this.#principals = new Principals(store.access, clock, now, log);
+    this.#principals = new Principals(store.access, clock, now, log, options.signIns.idleMs);
     this.#repeated = new Repeated(store.answers, log);
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
@@ -121,8 +123,9 @@ export class Api {
         principals: this.#principals,
         throttle: new Throttle(clock),
         provider: options.provider,
+        signIns: options.signIns,
       }),
-      ...userCalls(store, this.#principals),
+      ...userCalls(store, this.#principals, options.signIns.idleMs),
       ...tokenCalls(store, this.#principals),
       ...workerKeyCalls(store, options.onKeyRevoked),
       ...auditCalls(store),
@@ -154,12 +157,13 @@ export class Api {
 
   /** Loaded where there is one: all others start without it. */
   async registerProvider(app: FastifyInstance): Promise<void> {
-    const { provider, store, clock, storeClock, log, behindProxy } = this.#options;
+    const { provider, store, clock, storeClock, log, behindProxy, signIns } = this.#options;
     if (!provider) return;
     const { Provider } = await import("./sign-in/provider.ts");
     const onChanged = () => this.#principals.forget();
     const nowMs = () => storeClock.now();
-    new Provider(provider, { access: store.access, clock, nowMs, log, behindProxy, onChanged }).register(app);
+    const signInMs = signIns.lastsMs;
+    new Provider(provider, { access: store.access, clock, nowMs, log, behindProxy, signInMs, onChanged }).register(app);
   }
 
   onSignal(signal: Signal): void {

@@ -64,10 +64,6 @@ const refused = (from: string) =>
 /** Of a browser's sign-in. Behind TLS the name itself keeps other hosts from setting it. */
 export const cookieName = (behindProxy: boolean): string => (behindProxy ? "__Host-carillon" : "carillon");
 
-/** A user's day in one browser. It ends sooner without a use for so long. */
-export const signInMs = 86_400_000;
-export const idleMs = 4 * 3_600_000;
-
 const agentLength = 300;
 export const agentOf = ({ headers }: FastifyRequest): string => (headers["user-agent"] ?? "").slice(0, agentLength);
 

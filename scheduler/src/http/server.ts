@@ -19,6 +19,7 @@ import type { Signal } from "../cluster/signal-store.ts";
 import type { AlarmSettings } from "../settings/alarms.ts";
 import { parseListen } from "../settings/listen.ts";
 import type { ProviderSettings } from "../settings/provider.ts";
+import type { SignInSettings } from "../settings/settings.ts";
 import type { Enqueuer } from "../store/enqueuer.ts";
 import { type EnqueueTracing, tracesHeader } from "../store/trace-context.ts";
 import { Api } from "./api.ts";
@@ -44,6 +45,7 @@ export interface HttpOptions extends PollerOptions {
   /** Addresses and networks whose `X-Forwarded-…` count, where it is behind a proxy. */
   trustedProxies: readonly string[];
   provider: ProviderSettings | null;
+  signIns: SignInSettings;
   /** Of the first user: a password, or "file:PATH". */
   adminPassword: string | null;
   /** For Prometheus; whoever asks needs a key like anybody. */

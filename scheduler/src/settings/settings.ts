@@ -141,6 +141,10 @@ export interface CarillonOptions {
   adminPassword?: string;
   /** Who signs people in, beside passwords; see docs/access.md. Default: nobody. */
   provider?: ProviderOptions;
+  /** How long a sign-in with a password or by the provider lasts in a browser; default 1 day. The same on every node that listens. */
+  signInLasts?: Duration;
+  /** A sign-in that is not used for so long ends before that; default 4 h. */
+  signInIdle?: Duration;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -179,6 +183,13 @@ export interface Settings {
   metrics: boolean;
   alarms: AlarmSettings | null;
   provider: ProviderSettings | null;
+  signIns: SignInSettings;
+}
+
+export interface SignInSettings {
+  lastsMs: number;
+  /** Without a use. */
+  idleMs: number;
 }
 
 /** Of every Carillon. */
@@ -188,6 +199,8 @@ export const carillonPreset = new Preset<CarillonOptions>();
 export const embeddedStore = "embedded";
 
 const shortestTimeoutMs = 1_500;
+/** Uses of the same minute are one: an end that comes sooner would end what is used. */
+const shortestSignInMs = 120_000;
 /** However long the timeout: a pulse also tells what a lost signal would have told. */
 export const longestBeatMs = 5_000;
 /** From a beat until trust ends there are two seconds: time enough to try again when it fails. */
@@ -247,6 +260,10 @@ export function settingsOf(options: CarillonOptions): Settings {
     metrics: options.metrics ?? options.listen !== undefined,
     alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
     provider: options.provider === undefined ? null : providerSettings(options.provider),
+    signIns: {
+      lastsMs: parseDuration(options.signInLasts ?? "1d", "signInLasts", shortestSignInMs),
+      idleMs: parseDuration(options.signInIdle ?? "4h", "signInIdle", shortestSignInMs),
+    },
   };
   if (!clockBacks.includes(settings.clockBack)) {
     throw new CarillonError("OPTION_INVALID", `clockBack cannot be ${shownValue(settings.clockBack)}`, {
@@ -378,5 +395,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   alarms: "object",
   provider: "object",
   adminPassword: "text",
+  signInLasts: "duration",
+  signInIdle: "duration",
   log: "object",
 };

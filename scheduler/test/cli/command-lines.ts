@@ -349,6 +349,8 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   ],
   "users list": [""],
   "users password": ["ann", "no-such"],
+  "users sign-ins": ["ann", "no-such"],
+  "users sign-out": ["ann --reason stolen", "ann --sign-in 1", "no-such"],
   "users remove": ["eva --reason left", "eva", "no-such"],
   "secrets set": [
     "bank",

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { hashOfSecret, makeSecret } from "../../src/access/worker-key.ts";
 import { ApiStage, type AskOptions } from "../support/api-stage.ts";
+import { inProcess } from "../support/in-process.ts";
+import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
+import "../support/cheap-passwords.ts";
 
 const stage = new ApiStage();
 beforeAll(async () => {
@@ -58,6 +61,57 @@ test("an admin ends all of a user's, who may sign in again", async () => {
   for (const cookie of cookies) expect((await stage.ask("GET", "/v1/me", by(cookie))).status).toBe(401);
   expect((await listed(await signIn("bea", "three"))).length).toBe(1);
   await expect(admin().endSignInsOf({ user: "nobody" })).rejects.toMatchObject({ code: "USER_UNKNOWN" });
+});
+
+test("a user ends all others, and this one goes on", async () => {
+  const [desk, ...others] = [await signIn("bea", "desk"), await signIn("bea", "x"), await signIn("bea", "y")];
+  expect((await listed(desk)).length).toBeGreaterThanOrEqual(3);
+  const { status, body } = await stage.ask("DELETE", "/v1/me/sign-ins", by(desk));
+  expect([status, body.ended >= 2]).toEqual([200, true]);
+  for (const cookie of others) expect((await stage.ask("GET", "/v1/me", by(cookie))).status).toBe(401);
+  expect(await listed(desk)).toMatchObject([{ agent: "desk", present: true }]);
+  expect((await stage.ask("DELETE", "/v1/me/sign-ins", by(desk))).body).toEqual({ ended: 0 });
+});
+
+test("an admin sees a user's, and ends one of them, by the API and by the command line", async () => {
+  await admin().createUser({ name: "cid", password, role: "viewer" });
+  const [one, two, three] = [await signIn("cid", "one"), await signIn("cid", "two"), await signIn("cid", "three")];
+  const { items } = await admin().listSignInsOf({ user: "cid" });
+  expect(items).toMatchObject([
+    { agent: "three", address: "127.0.0.1", present: false },
+    { agent: "two" },
+    { agent: "one" },
+  ]);
+  const numberOf = (agent: string) => items.find((each) => each.agent === agent)?.signIn ?? 0;
+  await admin().endSignInOf({ user: "cid", signIn: numberOf("two"), reason: "a lost phone" });
+  const where = ["--store", postgres().url, "--schema", stage.schema, "--json"];
+  const list = await inProcess(["users", "sign-ins", "cid", ...where]);
+  expect(JSON.parse(list.stdout)).toMatchObject([{ agent: "three" }, { agent: "one", address: "127.0.0.1" }]);
+  const end = await inProcess(["users", "sign-out", "cid", "--sign-in", String(numberOf("three")), ...where]);
+  expect([end.stdout, end.stderr]).toEqual([`{"ended":1}\n`, ""]);
+  const states = await Promise.all([one, two, three].map((cookie) => isLetIn(cookie)));
+  expect(states).toEqual([true, false, false]);
+  const { items: entries } = await admin().listAudit({ about: "user", named: "cid", act: "end sign-ins" });
+  expect(entries.map(({ why }) => why)).toEqual(["", "a lost phone"]);
+  const again = await inProcess(["users", "sign-out", "cid", "--sign-in", String(numberOf("three")), ...where]);
+  expect([again.code, again.stderr]).toEqual([3, expect.stringContaining("SIGN_IN_UNKNOWN")]);
+  const foreign = stage.client("admin").endSignInOf({ user: "bea", signIn: numberOf("one") });
+  await expect(foreign, "of another user").rejects.toMatchObject({ code: "SIGN_IN_UNKNOWN" });
+});
+
+test("a node ends sign-ins as its settings say: the idle end and the absolute one", async () => {
+  const short = await stage.serve({ signInLasts: "10m", signInIdle: "3m" });
+  const headers = { ...own(short), "user-agent": "short" };
+  const given = await stage.ask("POST", "/v1/sign-in", { body: { name: "ann", password }, headers }, short);
+  const cookie = (given.headers.getSetCookie()[0] ?? "").split(";")[0] ?? "";
+  expect(given.headers.getSetCookie()[0]).toContain("Max-Age=600");
+  const me = () => stage.ask("GET", "/v1/me", by(cookie, short), short);
+  const endsIn = async () => Date.parse((await me()).body.expires) - Date.now();
+  expect(await endsIn()).toBeLessThanOrEqual(180_000);
+  // Used a moment ago, and at its absolute end.
+  await stage.rows("update $s.sign_in set seen_ms = $1, expires_ms = $1 where agent = 'short'", [Date.now() - 1_000]);
+  const fresh = await stage.serve({ signInLasts: "10m", signInIdle: "3m" });
+  expect((await stage.ask("GET", "/v1/me", by(cookie, fresh), fresh)).status).toBe(401);
 });
 
 test("one that is not used for four hours has ended, and is listed no more; a use is put down", async () => {

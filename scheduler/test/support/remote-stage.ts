@@ -30,7 +30,10 @@ export class RemoteStage {
 
   /** The first, or another one of the same cluster. */
   async serve(
-    options: Pick<CarillonOptions, "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider"> = {},
+    options: Pick<
+      CarillonOptions,
+      "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider" | "signInLasts" | "signInIdle"
+    > = {},
   ): Promise<Carillon> {
     const { log, lines } = recordingLog();
     const server = carillon({

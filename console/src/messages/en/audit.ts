@@ -44,6 +44,7 @@ export const auditEn = {
   "audit.act.adopt": "adopted",
   "audit.act.replan": "planned anew",
   "audit.act.drain": "drained",
+  "audit.act.end_sign_ins": "ended sign-ins of",
   "audit.act.prune": "pruned",
   "audit.about.task": "tasks",
   "audit.about.run": "runs",

@@ -114,7 +114,8 @@ export const clusterEn = {
   "settings.role": "Role",
   "settings.until": "Signed in until",
   "settings.signIns": "Where you are signed in",
-  "settings.signInsTold": "A sign-in ends after a day, and after four hours without a use.",
+  "settings.signInsTold":
+    "A sign-in ends by itself after a while without a use, and once it is old. End those that you do not know.",
   "settings.noSignIns": "No browser is signed in",
   "settings.unknownBrowser": "A browser that is not known",
   "settings.thisBrowser": "this one",
@@ -123,6 +124,8 @@ export const clusterEn = {
   "settings.endSignIn": "End",
   "settings.endSignInOf": "End the sign-in {number}",
   "settings.signInEnded": "The sign-in has ended",
+  "settings.endOthers": "End all others",
+  "settings.othersEnded": "Other sign-ins that have ended: {n}",
   "settings.password": "Change your password",
   "settings.presentPassword": "Present password",
   "settings.nextPassword": "New password",

@@ -45,6 +45,7 @@ export const auditZh: Record<keyof typeof auditEn, string> = {
   "audit.act.adopt": "接管",
   "audit.act.replan": "重新计划",
   "audit.act.drain": "排空",
+  "audit.act.end_sign_ins": "结束登录",
   "audit.act.prune": "清理",
   "audit.about.task": "任务",
   "audit.about.run": "运行",

@@ -102,3 +102,52 @@ export function listUsers(options: CommonOptions, terminal: Terminal): Promise<E
     return exitCodes.ok;
   });
 }
+
+export function listSignIns(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster: { access, nowMs } }) => {
+    const signIns = await access.signIns(name);
+    if (terminal.json)
+      terminal.object(
+        signIns.map(({ signInId, begunMs, seenMs, expiresMs, address, agent }) => ({
+          signIn: signInId,
+          begun: iso(begunMs),
+          seen: iso(seenMs),
+          expires: iso(expiresMs),
+          address,
+          agent,
+        })),
+      );
+    else if (signIns.length === 0) terminal.aside(`${plain(name)} is signed in nowhere.`);
+    else
+      terminal.table(
+        [
+          { title: "SIGN-IN", align: "right" },
+          { title: "BEGUN" },
+          { title: "USED" },
+          { title: "FROM" },
+          { title: "BROWSER", least: 12, drop: 1 },
+        ],
+        signIns.map(({ signInId, begunMs, seenMs, address, agent }) => [
+          String(signInId),
+          ageText(begunMs, nowMs()),
+          ageText(seenMs, nowMs()),
+          plain(address ?? "not known"),
+          plain(agent ?? "not known"),
+        ]),
+      );
+    return exitCodes.ok;
+  });
+}
+
+export function endSignIns(
+  name: string,
+  options: CommonOptions & { signIn?: number; reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const ended = await cluster.access.endSignIns(name, options.signIn ?? null, options.reason ?? "");
+    if (terminal.json) terminal.object({ ended });
+    else terminal.line(`${ended} ${ended === 1 ? "sign-in" : "sign-ins"} of ${plain(name)} ended; tokens stay`);
+    return exitCodes.ok;
+  });
+}

@@ -323,6 +323,22 @@ function serverAccess(api: Client): ClusterAccess {
     createUser: async (given, reason) => user(await api.createUser({ ...given, ...why(reason) })),
     setPassword: async (name, password) => user(await api.changeUser({ user: name, password, disabled: false })),
     removeUser: async (name, reason) => user(await api.removeUser({ user: name, ...why(reason) })),
+    signIns: async (name) =>
+      (await pages((page) => api.listSignInsOf({ user: name, ...page }))).map(
+        ({ signIn, begun, seen, expires, address, agent }) => ({
+          signInId: signIn,
+          begunMs: Date.parse(begun),
+          seenMs: Date.parse(seen),
+          expiresMs: Date.parse(expires),
+          address,
+          agent,
+        }),
+      ),
+    async endSignIns(user, signIn, reason) {
+      if (signIn === null) return (await api.endSignInsOf({ user, ...why(reason) })).ended;
+      await api.endSignInOf({ user, signIn, ...why(reason) });
+      return 1;
+    },
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
     async createKey(name, groups) {
       const { secret, ...made } = await api.createWorkerKey({ name, groups });

@@ -1,3 +1,4 @@
+import { signInUnknown, userUnknown } from "../../access/access.ts";
 import { hashPassword } from "../../access/password.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
@@ -82,7 +83,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       resume: (node, reason) => store.drains.resume(node, change(reason)),
     },
     audit: storeAudit(store),
-    access: storeAccess(store, change, author, nowMs),
+    access: storeAccess(tower, store, change, nowMs),
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),
     members: () => store.sessions.members(),
@@ -217,7 +218,13 @@ function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterR
   };
 }
 
-function storeAccess(store: Store, change: MakeChange, author: string, nowMs: () => number): ClusterAccess {
+function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: () => number): ClusterAccess {
+  const { author } = change("");
+  const found = async (name: string) => {
+    const user = await store.access.userByName(name);
+    if (user) return user;
+    throw userUnknown(name);
+  };
   return {
     users: () => store.access.users("", listedMost),
     createUser: async ({ password, ...user }, reason) =>
@@ -229,6 +236,18 @@ function storeAccess(store: Store, change: MakeChange, author: string, nowMs: ()
         change("set by the command line"),
       ),
     removeUser: (name, reason) => store.access.changeUser(name, { removed: true }, change(reason)),
+    async signIns(name) {
+      const { userId } = await found(name);
+      const place = { beforeId: Number.MAX_SAFE_INTEGER, limit: listedMost };
+      const rows = await store.access.signIns(userId, place, tower.settings.signIns.idleMs, nowMs());
+      return rows.map(({ hash: _, ...shown }) => shown);
+    },
+    async endSignIns(name, signInId, reason) {
+      const which = signInId === null ? { keeping: null } : { signInId };
+      const ended = await store.access.endSignIns(await found(name), which, change(reason));
+      if (ended === 0 && signInId !== null) throw signInUnknown(`${name} has`, signInId);
+      return ended;
+    },
     keys: () => store.workers.keys(),
     async createKey(name, groups) {
       const secret = makeSecret();

@@ -11,7 +11,7 @@ import { checkCalendarName } from "../../schedule/slot-rules.ts";
 import { edited } from "../../task/edits.ts";
 import { checkName } from "../../task/names.ts";
 import { checkSecretName } from "../../task/secret-names.ts";
-import type { Cluster } from "../nodes/cluster.ts";
+import type { Cluster, ClusterAccess } from "../nodes/cluster.ts";
 
 const keyNameLength = 100;
 const userNameLength = 100;
@@ -135,25 +135,7 @@ export function checked(cluster: Cluster): Cluster {
         return drains.resume(node, reason);
       },
     },
-    access: {
-      ...access,
-      async createUser(user, reason) {
-        checkGrants(user.grants);
-        return access.createUser(user, reason);
-      },
-      async setPassword(name, password) {
-        checkUser(name);
-        return access.setPassword(name, password);
-      },
-      async removeUser(name, reason) {
-        checkUser(name);
-        return access.removeUser(name, reason);
-      },
-      async revokeKey(name) {
-        checkFindable("a key's name", name, keyNameLength);
-        return access.revokeKey(name);
-      },
-    },
+    access: checkedAccess(access),
     secrets: {
       ...secrets,
       async set(name, value, of, reason) {
@@ -177,6 +159,36 @@ export function checked(cluster: Cluster): Cluster {
         silenceSpanMs(span);
         return alarms.silence(rule, task, span, reason);
       },
+    },
+  };
+}
+
+function checkedAccess(access: ClusterAccess): ClusterAccess {
+  return {
+    ...access,
+    async createUser(user, reason) {
+      checkGrants(user.grants);
+      return access.createUser(user, reason);
+    },
+    async setPassword(name, password) {
+      checkUser(name);
+      return access.setPassword(name, password);
+    },
+    async removeUser(name, reason) {
+      checkUser(name);
+      return access.removeUser(name, reason);
+    },
+    async signIns(name) {
+      checkUser(name);
+      return access.signIns(name);
+    },
+    async endSignIns(name, signInId, reason) {
+      checkUser(name);
+      return access.endSignIns(name, signInId, reason);
+    },
+    async revokeKey(name) {
+      checkFindable("a key's name", name, keyNameLength);
+      return access.revokeKey(name);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { Option } from "commander";
 import { roles } from "../../access/access.ts";
 import { late } from "../late.ts";
-import { type CommandParts, collect } from "./parts.ts";
+import { type CommandParts, collect, wholeNumber } from "./parts.ts";
 
 const createKey = late(() => import("../access/keys.ts"), "createKey");
 const listKeys = late(() => import("../access/keys.ts"), "listKeys");
@@ -10,6 +10,8 @@ const limitGroup = late(() => import("../tasks/groups.ts"), "limitGroup");
 const listGroups = late(() => import("../tasks/groups.ts"), "listGroups");
 const listQuotas = late(() => import("../access/quotas.ts"), "listQuotas");
 const setQuota = late(() => import("../access/quotas.ts"), "setQuota");
+const listSignIns = late(() => import("../access/users.ts"), "listSignIns");
+const endSignIns = late(() => import("../access/users.ts"), "endSignIns");
 const createUser = late(() => import("../access/users.ts"), "createUser");
 const listUsers = late(() => import("../access/users.ts"), "listUsers");
 const removeUser = late(() => import("../access/users.ts"), "removeUser");
@@ -88,6 +90,21 @@ export function addAccess({
     "Give a user a new password, shown once; every sign-in of the user ends.",
     "carillon users password admin",
   ).action(doing(([name = ""], options) => setPassword(name, options, terminal)));
+  add(
+    users,
+    "sign-ins <name>",
+    "List in which browsers a user is signed in: since when, from where, last used.",
+    "carillon users sign-ins ann",
+  ).action(doing(([name = ""], options: Parameters<typeof listSignIns>[1]) => listSignIns(name, options, terminal)));
+  add(
+    users,
+    "sign-out <name>",
+    "End every sign-in of a user, or one. The user may sign in again; tokens stay.",
+    "carillon users sign-out ann --sign-in 12",
+  )
+    .option("--sign-in <N>", "this one alone, by its number in the list", wholeNumber(1, Number.MAX_SAFE_INTEGER))
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(doing(([name = ""], options: Parameters<typeof endSignIns>[1]) => endSignIns(name, options, terminal)));
   add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann")
     .option("--reason <TEXT>", "why, for the audit")
     .action(doing(([name = ""], options: Parameters<typeof removeUser>[1]) => removeUser(name, options, terminal)));

@@ -69,6 +69,8 @@ export const settings: readonly Setting[] = [
   setting("adminPassword", "text", "one of chance", { flag: null, secret: "all" }),
   setting("alarms", "options", "nobody is told"),
   setting("provider", "options", "none"),
+  setting("signInLasts", "text", "1d", { flag: null }),
+  setting("signInIdle", "text", "4h", { flag: null }),
   setting("retention", "text", "30d", { flag: null }),
   setting("horizon", "text", "15s", { flag: null }),
   setting("claimAhead", "text", "1s", { flag: null }),
@@ -181,7 +183,7 @@ export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md
 
 /** Spans may also be numbers of milliseconds. */
 const preset = (key: string) =>
-  /^(?:retention|horizon|claimAhead|sessionTimeout|standstill|drain|releaseGrace)$/.test(key);
+  /^(?:retention|signInLasts|signInIdle|horizon|claimAhead|sessionTimeout|standstill|drain|releaseGrace)$/.test(key);
 
 /** The options of a Carillon that environment and file give; a node's file of tasks and its flags hold over them. @throws CONFIG_INVALID */
 export function optionsBeneath(

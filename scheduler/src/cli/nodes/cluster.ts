@@ -1,4 +1,4 @@
-import type { User } from "../../access/access-store.ts";
+import type { SignIn, User } from "../../access/access-store.ts";
 import type { AuditChain, ChainRow } from "../../access/audit-chain.ts";
 import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
@@ -204,6 +204,7 @@ export interface ClusterDrains {
 
 export type ListedUser = Pick<User, "name" | "role" | "grants" | "createdMs" | "createdBy" | "disabledMs">;
 export type GivenUser = Pick<User, "name" | "role" | "grants"> & { password: string };
+export type ListedSignIn = Omit<SignIn, "hash">;
 export type ListedKey = Pick<WorkerKey, "name" | "groups" | "createdMs" | "createdBy" | "revokedMs">;
 
 export interface ClusterAccess {
@@ -212,6 +213,10 @@ export interface ClusterAccess {
   /** Lets the user in again, too. */
   setPassword(name: string, password: string): Promise<ListedUser>;
   removeUser(name: string, reason: string): Promise<ListedUser>;
+  /** Those of a user that have not ended, newest first. @throws USER_UNKNOWN */
+  signIns(name: string): Promise<ListedSignIn[]>;
+  /** @param signInId null: all @returns how many there were @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
+  endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
   keys(): Promise<ListedKey[]>;
   /** @returns with the text that lets workers in */
   createKey(name: string, groups: string[]): Promise<{ key: ListedKey; text: string }>;

@@ -1,19 +1,19 @@
-import type { Principal } from "../../access/access.ts";
-import type { SignIn, User } from "../../access/access-store.ts";
+import { type Principal, signInUnknown } from "../../access/access.ts";
+import type { User } from "../../access/access-store.ts";
 import { checkPassword, hashPassword, isOldHash, isPassword } from "../../access/password.ts";
 import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
-import { iso, isoTime } from "../../api/run-json.ts";
+import { iso } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import type { ProviderSettings } from "../../settings/provider.ts";
+import type { SignInSettings } from "../../settings/settings.ts";
 import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
-import { idleMs, signInMs } from "../guard.ts";
 import { knownBrowser, makeKnownBrowser } from "../sign-in/known-browser.ts";
 import type { Principals } from "../sign-in/principals.ts";
 import type { Guesser, Throttle } from "../sign-in/throttle.ts";
 import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
-import { grantsOf } from "./user-calls.ts";
+import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 
 /** Where a browser begins to sign in by the provider. */
 export const providerPath = "/v1/sign-in/provider";
@@ -27,18 +27,6 @@ const asMe = ({ user, token, role, grants, scopes }: Principal, expiresMs: numbe
   expires: iso(expiresMs),
 });
 
-const asSignIn =
-  (own: Buffer | null) =>
-  ({ signInId, begunMs, seenMs, expiresMs, address, agent, hash }: SignIn) => ({
-    signIn: signInId,
-    begun: isoTime(begunMs),
-    seen: isoTime(seenMs),
-    expires: isoTime(expiresMs),
-    address,
-    agent,
-    present: own?.equals(hash) ?? false,
-  });
-
 export const signedIn = ({ who }: Call): Principal => {
   if (!who) throw new Error("a route that needs somebody was called by nobody");
   return who;
@@ -49,6 +37,7 @@ export interface SignInOptions {
   principals: Principals;
   throttle: Throttle;
   provider: ProviderSettings | null;
+  signIns: SignInSettings;
 }
 
 export function signInCalls({
@@ -56,8 +45,9 @@ export function signInCalls({
   principals,
   throttle,
   provider,
+  signIns: { lastsMs, idleMs },
 }: SignInOptions): Some<
-  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "changePassword"
+  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
 > {
   const { access } = store;
   const refused = () =>
@@ -97,13 +87,13 @@ export function signInCalls({
       const proven = await browserOf(name, call);
       const user = await judged(name, password, { address: call.address, proven });
       const secret = makeSecret();
-      const expiresMs = call.nowMs + signInMs;
+      const expiresMs = call.nowMs + lastsMs;
       // A hash takes a while, in which the password may have been replaced: whoever still had the old one is not let in by it.
       const since = user.hash === null ? {} : { password: user.hash };
       const { address, agent } = call;
       const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs, address, agent, ...since };
       if (!(await access.signIn(given, call.nowMs))) throw refused();
-      call.cookie.set(secret, signInMs);
+      call.cookie.set(secret, lastsMs);
       if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
       const who: Principal = {
         kind: "user",
@@ -128,8 +118,7 @@ export function signInCalls({
     getMe: async (_, call) => asMe(signedIn(call), call.expiresMs),
 
     async listSignIns({ cursor, limit }, call) {
-      const { present } = call.cookie;
-      const own = present === null ? null : hashOfSecret(present);
+      const own = ownHash(call);
       const place = { beforeId: numberCursor(cursor), limit: limit + 1 };
       const rows = await access.signIns(signedIn(call).userId, place, idleMs, call.nowMs);
       return pageOf(rows, limit, asSignIn(own), ({ signInId }) => [signInId]);
@@ -138,11 +127,15 @@ export function signInCalls({
     async endSignIn({ signIn }, call) {
       const who = signedIn(call);
       const change = changeOf(call, "by the user");
-      if ((await access.endSignIns({ userId: who.userId, name: who.user }, signIn, change)) === 0)
-        throw new CarillonError("SIGN_IN_UNKNOWN", `you have no sign-in ${signIn}`, {
-          hint: "It may have ended already. The list of sign-ins has their numbers.",
-        });
+      if ((await access.endSignIns({ userId: who.userId, name: who.user }, { signInId: signIn }, change)) === 0)
+        throw signInUnknown("you have", signIn);
       return changed(undefined);
+    },
+
+    async endOtherSignIns(_, call) {
+      const { userId, user: name } = signedIn(call);
+      const which = { keeping: ownHash(call) };
+      return changed({ ended: await access.endSignIns({ userId, name }, which, changeOf(call, "by the user")) });
     },
 
     async changePassword({ present, next }, call) {

@@ -1,20 +1,44 @@
-import { checkGrants, type Principal } from "../../access/access.ts";
-import type { User } from "../../access/access-store.ts";
+import { checkGrants, type Principal, signInUnknown, userUnknown } from "../../access/access.ts";
+import type { AccessStore, SignIn, User } from "../../access/access-store.ts";
 import { checkPassword, hashPassword } from "../../access/password.ts";
+import { hashOfSecret } from "../../access/worker-key.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
-import { CarillonError } from "../../base/errors.ts";
 import type { Store } from "../../store/store.ts";
 import { checkName } from "../../task/names.ts";
-import type { Some } from "../call.ts";
+import type { Call, Some } from "../call.ts";
 import type { Principals } from "../sign-in/principals.ts";
 import { changeOf } from "./changes.ts";
-import { nameCursor, pageOf } from "./pages.ts";
+import { nameCursor, numberCursor, pageOf } from "./pages.ts";
 
 /** The role everywhere is told as a grant too. */
 export const grantsOf = ({ role, grants }: Pick<Principal, "role" | "grants">) => [
   ...(role === null ? [] : [{ namespace: "*", role }]),
   ...grants,
 ];
+
+/** @param own the secret's hash of the one that asks */
+export const asSignIn =
+  (own: Buffer | null) =>
+  ({ signInId, begunMs, seenMs, expiresMs, address, agent, hash }: SignIn) => ({
+    signIn: signInId,
+    begun: isoTime(begunMs),
+    seen: isoTime(seenMs),
+    expires: isoTime(expiresMs),
+    address,
+    agent,
+    present: own?.equals(hash) ?? false,
+  });
+
+/** Of the secret of the sign-in that asks; null: a token does. */
+export const ownHash = ({ cookie: { present } }: Call): Buffer | null =>
+  present === null ? null : hashOfSecret(present);
+
+/** @throws USER_UNKNOWN */
+export async function userCalled(access: AccessStore, name: string): Promise<User> {
+  const user = await access.userByName(name);
+  if (user) return user;
+  throw userUnknown(name);
+}
 
 const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs, provided }: User) => ({
   name,
@@ -30,8 +54,10 @@ const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs,
 export function userCalls(
   store: Store,
   principals: Principals,
-): Some<"listUsers" | "createUser" | "changeUser" | "removeUser" | "endSignInsOf"> {
+  idleMs: number,
+): Some<"listUsers" | "createUser" | "changeUser" | "removeUser" | "listSignInsOf" | "endSignInOf" | "endSignInsOf"> {
   const { access } = store;
+  const found = (name: string) => userCalled(access, name);
   const changed = <T>(result: T): T => {
     principals.forget();
     return result;
@@ -62,13 +88,22 @@ export function userCalls(
       return changed(asUser(await access.changeUser(user, given, changeOf(call, reason))));
     },
 
+    async listSignInsOf({ user, cursor, limit }, call) {
+      const { userId } = await found(user);
+      const place = { beforeId: numberCursor(cursor), limit: limit + 1 };
+      const rows = await access.signIns(userId, place, idleMs, call.nowMs);
+      return pageOf(rows, limit, asSignIn(ownHash(call)), ({ signInId }) => [signInId]);
+    },
+
+    async endSignInOf({ user, signIn, reason }, call) {
+      const ended = await access.endSignIns(await found(user), { signInId: signIn }, changeOf(call, reason));
+      if (ended === 0) throw signInUnknown(`${user} has`, signIn);
+      return changed(undefined);
+    },
+
     async endSignInsOf({ user, reason }, call) {
-      const found = await access.userByName(user);
-      if (!found)
-        throw new CarillonError("USER_UNKNOWN", `there is no user ${user}`, {
-          hint: "The list of users has their names.",
-        });
-      return changed({ ended: await access.endSignIns(found, null, changeOf(call, reason)) });
+      const which = { keeping: null };
+      return changed({ ended: await access.endSignIns(await found(user), which, changeOf(call, reason)) });
     },
 
     removeUser: async ({ user, reason }, call) =>

@@ -27,7 +27,7 @@ test("a lock-out here holds at once, also for who was just being looked up when 
       return new Promise((resolve) => answers.push(() => resolve(found)));
     },
   } as unknown as AccessStore;
-  const principals = new Principals(store, new VirtualClock(0), () => 0, silentLog);
+  const principals = new Principals(store, new VirtualClock(0), () => 0, silentLog, 14_400_000);
   const ask = async () => {
     const asked = principals.ofSignIn(secret, "10.0.0.1", false);
     await new Promise((resolve) => setImmediate(resolve));
@@ -57,7 +57,7 @@ test("a sign-in's uses are put down once a minute, and not that a stream goes on
     signInsOf: async () => [{ user, expiresMs: 9e12, token: null }],
     signInsSeen: async () => void seen++,
   } as unknown as AccessStore;
-  const principals = new Principals(store, clock, () => 0, silentLog);
+  const principals = new Principals(store, clock, () => 0, silentLog, 14_400_000);
   const asks = async (uses: boolean) => {
     await principals.ofSignIn(secret, "10.0.0.1", uses);
     clock.advance(1_000);

@@ -6,7 +6,6 @@ import { type Clock, pause } from "../../base/clock.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { Gathered } from "../calls/gathered.ts";
-import { idleMs } from "../guard.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 
 /** What was changed at another server is known here after this; a stream looks as often again, so it ends within a second. */
@@ -43,7 +42,8 @@ export class Principals {
   #turn: Promise<void> | undefined;
   #inLine = 0;
 
-  constructor(store: AccessStore, clock: Clock, nowMs: () => number, log: Log) {
+  /** @param idleMs how long a sign-in lasts without a use */
+  constructor(store: AccessStore, clock: Clock, nowMs: () => number, log: Log, idleMs: number) {
     this.#clock = clock;
     this.#nowMs = nowMs;
     this.#failed = new FailedAttempts(clock, log, "tokens and sign-ins");

@@ -10,7 +10,7 @@ import type { Log } from "../../base/log.ts";
 import { isThisMachine, type ProviderSettings, rightsOf, verifiedOnly } from "../../settings/provider.ts";
 import { checkName } from "../../task/names.ts";
 import { providerPath } from "../calls/sign-in-calls.ts";
-import { agentOf, cookieName, cookieText, readCookieOf, signInMs } from "../guard.ts";
+import { agentOf, cookieName, cookieText, readCookieOf } from "../guard.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 
 /** Where the provider sends browsers back to: it knows this address, and no other. */
@@ -44,6 +44,7 @@ export class Provider {
   readonly #log: Log;
   readonly #failed: FailedAttempts;
   readonly #behindProxy: boolean;
+  readonly #signInMs: number;
   readonly #onChanged: () => void;
   #discovered: { config: Promise<oidc.Configuration>; untilMono: number } | undefined;
 
@@ -55,6 +56,7 @@ export class Provider {
       nowMs,
       log,
       behindProxy,
+      signInMs,
       onChanged,
     }: {
       access: AccessStore;
@@ -62,6 +64,8 @@ export class Provider {
       nowMs: () => number;
       log: Log;
       behindProxy: boolean;
+      /** How long a sign-in lasts. */
+      signInMs: number;
       /** Somebody may do something else than before. */
       onChanged: () => void;
     },
@@ -72,6 +76,7 @@ export class Provider {
     this.#nowMs = nowMs;
     this.#log = log;
     this.#behindProxy = behindProxy;
+    this.#signInMs = signInMs;
     this.#onChanged = onChanged;
     this.#failed = new FailedAttempts(clock, log, "returns of the sign-in provider");
   }
@@ -164,10 +169,10 @@ export class Provider {
     this.#onChanged();
     if (user.disabledMs !== null) throw refused("locked", "the user is locked out");
     const secret = makeSecret();
-    const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs: nowMs + signInMs };
+    const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs: nowMs + this.#signInMs };
     if (!(await this.#access.signIn({ ...given, address: request.ip, agent: agentOf(request) }, nowMs)))
       throw refused("locked", "the user is locked out");
-    reply.header("set-cookie", cookieText(cookieName(this.#behindProxy), secret, signInMs, this.#behindProxy));
+    reply.header("set-cookie", cookieText(cookieName(this.#behindProxy), secret, this.#signInMs, this.#behindProxy));
   }
 
   get #attemptName(): string {

@@ -21,7 +21,7 @@ export function accessStore(database: Database): AccessStore {
     signInsOf: (hashes, idleMs) => signInsOf(database, hashes, idleMs),
     signInsSeen: (hashes, nowMs, apartMs) => signInsSeen(database, hashes, nowMs, apartMs),
     signIns: (userId, place, idleMs, nowMs) => signIns(database, userId, place, idleMs, nowMs),
-    endSignIns: (user, signInId, change) => endSignIns(database, user, signInId, change),
+    endSignIns: (user, which, change) => endSignIns(database, user, which, change),
     tokens: (userId, beforeId, limit) => tokens(database, userId, beforeId, limit),
     createToken: (token, change) => createToken(database, token, change),
     revokeToken: (userId, name, change) => revokeToken(database, userId, name, change),

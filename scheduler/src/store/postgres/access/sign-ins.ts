@@ -1,4 +1,4 @@
-import type { Credential, NewSignIn, SignIn, User } from "../../../access/access-store.ts";
+import type { Credential, EndedSignIns, NewSignIn, SignIn, User } from "../../../access/access-store.ts";
 import type { Change } from "../../../base/change.ts";
 import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
@@ -75,14 +75,14 @@ export function signIns(
 export function endSignIns(
   database: Database,
   { userId, name }: Pick<User, "userId" | "name">,
-  signInId: number | null,
+  which: EndedSignIns,
   { author, reason, nowMs }: Change,
 ): Promise<number> {
   const s = database.schema;
   return database.transaction(async (client) => {
     const { rows } = await client.query(
-      `delete from ${s}.sign_in where user_id = $1 and ($2::bigint is null or id = $2) returning id`,
-      [userId, signInId],
+      `delete from ${s}.sign_in where user_id = $1 and ($2::bigint is null or id = $2) and hash is distinct from $3 returning id`,
+      "signInId" in which ? [userId, which.signInId, null] : [userId, null, which.keeping],
     );
     if (rows.length > 0) {
       const before = { signIns: rows.map(({ id }) => Number(id)) };

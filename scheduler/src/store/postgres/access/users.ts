@@ -1,3 +1,4 @@
+import { userUnknown } from "../../../access/access.ts";
 import type { NewUser, ProvidedUser, User, UserChange } from "../../../access/access-store.ts";
 import type { Change } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
@@ -214,7 +215,7 @@ export function changeUser(
     );
     const all = locked as unknown as User[];
     const before = all.find((user) => user.name === name);
-    if (!before) throw unknownUser(name);
+    if (!before) throw userUnknown(name);
     if (ifVersion !== null && ifVersion !== before.version) throw staleUser(before, ifVersion);
     const others = all.filter((user) => user.name !== name && user.role === "admin" && user.disabledMs === null);
     const stays = !removed && disabled !== true && (role === undefined ? before.role : role) === "admin";
@@ -273,6 +274,3 @@ const staleUser = ({ name, version }: User, expected: number): CarillonError =>
       hint: "Read the user again, look at what changed, and repeat the change.",
     },
   );
-
-const unknownUser = (name: string): CarillonError =>
-  new CarillonError("USER_UNKNOWN", `there is no user ${name}`, { hint: "See the list of users." });
