@@ -15,6 +15,8 @@ export interface EpisodePlan extends ClusterOptions {
   readonly strikes: readonly Strike[];
   /** Undisturbed work before each, and after the last. */
   readonly settleMs: number;
+  /** After the faults have ended everything has to be in order within this. */
+  readonly recoveryMs: number;
   readonly onStrike?: (strike: Strike, recoveryMs: number | undefined) => void;
 }
 
@@ -25,8 +27,6 @@ export interface Episode {
   readonly schema: string;
 }
 
-/** After the faults have ended everything has to be in order within this. */
-export const recoveryMs = 30_000;
 const joinMs = 60_000;
 
 /** One cluster, struck by one after the other, each healed and recovered from; then everything that happened is checked. */
@@ -40,7 +40,7 @@ export async function play(plan: EpisodePlan): Promise<Episode> {
     await cluster.recovered(joinMs);
     for (const strike of plan.strikes) {
       await pause(plan.settleMs);
-      const tookMs = await inflict(cluster, strike, dice);
+      const tookMs = await inflict(cluster, strike, dice, plan.recoveryMs);
       recoveries.push({ strike, tookMs });
       plan.onStrike?.(strike, tookMs);
       if (tookMs === undefined) break;
@@ -57,7 +57,7 @@ export async function play(plan: EpisodePlan): Promise<Episode> {
 }
 
 /** @returns how long it took until all was well again */
-async function inflict(cluster: Cluster, strike: Strike, dice: Dice): Promise<number | undefined> {
+async function inflict(cluster: Cluster, strike: Strike, dice: Dice, recoveryMs: number): Promise<number | undefined> {
   cluster.happened(`fault ${nameOf(strike)}`);
   const heals: Heal[] = [];
   let leftMs = 0;

@@ -9,6 +9,7 @@
  *   … --minutes M                              begins nothing new after that, for each coordination
  *   … --pairs N                                for each coordination; default: half as many as faults alone
  *   … --seed S                                 default a new one each time
+ *   … --within SECONDS                         from the end of the faults until all is in order again, at most; default 30
  *   … --locks                                  instead: locks whose holders are stopped, cut off and killed, with fences
  *                                              that are looked at, and without; the second has to be found out
  *   … --keep                                   what was written down is kept, also where nothing is broken
@@ -21,7 +22,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { type Coordination, coordinations } from "./coordination.ts";
-import { type Episode, nameOf, play, recoveryMs, type Strike } from "./episode.ts";
+import { type Episode, nameOf, play, type Strike } from "./episode.ts";
 import { allFaults } from "./faults/all.ts";
 import { contest } from "./locks/contest.ts";
 import { linesOf, tell } from "./report.ts";
@@ -37,6 +38,7 @@ const { values, positionals } = parseArgs({
     minutes: { type: "string" },
     pairs: { type: "string" },
     seed: { type: "string" },
+    within: { type: "string", default: "30" },
     locks: { type: "boolean", default: false },
     keep: { type: "boolean", default: false },
     list: { type: "boolean", default: false },
@@ -45,6 +47,7 @@ const { values, positionals } = parseArgs({
 });
 const sessionTimeoutMs = 3_000;
 const settleMs = 2_500;
+const recoveryMs = Number(values.within) * 1_000;
 /** On one cluster: starting its processes is a good part of the time. */
 const strikesEach = 4;
 
@@ -131,6 +134,7 @@ async function take(turn: Turn, deadline: number, tally: Tally, folder: string):
         strikes: some,
         sessionTimeoutMs,
         settleMs,
+        recoveryMs,
         folder,
         onStrike: (strike, tookMs) => {
           tally.struck(turn, strike, tookMs);

@@ -9,7 +9,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import { againAfterMs } from "../../src/cli/cluster/calls.ts";
 import { ApiStage } from "../support/api-stage.ts";
-import "../support/cheap-passwords.ts";
 import { inProcess, typed } from "../support/in-process.ts";
 import { lines } from "./command-lines.ts";
 import { ofServer, placedIn, wordsOf } from "./leaves.ts";

@@ -19,7 +19,6 @@ import { until } from "../support/store-stage.ts";
 import { lines, ofNoServer } from "./command-lines.ts";
 import { leaves, ofServer, placedIn, varied, wordsOf } from "./leaves.ts";
 import { filesOf, type Known, prepared } from "./prepared.ts";
-import "../support/cheap-passwords.ts";
 
 /** Lines whose two answers are another, each with why. */
 const differing: readonly { line: RegExp; why: string }[] = [

@@ -142,7 +142,14 @@ async function ask(routeId: RouteId, there: boolean, token: string) {
   const given = { token, ...body, headers: { "if-match": "*" } };
   const { status, body: answer } = await stage.ask(shape.method, path, given);
   // What was asked for is told again; that says nothing.
-  const text = named.reduce((told, name) => told.replaceAll(name, "NAMED"), JSON.stringify(answer ?? null));
+  const text = named.reduce(
+    (told, name) => {
+      // A number may also be part of somebody's name.
+      const whole = new RegExp(`(?<!\\w)${name.replace(/[^\w]/g, "\\$&")}(?!\\w)`, "g");
+      return told.replace(whole, "NAMED");
+    },
+    JSON.stringify(answer ?? null),
+  );
   return { status, code: answer?.code as string | undefined, text };
 }
 

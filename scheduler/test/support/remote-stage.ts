@@ -10,6 +10,7 @@ import type { Store } from "../../src/store/store.ts";
 import { defineTask, type TaskOptions } from "../../src/task/task.ts";
 import { postgres } from "./servers.ts";
 import { type Line, numbers, recordingLog } from "./store-stage.ts";
+import "./cheap-passwords.ts";
 
 /** Of `admin`, whom the first server makes. */
 export const firstPassword = "nine herons at the weir";
@@ -20,6 +21,7 @@ export type Answer = { status: number; body: PollAnswer & Problem };
 export class RemoteStage {
   readonly schema: string;
   readonly sql = new pg.Pool({ connectionString: postgres().url, types: numbers, max: 4 });
+  /** Of all its servers' logs. */
   readonly lines: Line[] = [];
   readonly servers: Carillon[] = [];
   store: Store = undefined as unknown as Store;
@@ -32,10 +34,17 @@ export class RemoteStage {
   async serve(
     options: Pick<
       CarillonOptions,
-      "sessionTimeout" | "behindProxy" | "trustedProxies" | "listen" | "provider" | "signInLasts" | "signInIdle"
+      | "sessionTimeout"
+      | "behindProxy"
+      | "trustedProxies"
+      | "listen"
+      | "provider"
+      | "signInLasts"
+      | "signInIdle"
+      | "breachedPasswords"
     > = {},
   ): Promise<Carillon> {
-    const { log, lines } = recordingLog();
+    const { log } = recordingLog(this.lines);
     const server = carillon({
       store: postgres().url,
       schema: this.schema,
@@ -49,7 +58,6 @@ export class RemoteStage {
     this.servers.push(server);
     await server.start();
     this.store = (await (this.servers[0] as Carillon).open()).store;
-    this.lines.push(...lines);
     return server;
   }
 

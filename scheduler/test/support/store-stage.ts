@@ -35,8 +35,8 @@ export interface Line {
   message: string;
 }
 
-export function recordingLog(): { log: Log; lines: Line[] } {
-  const lines: Line[] = [];
+/** @param lines which it adds to */
+export function recordingLog(lines: Line[] = []): { log: Log; lines: Line[] } {
   const at = (level: keyof Log) => (fields: object, message: string) =>
     void lines.push({ level, fields: { ...fields }, message });
   return { log: { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") }, lines };
