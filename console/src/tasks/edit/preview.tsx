@@ -25,7 +25,8 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
   const shown = useMemo(() => {
     try {
       const schedule = scheduleOf(form, before);
-      const rules = is ? plannedSchedule(is, calendar.data as Calendar | undefined) : undefined;
+      const accountedMs = task.accounted.map((at) => Date.parse(at));
+      const rules = is ? plannedSchedule(is, calendar.data as Calendar | undefined, accountedMs) : undefined;
       const compiled = rules ?? compileSchedule(schedule);
       const seen = { definition: { schedule }, schedule: compiled, seed: task.id };
       const slots: { slot: number; skipped?: string; note?: string }[] = [];
@@ -45,7 +46,7 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
       const { message, hint = "" } = error as Error & { hint?: string };
       return { wrong: message, hint };
     }
-  }, [form, before, is, task.id, calendar.data, minute, language, words.zone]);
+  }, [form, before, is, task.id, task.accounted, calendar.data, minute, language, words.zone]);
   if ("wrong" in shown)
     return (
       <div className={css.preview} data-wrong role="status">
