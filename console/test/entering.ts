@@ -87,6 +87,43 @@ export function servingAndSignIn(house: House): void {
       await context.close();
     });
 
+    test("who was handed a password chooses another first; fields hide it and tell password managers, and the browser keeps none", async () => {
+      const { url, adminPassword } = house.stage;
+      const context = await openContext(house.browser, { viewport: { width: 1_280, height: 800 } });
+      const post = (path: string, data: object) =>
+        context.request.post(`${url}${path}`, { headers: { origin: url }, data });
+      await post("/v1/sign-in", { name: "admin", password: adminPassword });
+      const made = await post("/v1/users", { name: "nora", password, role: "viewer", temporary: true });
+      expect(made.status()).toBe(201);
+      await context.clearCookies();
+      const page = await context.newPage();
+      await page.goto(`${url}/runs?state=failed`);
+      await page.getByLabel("Name").fill("nora");
+      const given = page.getByLabel("Password", { exact: true });
+      expect(await given.getAttribute("type")).toBe("password");
+      expect(await given.getAttribute("autocomplete")).toBe("current-password");
+      await given.fill(password);
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Choose your own password" }).waitFor();
+      expect(await violations(page)).toEqual([]);
+      const next = page.getByLabel("New password");
+      expect(await next.getAttribute("type")).toBe("password");
+      expect(await next.getAttribute("autocomplete")).toBe("new-password");
+      await page.getByLabel("Present password").fill(password);
+      await next.fill(password);
+      await page.keyboard.press("Enter");
+      await page.getByText("the one that was handed over").waitFor();
+      await next.fill("nine otters at dusk");
+      await page.keyboard.press("Enter");
+      await heading(page, "Runs");
+      expect(new URL(page.url()).search).toBe("?state=failed");
+      const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+      for (const secret of [password, "nine otters at dusk", ...(await context.cookies()).map(({ value }) => value)])
+        expect(kept).not.toContain(secret);
+      expect(await page.evaluate(() => document.cookie)).toBe("");
+      await context.close();
+    });
+
     test("signs in by a provider, is told why not, and comes to where the address led", async () => {
       const context = await openContext(house.browser, { viewport: { width: 1_280, height: 800 } });
       const page = await context.newPage();

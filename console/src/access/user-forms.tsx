@@ -38,7 +38,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
       act={t("access.make")}
       blocked={name.trim() === "" || password === "" || (role === null && grants.length === 0)}
       onDo={async ({ reason, key }) => {
-        await call("createUser", { name: name.trim(), password, role, grants, reason }, { key });
+        await call("createUser", { name: name.trim(), password, temporary: true, role, grants, reason }, { key });
         outdate("listUsers");
         toast({ text: t("access.madeDone", { what: name.trim() }) });
       }}
@@ -109,7 +109,7 @@ export function SetPassword({ user, onClose }: { user: User; onClose: () => void
       act={t("access.setPassword")}
       blocked={password === ""}
       onDo={async ({ reason, key }) => {
-        await call("changeUser", { user: user.name, password, reason }, { key });
+        await call("changeUser", { user: user.name, password, temporary: true, reason }, { key });
         toast({ text: t("settings.passwordDone") });
       }}
       onClose={onClose}

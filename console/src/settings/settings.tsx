@@ -1,15 +1,11 @@
-import { Button, PasswordInput, SegmentedControl, Select, Switch } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { SegmentedControl, Select, Switch } from "@mantine/core";
 import { useAnswer } from "../api/answers.ts";
-import { call } from "../api/call.ts";
 import { highestOf } from "../api/may.ts";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
-import { Trouble } from "../parts/state/notice.tsx";
-import { toast } from "../parts/state/toasts.tsx";
 import { type Language, ownZone, type Preferences, prefer, usePreferences } from "../preferences.ts";
+import { Password } from "./password.tsx";
 import css from "./settings.module.css";
 import { SignIns } from "./sign-ins.tsx";
 
@@ -74,7 +70,9 @@ export function Settings() {
               ]}
             />
           )}
-          <Password />
+          <div className={css.below}>
+            <Password heading={t("settings.password")} />
+          </div>
         </Card>
         <Card title={t("settings.signIns")}>
           <p className="soft">{t("settings.signInsTold")}</p>
@@ -82,54 +80,5 @@ export function Settings() {
         </Card>
       </div>
     </Page>
-  );
-}
-
-function Password() {
-  const { t } = useWords();
-  const [present, setPresent] = useState("");
-  const [next, setNext] = useState("");
-  const change = useMutation({
-    mutationFn: () => call("changePassword", { present, next }),
-    onSuccess: () => {
-      setPresent("");
-      setNext("");
-      toast({ text: t("settings.passwordDone") });
-    },
-  });
-  return (
-    <form
-      className={css.form}
-      style={{ marginTop: 20 }}
-      onSubmit={(event) => {
-        event.preventDefault();
-        change.mutate();
-      }}
-    >
-      <h3 className={css.sub}>{t("settings.password")}</h3>
-      <PasswordInput
-        label={t("settings.presentPassword")}
-        autoComplete="current-password"
-        required
-        withAsterisk={false}
-        value={present}
-        onChange={(event) => setPresent(event.currentTarget.value)}
-        visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
-      />
-      <PasswordInput
-        label={t("settings.nextPassword")}
-        description={t("settings.passwordTold")}
-        autoComplete="new-password"
-        required
-        withAsterisk={false}
-        value={next}
-        onChange={(event) => setNext(event.currentTarget.value)}
-        visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
-      />
-      {change.error && <Trouble error={change.error} small />}
-      <Button type="submit" variant="default" loading={change.isPending} disabled={present === "" || next === ""}>
-        {t("settings.passwordAct")}
-      </Button>
-    </form>
   );
 }

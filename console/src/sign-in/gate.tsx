@@ -6,6 +6,7 @@ import { isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/state/notice.tsx";
 import { router } from "../router.tsx";
+import { OwnPassword } from "./own-password.tsx";
 import { takePlace } from "./provided.ts";
 import css from "./sign-in.module.css";
 import { SignIn, SignInAgain } from "./sign-in.tsx";
@@ -61,6 +62,7 @@ export function Gate() {
   }, [isAnother]);
   useKeysKept(isOut && isIn);
   if ((isOut && !isIn) || (!asks && !isIn && ways.data)) return <SignIn />;
+  if (isIn && !isOut && me.data.temporary) return <OwnPassword user={me.data.user} />;
   if (isIn && !isAnother)
     return (
       <>

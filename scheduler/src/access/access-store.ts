@@ -15,6 +15,8 @@ export interface User {
   provided: boolean;
   /** Locked out since. */
   disabledMs: number | null;
+  /** The password was handed to its user, who is to replace it. */
+  temporary: boolean;
 }
 
 export interface Token {
@@ -45,6 +47,8 @@ export interface NewUser {
   hash: string;
   role: Role | null;
   grants?: Grant[];
+  /** Default: the password is for good. */
+  temporary?: boolean;
 }
 
 /** A user as an identity provider describes it. */
@@ -60,6 +64,8 @@ export interface UserChange {
   role?: Role | null;
   grants?: Grant[];
   hash?: string;
+  /** Of the new password: its user is to replace it. Default: it is for good. */
+  temporary?: boolean;
   disabled?: boolean;
   removed?: boolean;
   /** The sign-in that goes on after a new password. */
@@ -119,7 +125,7 @@ export interface AccessStore {
    */
   providedUser(given: ProvidedUser, change: Change): Promise<User>;
   /** The first user, if there never was one. Repeatable. @returns whether it was made, now or by an earlier try with the same hash */
-  createFirst(user: { name: string; hash: string }, nowMs: number): Promise<boolean>;
+  createFirst(user: { name: string; hash: string; temporary: boolean }, nowMs: number): Promise<boolean>;
   /**
    * Of a new password, every sign-in of the user ends but `keeping`; of a lock-out, all and the tokens too.
    * @throws USER_UNKNOWN, ADMIN_NEEDED when no admin would be left, USER_STALE unless it is at the version `ifVersion`

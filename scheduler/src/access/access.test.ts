@@ -11,6 +11,7 @@ const someone = (given: Partial<Principal> = {}): Principal => ({
   grants: [],
   namespaces: null,
   scopes: null,
+  temporary: false,
   ...given,
 });
 

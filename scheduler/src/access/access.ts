@@ -71,6 +71,8 @@ export interface Principal {
   namespaces: readonly string[] | null;
   /** null: everything that the role may. */
   scopes: readonly Scope[] | null;
+  /** Signed in with a password that was handed over: until it is replaced, nothing else is allowed. */
+  temporary: boolean;
 }
 
 export const hasRole = (role: Role | null, least: Role): boolean =>
@@ -142,13 +144,23 @@ export class Reach {
 
 /**
  * What can be said before it is known what a request is about. @returns where the caller has the role that the route asks for
- * @throws ACCESS_DENIED
+ * @throws PASSWORD_TEMPORARY, ACCESS_DENIED
  */
 export function checkPolicy(
   who: Principal,
-  asked: { policy: Exclude<Policy, "anyone" | "worker">; touches: Touches; noun: Noun; writes: boolean },
+  asked: {
+    policy: Exclude<Policy, "anyone" | "worker">;
+    touches: Touches;
+    noun: Noun;
+    writes: boolean;
+    byTemporary?: true | undefined;
+  },
 ): Reach {
   const { policy, noun, writes } = asked;
+  if (who.temporary && !asked.byTemporary)
+    throw new CarillonError("PASSWORD_TEMPORARY", `${who.user} signed in with a password that was handed over`, {
+      hint: "Choose your own first: in the console, or by POST /v1/me/password.",
+    });
   const reach = new Reach(who, policy === "signed-in" ? "viewer" : policy);
   if (policy !== "signed-in") {
     const everywhere = asked.touches === "cluster";

@@ -38,17 +38,30 @@ export async function isPassword(password: string, hash: string | null): Promise
   return kind === "scrypt" && wanted.length === found.length && timingSafeEqual(found, wanted);
 }
 
+export const passwordWeak = (what: string): CarillonError =>
+  new CarillonError("PASSWORD_WEAK", `the password ${what}`, {
+    hint: `Give at least ${leastLength} characters; a few words will do.`,
+  });
+
 /** @throws PASSWORD_WEAK */
 export function checkPassword(user: string, password: string): void {
-  const weak = (what: string) =>
-    new CarillonError("PASSWORD_WEAK", `the password ${what}`, {
-      hint: `Give at least ${leastLength} characters; a few words will do.`,
-    });
-  if (password.length < leastLength) throw weak(`is shorter than ${leastLength} characters`);
-  if (new Set(password).size < leastDifferent) throw weak("has too few different characters");
-  if (password.toLowerCase().includes(user.toLowerCase()) && user.length > 3) throw weak("contains the user's name");
-  if (isCommonPassword(password)) throw weak("is made of words that everybody guesses");
+  if (password.length < leastLength) throw passwordWeak(`is shorter than ${leastLength} characters`);
+  if (new Set(password).size < leastDifferent) throw passwordWeak("has too few different characters");
+  if (password.toLowerCase().includes(user.toLowerCase()) && user.length > 3)
+    throw passwordWeak("contains the user's name");
+  if (isCommonPassword(password)) throw passwordWeak("is made of words that everybody guesses");
 }
+
+/** What whoever gives a user a password is held to. @throws PASSWORD_WEAK, FILE_INVALID */
+export type PasswordCheck = (user: string, password: string) => Promise<void>;
+
+/** @param breached passwords that are known from breaches; null: no list was given */
+export const passwordCheck =
+  (breached: { has(password: string): Promise<boolean> } | null): PasswordCheck =>
+  async (user, password) => {
+    checkPassword(user, password);
+    if (await breached?.has(password)) throw passwordWeak("is known from breaches elsewhere");
+  };
 
 /** Some 119 bits of chance, in groups that can be read out. */
 export function madePassword(): string {

@@ -101,6 +101,7 @@ export const errorCodes = {
   USER_STALE: "The user was changed by someone else since it was read.",
   ADMIN_NEEDED: "It would leave nobody who may manage users.",
   PASSWORD_WEAK: "The password is too easy to guess.",
+  PASSWORD_TEMPORARY: "The password was handed over and is to be replaced first.",
   TOKEN_UNKNOWN: "No token has this name.",
   SIGN_IN_UNKNOWN: "No sign-in of this user has this number.",
   TOKEN_NAME_TAKEN: "A token of this user has this name already.",

@@ -67,6 +67,7 @@ const server = new Set<ErrorCode>([
   "SIGN_IN_NEEDED",
   "SIGN_IN_REFUSED",
   "ACCESS_DENIED",
+  "PASSWORD_TEMPORARY",
   "TOO_MANY_ATTEMPTS",
   "QUOTA_EXCEEDED",
 ]);

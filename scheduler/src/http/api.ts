@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { checkPolicy, type Principal, Reach } from "../access/access.ts";
+import type { PasswordCheck } from "../access/password.ts";
 import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import { isKept, type RouteShape, writes } from "../api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../api/contract.ts";
@@ -47,6 +48,7 @@ import { Quotas } from "./quotas.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
 import { needed, Principals } from "./sign-in/principals.ts";
+import type { SecurityLog } from "./sign-in/security-log.ts";
 import { Throttle } from "./sign-in/throttle.ts";
 import { LiveEvents } from "./streams.ts";
 import { unpack } from "./unpacked.ts";
@@ -63,6 +65,8 @@ export interface ApiOptions {
   /** Who signs people in beside passwords. */
   provider: ProviderSettings | null;
   signIns: SignInSettings;
+  security: SecurityLog;
+  checkPassword: PasswordCheck;
   /** This process's. */
   enqueuer: Enqueuer;
   tracing: EnqueueTracing | undefined;
@@ -124,8 +128,10 @@ export class Api {
         throttle: new Throttle(clock),
         provider: options.provider,
         signIns: options.signIns,
+        security: options.security,
+        checkPassword: options.checkPassword,
       }),
-      ...userCalls(store, this.#principals, options.signIns.idleMs),
+      ...userCalls(store, this.#principals, options.signIns.idleMs, options.checkPassword),
       ...tokenCalls(store, this.#principals),
       ...workerKeyCalls(store, options.onKeyRevoked),
       ...auditCalls(store),
@@ -157,13 +163,22 @@ export class Api {
 
   /** Loaded where there is one: all others start without it. */
   async registerProvider(app: FastifyInstance): Promise<void> {
-    const { provider, store, clock, storeClock, log, behindProxy, signIns } = this.#options;
+    const { provider, store, clock, storeClock, log, security, behindProxy, signIns } = this.#options;
     if (!provider) return;
     const { Provider } = await import("./sign-in/provider.ts");
     const onChanged = () => this.#principals.forget();
     const nowMs = () => storeClock.now();
     const signInMs = signIns.lastsMs;
-    new Provider(provider, { access: store.access, clock, nowMs, log, behindProxy, signInMs, onChanged }).register(app);
+    new Provider(provider, {
+      access: store.access,
+      clock,
+      nowMs,
+      log,
+      security,
+      behindProxy,
+      signInMs,
+      onChanged,
+    }).register(app);
   }
 
   onSignal(signal: Signal): void {
@@ -176,10 +191,10 @@ export class Api {
     await Promise.allSettled(this.#streams.keys());
   }
 
-  /** @throws SIGN_IN_NEEDED, ACCESS_DENIED, ORIGIN_REFUSED */
+  /** @throws SIGN_IN_NEEDED, PASSWORD_TEMPORARY, ACCESS_DENIED, ORIGIN_REFUSED */
   async admit(
     request: FastifyRequest,
-    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method">,
+    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "byTemporary">,
   ): Promise<Shown | null> {
     const { policy } = shape;
     const changes = writes(shape);
@@ -191,8 +206,10 @@ export class Api {
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
     const shown = await this.#shown(request, true);
     if (shown.cookie !== null) checkOrigin(request, changes);
-    const { touches, noun } = shape;
-    const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes });
+    // Whoever is refused from here on is known.
+    request.shown = { ...shown, reach: noReach };
+    const { touches, noun, byTemporary } = shape;
+    const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes, byTemporary });
     // A name in the path says by itself which namespace it is in, whether there is such a thing or not.
     const named = (request.params as Record<string, unknown> | undefined)?.[touches];
     if (isNamed(touches) && typeof named === "string") reach.check(named);

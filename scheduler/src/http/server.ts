@@ -5,12 +5,14 @@ import fastify, {
   type FastifyRequest,
   type RouteHandlerMethod,
 } from "fastify";
-import type { Policy, Principal, Reach, Touches } from "../access/access.ts";
+import { type Policy, type Principal, principalText, type Reach, type Touches } from "../access/access.ts";
+import { passwordCheck } from "../access/password.ts";
 import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import type { WorkerKey } from "../access/worker-store.ts";
+import { statusOf } from "../api/problem-status.ts";
 import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../api/worker-protocol.ts";
 import { settlesWithin } from "../base/clock.ts";
-import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
+import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { defaultNamespace, namespaceOf } from "../base/namespace.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
@@ -28,7 +30,9 @@ import { checkHost, strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
 import { refuseOddBodies } from "./json-bodies.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
+import { BreachedPasswords } from "./sign-in/breached-passwords.ts";
 import { makeFirstUser } from "./sign-in/first-user.ts";
+import { SecurityLog } from "./sign-in/security-log.ts";
 import { unpack } from "./unpacked.ts";
 import { type InexactPlaces, inexactItems } from "./workers/inexact-parts.ts";
 import { Keys } from "./workers/keys.ts";
@@ -48,6 +52,8 @@ export interface HttpOptions extends PollerOptions {
   signIns: SignInSettings;
   /** Of the first user: a password, or "file:PATH". */
   adminPassword: string | null;
+  /** A file of hashes, sorted. */
+  breachedPasswords: string | null;
   /** For Prometheus; whoever asks needs a key like anybody. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
   /** For what the start asks of the store. */
@@ -86,6 +92,19 @@ const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 2_000 };
 /** The server closes a connection that carries no data for this long, such as one whose client reads no answer. Polls and streams send data sooner. */
 const silentMs = 120_000;
 const issuesTold = 3;
+/** What a request is refused with for who asks, or from where. */
+const refusalsTold: ReadonlySet<ErrorCode> = new Set([
+  ...([
+    "SIGN_IN_NEEDED",
+    "TOO_MANY_ATTEMPTS",
+    "ACCESS_DENIED",
+    "PASSWORD_TEMPORARY",
+    "SECRET_FORBIDDEN",
+    "ORIGIN_REFUSED",
+    "HOST_REFUSED",
+  ] as const),
+  ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
+]);
 /** The longest name, each of its characters as bytes, and each byte as %XX. */
 const nameBytes = limits.taskNameLength * 4 * 3;
 
@@ -94,6 +113,8 @@ export class HttpServer {
   readonly #options: HttpOptions;
   readonly #poller: Poller;
   readonly #keys: Keys;
+  readonly #security: SecurityLog;
+  readonly #breached: BreachedPasswords | null;
   readonly #api: Api;
   readonly #app: FastifyInstance;
   readonly #console: ConsolePages;
@@ -103,7 +124,14 @@ export class HttpServer {
     this.#options = options;
     this.#poller = new Poller(options);
     this.#keys = new Keys(options.store.workers, options.clock, options.log);
-    this.#api = new Api({ ...options, onKeyRevoked: (keyId) => this.#keyRevoked(keyId) });
+    this.#security = new SecurityLog(options.clock, options.log);
+    this.#breached = options.breachedPasswords === null ? null : new BreachedPasswords(options.breachedPasswords);
+    this.#api = new Api({
+      ...options,
+      security: this.#security,
+      checkPassword: passwordCheck(this.#breached),
+      onKeyRevoked: (keyId) => this.#keyRevoked(keyId),
+    });
     this.#console = new ConsolePages();
     this.#app = fastify({
       bodyLimit: limits.pollBytes,
@@ -123,14 +151,24 @@ export class HttpServer {
     });
   }
 
-  /** @returns where it listens @throws LISTEN_FAILED */
+  /** @returns where it listens @throws LISTEN_FAILED, FILE_INVALID */
   async start(): Promise<string> {
+    await this.#breached?.check();
     const app = this.#app;
     const { store, storeClock, log, untilAnswered, adminPassword } = this.#options;
     // Only where standard error is a terminal does a person read it, and nobody else.
     const terminal = process.stderr.isTTY ? (text: string) => void process.stderr.write(text) : null;
     const nowMs = storeClock.now();
-    await makeFirstUser({ store: store.access, nowMs, log, untilAnswered, given: adminPassword, terminal });
+    const checkPassword = passwordCheck(this.#breached);
+    await makeFirstUser({
+      store: store.access,
+      nowMs,
+      log,
+      untilAnswered,
+      given: adminPassword,
+      checkPassword,
+      terminal,
+    });
     const { host, port } = parseListen(this.#options.listen);
     app.addHook("onRoute", ({ config, url, method }) => {
       if (!config?.policy || !config.touches)
@@ -157,6 +195,7 @@ export class HttpServer {
       const problem = problemOf(known);
       if (problem.status === 500)
         this.#options.log.error({ error: messageOf(error), path: request.url }, "a request failed by a bug");
+      if (isCarillonError(known)) this.#tellRefusal(known.code, request);
       if (problem.status === 401) reply.header("www-authenticate", "Bearer");
       if (known instanceof CarillonError && known.retryAfterMs !== undefined)
         reply.header("retry-after", String(Math.max(1, Math.ceil(known.retryAfterMs / 1_000))));
@@ -244,6 +283,20 @@ export class HttpServer {
     const beganMono = clock.monotonic();
     await settlesWithin(clock, withinMs / 2, Promise.all([this.#poller.close(), this.#api.stop()]));
     await this.#inFlight.close(this.#app, clock, Math.max(0, beganMono + withinMs - clock.monotonic()));
+    this.#security.close();
+  }
+
+  /** Wrong passwords are told where it is known whose they were. */
+  #tellRefusal(code: ErrorCode, { headers, ip, method, routeOptions, shown, workerKey }: FastifyRequest): void {
+    // A browser that has not signed in yet shows nothing, and one whose sign-in has ended what held once.
+    const guesses = headers.authorization !== undefined;
+    if (!refusalsTold.has(code) || (statusOf(code) === 401 && !guesses)) return;
+    const user = shown ? principalText(shown.who) : workerKey?.name;
+    this.#security.refused(code, {
+      address: ip,
+      ...(user === undefined ? {} : { user }),
+      route: `${method} ${routeOptions.url ?? ""}`,
+    });
   }
 
   async #poll(request: FastifyRequest): Promise<unknown> {

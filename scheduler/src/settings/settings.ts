@@ -139,6 +139,8 @@ export interface CarillonOptions {
    * that the process was started from; without a terminal no user is made. See docs/access.md.
    */
   adminPassword?: string;
+  /** A file of SHA-1 hashes of passwords that were in breaches, sorted: nobody may take one of them. See docs/access.md. Default: none. */
+  breachedPasswords?: string;
   /** Who signs people in, beside passwords; see docs/access.md. Default: nobody. */
   provider?: ProviderOptions;
   /** How long a sign-in with a password or by the provider lasts in a browser; default 1 day. The same on every node that listens. */
@@ -179,6 +181,8 @@ export interface Settings {
   listen: string | null;
   behindProxy: boolean;
   adminPassword: string | null;
+  /** A file. */
+  breachedPasswords: string | null;
   trustedProxies: readonly string[];
   metrics: boolean;
   alarms: AlarmSettings | null;
@@ -256,6 +260,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     listen: options.listen ?? null,
     behindProxy: options.behindProxy ?? false,
     adminPassword: options.adminPassword ?? null,
+    breachedPasswords: options.breachedPasswords ?? null,
     trustedProxies: options.trustedProxies ?? loopback,
     metrics: options.metrics ?? options.listen !== undefined,
     alarms: options.alarms === undefined ? null : alarmSettings(options.alarms),
@@ -395,6 +400,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   alarms: "object",
   provider: "object",
   adminPassword: "text",
+  breachedPasswords: "text",
   signInLasts: "duration",
   signInIdle: "duration",
   log: "object",

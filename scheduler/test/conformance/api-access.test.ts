@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRole, type Role, roles } from "../../src/access/access.ts";
 import { writes } from "../../src/api/contract/route.ts";
@@ -95,4 +96,48 @@ describe("every route", () => {
       expect(answer.get("access-control-allow-origin")).toBeNull();
     }
   });
+});
+
+describe("a request", () => {
+  /** All that comes back until the server closes the connection. */
+  const raw = (head: readonly string[], body = "") =>
+    new Promise<string>((resolve, reject) => {
+      const { hostname, port } = new URL(stage.urlOf());
+      const socket = connect(Number(port), hostname);
+      let got = "";
+      socket.setEncoding("latin1").on("data", (part) => {
+        got += part;
+      });
+      socket.on("close", () => resolve(got)).on("error", reject);
+      socket.write(`${[...head, `host: ${hostname}:${port}`, "connection: close"].join("\r\n")}\r\n\r\n${body}`);
+    });
+  const signIn = ["POST /v1/sign-in HTTP/1.1", "content-type: application/json"];
+
+  test.each([
+    ["two lengths", ["content-length: 2", "content-length: 33"]],
+    ["a length and chunks", ["content-length: 2", "transfer-encoding: chunked"]],
+    ["chunks in an encoding that is none", ["transfer-encoding: chunked, identity"]],
+    ["a space before the colon", ["content-length : 2"]],
+  ])(
+    "with %s is refused, and its connection is closed: nobody takes a part of it for the next one",
+    async (_, heads) => {
+      const next = "GET /livez HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+      const answers = (await raw([...signIn, ...heads], `{}${next}`)).match(/^HTTP\/1\.1 \d+/gm);
+      expect(answers).toEqual(["HTTP/1.1 400"]);
+    },
+  );
+
+  test("is not sent back: there is no TRACE", async () => {
+    const answer = await raw(["TRACE /v1/me HTTP/1.1", "cookie: carillon=secret"]);
+    expect(answer).toMatch(/^HTTP\/1\.1 40[45] /);
+    expect(answer).not.toContain("carillon=secret");
+  });
+
+  test.each(["limit=1&limit=2", "state=running&limit=1&state=queued&limit=1"])(
+    "that gives a parameter of one value twice is refused: %s",
+    async (query) => {
+      const { status, body } = await stage.ask("GET", `/v1/runs?${query}`, { token: stage.tokens.viewer });
+      expect([status, body.code, body.detail]).toEqual([400, "REQUEST_INVALID", expect.stringContaining("limit")]);
+    },
+  );
 });

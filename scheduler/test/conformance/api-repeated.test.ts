@@ -53,7 +53,14 @@ describe("a request with an idempotency key", () => {
     const drawn: number[][] = [];
     const ask = (nowMs: number) =>
       repeated.once(
-        { who: { ...who, namespaces: null, scopes: null }, key: "k-4", request, runs: 1, secret: false, nowMs },
+        {
+          who: { ...who, namespaces: null, scopes: null, temporary: false },
+          key: "k-4",
+          request,
+          runs: 1,
+          secret: false,
+          nowMs,
+        },
         async ({ runIds }) => {
           drawn.push(runIds);
           throw new CarillonError("STORE_UNREACHABLE", "the store went away");

@@ -202,6 +202,58 @@ describe("a user", () => {
   });
 });
 
+describe("who signs in", () => {
+  test("with a password that was handed over may replace it, and nothing else", async () => {
+    const made = await admin().createUser({ name: "mia", password, role: "admin", temporary: true });
+    expect(made).toMatchObject({ temporary: true });
+    const { cookie, body } = await signIn("mia");
+    expect(body).toMatchObject({ user: "mia", temporary: true });
+    for (const routeId of routeIds) {
+      const { policy, method, byTemporary } = shapeOf(routeId);
+      if (policy === "anyone" || policy === "worker" || byTemporary) continue;
+      const given = by(cookie, { ...own(), "if-match": "*" });
+      const { status, body: refused } = await stage.ask(method, pathOf(routeId), {
+        ...given,
+        ...(writes(shapeOf(routeId)) && shapeOf(routeId).body ? { body: {} } : {}),
+      });
+      expect([routeId, status, refused.code]).toEqual([routeId, 403, "PASSWORD_TEMPORARY"]);
+    }
+    const change = (present: string, next: string) =>
+      stage.ask("POST", "/v1/me/password", { ...by(cookie), body: { present, next } });
+    expect((await change(password, password)).body).toMatchObject({
+      code: "PASSWORD_WEAK",
+      detail: "the password is the one that was handed over",
+    });
+    expect((await stage.ask("GET", "/v1/me", by(cookie))).body.temporary).toBe(true);
+    expect((await change(password, "nine otters at dusk")).status).toBe(204);
+    expect((await stage.ask("GET", "/v1/me", by(cookie))).body.temporary).toBe(false);
+    expect((await stage.ask("GET", "/v1/users", by(cookie))).status).toBe(200);
+  });
+
+  test("again after an admin set another password replaces that one; tokens of before go on", async () => {
+    const api = stage.client("operator");
+    const [operator] = (await admin().listTokens({ limit: 200 })).items.filter(({ role }) => role === "operator");
+    const user = operator?.user as string;
+    await admin().changeUser({ user, password: "ten herons on ice", temporary: true });
+    expect(await api.getMe({})).toMatchObject({ user, temporary: false });
+    const { cookie, body } = await signIn(user, "ten herons on ice");
+    expect(body.temporary).toBe(true);
+    expect((await stage.ask("GET", "/v1/tasks", by(cookie))).body.code).toBe("PASSWORD_TEMPORARY");
+    // Whose password is set for good, by the API, keeps it.
+    await admin().changeUser({ user, password: "ten otters on ice" });
+    expect((await signIn(user, "ten otters on ice")).body.temporary).toBe(false);
+  });
+
+  test("with one that was hashed at a lower cost still has to replace it", async () => {
+    await admin().createUser({ name: "noa", password, role: "viewer" });
+    const old = `scrypt$15$8$1$c2FsdHNhbHRzYWx0c2FsdA$${scryptSync(password, Buffer.from("saltsaltsaltsalt"), 32, { N: 2 ** 15, maxmem: 2 ** 26 }).toString("base64url")}`;
+    await stage.rows("update $s.user_account set hash = $1, temporary_hash = $1 where name = 'noa'", [old]);
+    expect((await signIn("noa")).body.temporary).toBe(true);
+    const [row] = await stage.rows("select hash, temporary_hash from $s.user_account where name = 'noa'");
+    expect([row?.hash === row?.temporary_hash, row?.hash === old]).toEqual([true, false]);
+  });
+});
+
 describe("the first start", () => {
   test("made one admin with the password that it was given, which is in no line of the log", async () => {
     const other = await stage.serve();

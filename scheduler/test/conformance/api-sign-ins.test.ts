@@ -1,10 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hashOfSecret, makeSecret } from "../../src/access/worker-key.ts";
 import { ApiStage, type AskOptions } from "../support/api-stage.ts";
 import { inProcess } from "../support/in-process.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
-import "../support/cheap-passwords.ts";
 
 const stage = new ApiStage();
 beforeAll(async () => {
@@ -138,4 +141,93 @@ test("one that a node of an older version began is shown without what it did not
   );
   const [found] = await listed(`carillon=${secret}`);
   expect(found).toMatchObject({ present: true, address: null, agent: null });
+});
+
+describe("the log", () => {
+  const linesOf = (from: number) =>
+    stage.lines.slice(from).flatMap(({ level, fields }) => {
+      const { code, by: way, user, address, route } = fields as Record<string, string | undefined>;
+      return code !== undefined || way !== undefined ? [{ level, what: code ?? way, user, address, route }] : [];
+    });
+  const address = "127.0.0.1";
+  // Of its own: another's has told as many refusals as it tells in a minute.
+  let server = stage.server;
+  beforeAll(async () => {
+    server = await stage.serve();
+  });
+  const origin = () => ({ origin: stage.urlOf(server) });
+  const kim = async (given: string) =>
+    stage.ask("POST", "/v1/sign-in", { body: { name: "kim", password: given }, headers: origin() }, server);
+
+  test("tells each sign-in and each refusal of it, and whose, but not what was typed where a name belongs", async () => {
+    await admin().createUser({ name: "kim", password, role: "viewer" });
+    const from = stage.lines.length;
+    await kim(password);
+    await kim("wrong password!");
+    const typed = { name: "my secret phrase", password: "wrong password!" };
+    await stage.ask("POST", "/v1/sign-in", { body: typed, headers: origin() }, server);
+    expect(linesOf(from)).toEqual([
+      { level: "info", what: "password", user: "kim", address },
+      { level: "warn", what: "SIGN_IN_REFUSED", user: "kim", address },
+      { level: "warn", what: "SIGN_IN_REFUSED", user: undefined, address },
+    ]);
+    expect(JSON.stringify(stage.lines)).not.toMatch(/my secret phrase|wrong password!/);
+  });
+
+  test("tells whom a right was refused, wrong tokens, and pages from elsewhere; not who has not signed in yet", async () => {
+    const cookie = ((await kim(password)).headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+    const from = stage.lines.length;
+    const ask = (method: string, path: string, given?: AskOptions) => stage.ask(method, path, given, server);
+    const run = { body: { payload: null } };
+    await ask("GET", "/v1/me");
+    await ask("POST", "/v1/tasks/t/runs", { headers: { cookie, ...origin() }, ...run });
+    await ask("POST", "/v1/tasks/t/runs", { headers: { cookie, origin: "https://elsewhere.example" }, ...run });
+    await ask("GET", "/v1/users", { token: stage.tokens.viewer });
+    await ask("GET", "/v1/users", { token: `ct_1_${"A".repeat(43)}` });
+    const runs = "POST /v1/tasks/:task/runs";
+    const told = { level: "warn", address };
+    expect(linesOf(from)).toEqual([
+      { ...told, what: "ACCESS_DENIED", user: "kim", route: runs },
+      { ...told, what: "ORIGIN_REFUSED", user: undefined, route: runs },
+      { ...told, what: "ACCESS_DENIED", user: expect.stringMatching(/ by token /), route: "GET /v1/users" },
+      { ...told, what: "SIGN_IN_NEEDED", user: undefined, route: "GET /v1/users" },
+    ]);
+  });
+});
+
+describe("passwords of breaches elsewhere", () => {
+  test("are taken by nobody, and a list that cannot be read refuses changes alone", async () => {
+    const breached = "eight herons at the weir";
+    const folder = mkdtempSync(join(tmpdir(), "breached-"));
+    const path = join(folder, "hashes");
+    const hash = createHash("sha1").update(breached).digest("hex").toUpperCase();
+    writeFileSync(path, [`${"0".repeat(40)}:3`, `${hash}:2`, `${"F".repeat(40)}:1`, ""].join("\r\n"));
+    const other = await stage.serve({ breachedPasswords: path });
+    const ask = (method: string, to: string, body: unknown) =>
+      stage.ask(method, to, { token: stage.tokens.admin, body, headers: { "if-match": '"1"' } }, other);
+    const made = (name: string, given: string) => ask("POST", "/v1/users", { name, password: given, role: "viewer" });
+    expect((await made("lou", breached)).body).toMatchObject({
+      code: "PASSWORD_WEAK",
+      detail: "the password is known from breaches elsewhere",
+    });
+    expect((await made("lou", password)).status).toBe(201);
+    expect((await ask("PATCH", "/v1/users/lou", { password: breached })).body.code).toBe("PASSWORD_WEAK");
+    const headers = { origin: stage.urlOf(other) };
+    const signed = await stage.ask("POST", "/v1/sign-in", { body: { name: "lou", password }, headers }, other);
+    const cookie = (signed.headers.get("set-cookie") ?? "").split(";")[0] ?? "";
+    const change = (next: string) =>
+      stage.ask(
+        "POST",
+        "/v1/me/password",
+        { body: { present: password, next }, headers: { ...headers, cookie } },
+        other,
+      );
+    expect((await change(breached)).body.code).toBe("PASSWORD_WEAK");
+    rmSync(folder, { recursive: true });
+    expect((await change("nine otters at dusk")).body).toMatchObject({ code: "FILE_INVALID", status: 503 });
+    expect((await stage.ask("POST", "/v1/sign-in", { body: { name: "lou", password }, headers }, other)).status).toBe(
+      200,
+    );
+    await expect(stage.serve({ breachedPasswords: path })).rejects.toMatchObject({ code: "FILE_INVALID" });
+  });
 });

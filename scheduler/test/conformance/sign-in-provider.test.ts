@@ -2,7 +2,7 @@ import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Carillon } from "../../src/library/carillon.ts";
 import { ApiStage } from "../support/api-stage.ts";
-import { SignInProvider, SmallBrowser } from "../support/sign-in-provider.ts";
+import { foreignKey, SignInProvider, SmallBrowser, signed, unsigned } from "../support/sign-in-provider.ts";
 
 const stage = new ApiStage();
 const provider = new SignInProvider();
@@ -183,6 +183,50 @@ describe("a provider", () => {
     expect(await refusedOf(denied, `${home}/v1/sign-in/provided?error=access_denied&state=${state}`)).toEqual(refused);
   });
 
+  test("is believed by its signature alone, of a token for this client and from this issuer", async () => {
+    const rights = (claims: object) => ({ ...claims, groups: ["ops"] });
+    const { key } = provider;
+    const forged: [string, NonNullable<SignInProvider["forge"]>][] = [
+      [
+        "other claims",
+        ({ header, claims, signature }) => unsigned({ header, claims: rights(claims) }).replace(/\.$/, `.${signature}`),
+      ],
+      ["another's key", ({ header, claims }) => signed({ header, claims: rights(claims) }, foreignKey)],
+      ["no signature", unsigned],
+      ["another client's", ({ header, claims }) => signed({ header, claims: { ...claims, aud: "another" } }, key)],
+      [
+        "another issuer's",
+        ({ header, claims }) => signed({ header, claims: { ...claims, iss: "https://a.example" } }, key),
+      ],
+    ];
+    for (const [what, forge] of forged) {
+      provider.forge = forge;
+      expect([what, (await signedIn("ann")).code]).toEqual([what, "SIGN_IN_REFUSED"]);
+    }
+    // Signed anew as it was: the refusals above are for what was forged.
+    provider.forge = ({ header, claims }) => signed({ header, claims }, key);
+    expect((await signedIn("ann")).answer.status).toBe(303);
+    provider.forge = null;
+  });
+
+  test("has its tokens kept nowhere", async () => {
+    const given: string[] = [];
+    provider.forge = (token) => {
+      const same = signed(token, provider.key);
+      given.push(same);
+      return same;
+    };
+    await signedIn("ann");
+    provider.forge = null;
+    expect(given).toHaveLength(1);
+    const kept = JSON.stringify([
+      await stage.rows("select * from $s.sign_in"),
+      await stage.rows("select * from $s.user_account"),
+      stage.lines,
+    ]);
+    for (const part of (given[0] as string).split(".")) expect(kept).not.toContain(part);
+  });
+
   test("that is out of order is no fault of who signs in", async () => {
     provider.broken = true;
     for (let n = 0; n < 25; n++) {
@@ -203,11 +247,15 @@ describe("a provider", () => {
   });
 
   test("is not asked again and again for the same address", async () => {
-    const codes = new Set<string>();
+    const codes: string[] = [];
     for (let n = 0; n < 25; n++)
-      codes.add(
+      codes.push(
         ((await (await fetch(`${home}/v1/sign-in/provided?code=a&state=${n}`)).json()) as { code: string }).code,
       );
-    expect([...codes]).toEqual(["SIGN_IN_REFUSED", "TOO_MANY_ATTEMPTS"]);
+    const first = codes.indexOf("TOO_MANY_ATTEMPTS");
+    // What was refused above counts too.
+    expect(first).toBeLessThanOrEqual(20);
+    expect(new Set(codes.slice(0, first))).toEqual(new Set(first > 0 ? ["SIGN_IN_REFUSED"] : []));
+    expect(new Set(codes.slice(first))).toEqual(new Set(["TOO_MANY_ATTEMPTS"]));
   });
 });

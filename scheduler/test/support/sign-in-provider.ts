@@ -1,6 +1,26 @@
-import { createServer, type RequestListener } from "node:http";
+import { createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { createServer, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import Provider from "oidc-provider";
+
+interface IdToken {
+  header: Record<string, unknown>;
+  claims: Record<string, unknown>;
+}
+
+const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
+const decoded = (part = "") => JSON.parse(Buffer.from(part, "base64url").toString()) as Record<string, unknown>;
+const newKey = () => generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
+
+/** Of another key than the provider's. */
+export const foreignKey = newKey();
+
+export const unsigned = ({ header, claims }: IdToken) => `${encoded({ ...header, alg: "none" })}.${encoded(claims)}.`;
+
+export function signed({ header, claims }: IdToken, key: KeyObject): string {
+  const text = `${encoded(header)}.${encoded(claims)}`;
+  return `${text}.${createSign("RSA-SHA256").update(text).sign(key).toString("base64url")}`;
+}
 
 /** A true OpenID Connect provider on this machine, which takes any password and says of each user what it is told to. */
 export class SignInProvider {
@@ -9,6 +29,9 @@ export class SignInProvider {
   readonly groups = new Map<string, string[]>();
   /** Whether it is out of order where it gives tokens out. */
   broken = false;
+  /** What it gives out in place of its token. */
+  forge: ((token: IdToken & { signature: string }) => string) | null = null;
+  readonly key = newKey();
   #answer: RequestListener = (_, response) => void response.writeHead(503).end();
   readonly #server = createServer((request, response) => this.#answer(request, response));
 
@@ -34,6 +57,7 @@ export class SignInProvider {
         },
       ],
       cookies: { keys: ["of this test"] },
+      jwks: { keys: [{ ...this.key.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" } as never] },
       // Said, so that it does not wonder aloud.
       ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
       pkce: { required: () => true },
@@ -44,8 +68,22 @@ export class SignInProvider {
       }),
     });
     const answer = provider.callback();
-    this.#answer = (request, response) =>
-      this.broken && request.url === "/token" ? void response.writeHead(503).end() : void answer(request, response);
+    this.#answer = (request, response) => {
+      if (request.url === "/token" && this.broken) return void response.writeHead(503).end();
+      if (request.url === "/token" && this.forge) this.#forging(response, this.forge);
+      return void answer(request, response);
+    };
+  }
+
+  #forging(response: ServerResponse, forge: NonNullable<SignInProvider["forge"]>): void {
+    const end = response.end.bind(response) as (text: string) => ServerResponse;
+    response.end = ((text: string) => {
+      const given = JSON.parse(text) as { id_token: string };
+      const [header, claims, signature = ""] = given.id_token.split(".");
+      const forged = { ...given, id_token: forge({ header: decoded(header), claims: decoded(claims), signature }) };
+      response.setHeader("content-length", Buffer.byteLength(JSON.stringify(forged)));
+      return end(JSON.stringify(forged));
+    }) as ServerResponse["end"];
   }
 
   async close(): Promise<void> {

@@ -33,6 +33,25 @@ export const timeArrives: Rule = (files) =>
         : []),
     ]);
 
+const published = /^(?:scheduler|zookeeper|console)\/src\/.*\.tsx?$/;
+/** Its scripts are constants of its own, which watch over regular expressions. */
+const ownScripts = "scheduler/src/base/cut-off.ts";
+
+/** No text is run as code, and none becomes a page by itself. */
+export const nothingEvaluated: Rule = (files) =>
+  files
+    .filter((file) => published.test(file.path) && !isTest(file) && file.path !== ownScripts)
+    .flatMap((file) => [
+      ...find(file, "code", /(?<![.\w])eval\s*\(|\bnew\s+Function\b|\bFunction\s*\(\s*["'`]/g, "runs text as code"),
+      ...find(
+        file,
+        "code",
+        /\bdangerouslySetInnerHTML\b|\.(?:inner|outer)HTML\b|\bdocument\.write\b/g,
+        "takes text for a page",
+      ),
+      ...find(file, "text", /["'](?:node:)?vm["']/g, "runs text as code"),
+    ]);
+
 const switchedOff =
   /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:only|skip|todo|fails)\b|\.(?:skipIf|runIf)\b|\b(?:context|ctx)\.skip\b|\b(?:xit|xtest|xdescribe|fit|fdescribe)\s*\(/g;
 

@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { errorCodes } from "../../src/base/errors.ts";
 import { noSpreadLiterals, smallFunctions } from "./functions.ts";
-import { everyTestRuns, hooksHold, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
+import {
+  everyTestRuns,
+  hooksHold,
+  nothingEvaluated,
+  nothingLeftOver,
+  nothingSwallowed,
+  timeArrives,
+} from "./honesty.ts";
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
 import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
@@ -31,6 +38,7 @@ const rules: Record<string, Rule> = {
   "says in tests what happened, not how fast": noStopwatches,
   "leaves nothing unfinished": nothingLeftOver,
   "swallows no error": nothingSwallowed,
+  "runs no text as code": nothingEvaluated,
   "has files that one person can hold": smallFiles,
   "has functions that one person can read": smallFunctions,
   "spreads no literal": noSpreadLiterals,

@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { importsOf, partsOf } from "./code.ts";
 import { noSpreadLiterals, smallFunctions } from "./functions.ts";
-import { everyTestRuns, hooksHold, nothingLeftOver, nothingSwallowed, timeArrives } from "./honesty.ts";
+import {
+  everyTestRuns,
+  hooksHold,
+  nothingEvaluated,
+  nothingLeftOver,
+  nothingSwallowed,
+  timeArrives,
+} from "./honesty.ts";
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
 import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
@@ -278,6 +285,21 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     kept: {
       "scheduler/src/task/task.ts":
         "try { a(); } catch {\n  // it is gone already\n}\na().catch(() => undefined); // told by b\na().catch(report); 'catch {}';",
+    },
+  },
+  {
+    name: "nothingEvaluated",
+    rule: nothingEvaluated,
+    broken: [
+      "eval(text)",
+      "const f = new Function('a', text)",
+      'import { Script } from "node:vm";',
+      "const page = <p dangerouslySetInnerHTML={{ __html: text }} />;",
+      "place.innerHTML = text;",
+    ].map((text) => ({ "console/src/runs/page.tsx": text })),
+    kept: {
+      "console/src/runs/page.tsx": "client.eval(script); // eval(text)\nconst f: Function = g; const why = 'eval(a)';",
+      "scheduler/src/base/cut-off.ts": 'import { Script } from "node:vm";',
     },
   },
   {

@@ -27,7 +27,7 @@ export const accessEn = {
   "access.usersTold":
     "A role holds everywhere; a grant holds in one namespace, the part of a name before its first slash. Of two the higher counts.",
   "access.newUser": "New user",
-  "access.newUserTold": "Hand the password on; it can be changed in the settings.",
+  "access.newUserTold": "Hand the password on; its user replaces it at the first sign-in.",
   "access.nowhereElse": "no role everywhere",
   "access.nowhereTold": "Only where the grants below say.",
   "access.onlyIn": "only in some namespaces",
@@ -50,7 +50,8 @@ export const accessEn = {
   "access.signInsTold": "One that has ended has to sign in again. Tokens stay.",
   "access.endSignIns": "End all",
   "access.signInsEnded": "Sign-ins of {user} that have ended: {n}",
-  "access.setPasswordTold": "The user's sign-ins end. Copy it now: it is shown nowhere afterwards.",
+  "access.setPasswordTold":
+    "The user's sign-ins end. Copy it now: it is shown nowhere afterwards. Its user replaces it at the first sign-in.",
   "access.passwordTold": "Drawn by chance; or type one of at least 12 characters",
   "access.draw": "Draw another",
   "access.disable": "Lock out",
@@ -127,6 +128,7 @@ export const accessEn = {
   "access.mineTold": "A sign-in is of one browser, and ends by itself. A new password ends all the others:",
   "refusal.USER_NAME_TAKEN": "There is such a user already.",
   "refusal.USER_STALE": "Somebody else changed the user meanwhile. Close this, look, and change it again.",
+  "refusal.PASSWORD_TEMPORARY": "Your password was handed over to you: choose your own first.",
   "refusal.USER_UNKNOWN": "There is no such user.",
   "refusal.ADMIN_NEEDED": "The last admin stays one. Make another first.",
   "refusal.TOKEN_NAME_TAKEN": "You have a token of this name already.",

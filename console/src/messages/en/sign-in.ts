@@ -1,6 +1,9 @@
 export const signInEn = {
   "signIn.by": "Sign in with {provider}",
   "signIn.or": "or with a password",
+  "signIn.own": "Choose your own password",
+  "signIn.ownTold":
+    "{user}, your present password was handed over to you, so somebody else has seen it. Nothing else is open until you replace it.",
   "provided.SIGN_IN_REFUSED": "You were not signed in.",
   "provided.PROVIDER_UNREACHABLE": "The sign-in provider does not answer. Try again, or sign in with a password.",
   "provided.TOO_MANY_ATTEMPTS": "Too many sign-ins from here came to nothing. Wait a moment.",

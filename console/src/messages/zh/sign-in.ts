@@ -3,6 +3,8 @@ import type { signInEn } from "../en/sign-in.ts";
 export const signInZh: Record<keyof typeof signInEn, string> = {
   "signIn.by": "使用 {provider} 登录",
   "signIn.or": "或使用密码",
+  "signIn.own": "设置您自己的密码",
+  "signIn.ownTold": "{user},您当前的密码由他人交付,他人见过该密码。更换之前无法使用其他功能。",
   "provided.SIGN_IN_REFUSED": "未能登录。",
   "provided.PROVIDER_UNREACHABLE": "登录服务没有应答。请重试,或使用密码登录。",
   "provided.TOO_MANY_ATTEMPTS": "从此处登录失败次数过多。请稍候。",

@@ -13,6 +13,10 @@ const password = z.string().min(1).max(limits.passwordLength);
 const namespace = name(namespaceLength);
 /** The role everywhere stands among them as the namespace `*`. */
 const grants = z.array(z.strictObject({ namespace: z.string(), role }));
+const temporary = z
+  .boolean()
+  .default(false)
+  .describe("The password is handed over: its user replaces it at the first sign-in.");
 const givenGrants = z
   .array(z.strictObject({ namespace, role }))
   .max(limits.grants)
@@ -29,6 +33,7 @@ const user = z
     disabled: maybeTime,
     version: versionNumber.describe("Of the rights, and of whether one may sign in."),
     provided: z.boolean().describe("Signed in by a provider, without a password."),
+    temporary: z.boolean().describe("The password was handed over and is to be replaced at the first sign-in."),
   })
   .meta({ id: "User" });
 
@@ -57,6 +62,11 @@ const me = z
     grants,
     scopes: z.array(scope).nullable(),
     expires: maybeTime,
+    temporary: z
+      .boolean()
+      .describe(
+        "The password was handed over: until it is replaced, only this, a new password and signing out are allowed.",
+      ),
   })
   .meta({ id: "Me" });
 
@@ -106,6 +116,7 @@ export const accessRoutes = {
     path: "/v1/sign-out",
     noun,
     policy: "signed-in",
+    byTemporary: true,
     summary: "End this sign-in",
     answer: null,
     errors: [],
@@ -116,6 +127,7 @@ export const accessRoutes = {
     path: "/v1/me",
     noun,
     policy: "signed-in",
+    byTemporary: true,
     summary: "Who asks, and what that one may",
     answer: me,
     errors: [],
@@ -158,11 +170,12 @@ export const accessRoutes = {
     path: "/v1/me/password",
     noun,
     policy: "signed-in",
+    byTemporary: true,
     unseen: ["present", "next"],
     summary: "Change one's own password; every other sign-in of one's own ends",
     body: z.strictObject({ present: password, next: password }),
     answer: null,
-    errors: ["SIGN_IN_REFUSED", "PASSWORD_WEAK", "TOO_MANY_ATTEMPTS"],
+    errors: ["SIGN_IN_REFUSED", "PASSWORD_WEAK", "FILE_INVALID", "TOO_MANY_ATTEMPTS"],
   }),
   listUsers: route({
     touches: "cluster",
@@ -184,9 +197,16 @@ export const accessRoutes = {
     status: 201,
     unseen: ["password"],
     summary: "Make a user",
-    body: z.strictObject({ name: userName, password, role: maybeRole, grants: givenGrants.optional(), reason }),
+    body: z.strictObject({
+      name: userName,
+      password,
+      temporary,
+      role: maybeRole,
+      grants: givenGrants.optional(),
+      reason,
+    }),
     answer: user,
-    errors: ["USER_NAME_TAKEN", "PASSWORD_WEAK", "TASK_INVALID", "OPTION_INVALID"],
+    errors: ["USER_NAME_TAKEN", "PASSWORD_WEAK", "FILE_INVALID", "TASK_INVALID", "OPTION_INVALID"],
   }),
   changeUser: route({
     touches: "cluster",
@@ -202,11 +222,20 @@ export const accessRoutes = {
       role: maybeRole.optional(),
       grants: givenGrants.optional(),
       password: password.optional(),
+      temporary,
       disabled: z.boolean().optional(),
       reason,
     }),
     answer: user,
-    errors: ["USER_UNKNOWN", "USER_STALE", "PRECONDITION_NEEDED", "PASSWORD_WEAK", "ADMIN_NEEDED", "OPTION_INVALID"],
+    errors: [
+      "USER_UNKNOWN",
+      "USER_STALE",
+      "PRECONDITION_NEEDED",
+      "PASSWORD_WEAK",
+      "FILE_INVALID",
+      "ADMIN_NEEDED",
+      "OPTION_INVALID",
+    ],
   }),
   listSignInsOf: route({
     touches: "cluster",

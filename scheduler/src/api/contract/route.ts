@@ -34,6 +34,8 @@ export interface RouteShape {
   readonly unseen?: readonly string[];
   /** It changes nothing, and is no GET because its question is too long for one: no answer to it is kept. */
   readonly asks?: true;
+  /** Whoever signed in with a password that was handed over may ask it. */
+  readonly byTemporary?: true;
   /** A request may be larger than others. */
   readonly large?: true;
   /** By which codes it is refused, beside those that every route may give. */

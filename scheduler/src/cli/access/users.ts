@@ -29,7 +29,7 @@ function tell(user: ListedUser, password: string, terminal: Terminal): void {
   else {
     terminal.line(password);
     terminal.aside(
-      `The password of ${plain(user.name)}, ${plain(rolesText(user))}. It is kept nowhere: note it now, and change it after signing in.`,
+      `The password of ${plain(user.name)}, ${plain(rolesText(user))}. It is kept nowhere: note it now. Its user chooses another at the first sign-in.`,
     );
   }
 }

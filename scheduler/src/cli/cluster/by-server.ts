@@ -320,8 +320,9 @@ function serverAccess(api: Client): ClusterAccess {
   });
   return {
     users: async () => (await pages((page) => api.listUsers(page))).map(user),
-    createUser: async (given, reason) => user(await api.createUser({ ...given, ...why(reason) })),
-    setPassword: async (name, password) => user(await api.changeUser({ user: name, password, disabled: false })),
+    createUser: async (given, reason) => user(await api.createUser({ ...given, temporary: true, ...why(reason) })),
+    setPassword: async (name, password) =>
+      user(await api.changeUser({ user: name, password, temporary: true, disabled: false })),
     removeUser: async (name, reason) => user(await api.removeUser({ user: name, ...why(reason) })),
     signIns: async (name) =>
       (await pages((page) => api.listSignInsOf({ user: name, ...page }))).map(

@@ -228,11 +228,11 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
   return {
     users: () => store.access.users("", listedMost),
     createUser: async ({ password, ...user }, reason) =>
-      store.access.createUser({ ...user, hash: await hashPassword(password) }, change(reason)),
+      store.access.createUser({ ...user, temporary: true, hash: await hashPassword(password) }, change(reason)),
     setPassword: async (name, password) =>
       store.access.changeUser(
         name,
-        { hash: await hashPassword(password), disabled: false },
+        { hash: await hashPassword(password), temporary: true, disabled: false },
         change("set by the command line"),
       ),
     removeUser: (name, reason) => store.access.changeUser(name, { removed: true }, change(reason)),

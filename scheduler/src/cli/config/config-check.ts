@@ -7,6 +7,7 @@ import { servicePlace } from "../../cluster/witness.ts";
 import { checkCoordination } from "../../coordination/open.ts";
 import { httpCaller } from "../../executors/http/handler.ts";
 import { checkWebhooks } from "../../executors/http/notice.ts";
+import { BreachedPasswords } from "../../http/sign-in/breached-passwords.ts";
 import { firstUser, passwordIn } from "../../http/sign-in/first-user.ts";
 import { type CarillonOptions, embeddedStore, settingsOf } from "../../settings/settings.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -58,7 +59,7 @@ export async function checkConfig(options: CommonOptions & { config?: string }, 
     const shown = value === undefined ? null : redacted(setting, value);
     return { setting: setting.key, value: shown, preset: setting.preset, from, raw: value };
   });
-  for (const wrong of wrongValues(told)) problems.push(wrong);
+  for (const wrong of await wrongValues(told)) problems.push(wrong);
   problems.push(...strangeVariables());
   const given = file ? { ...options, file } : options;
   const reach = attempt(() => chosenReach(given));
@@ -118,7 +119,9 @@ function checkAdminPassword(given: string): void {
 const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horizon: "sessionTimeout" };
 
 /** What cannot be, said by the very checks that a process makes when it starts. */
-function wrongValues(told: readonly { setting: string; raw: unknown; from: string | null }[]): CarillonError[] {
+async function wrongValues(
+  told: readonly { setting: string; raw: unknown; from: string | null }[],
+): Promise<CarillonError[]> {
   const open: CarillonError[] = [];
   const tell = (one: CarillonError) => void open.push(one);
   const rawOf = (name: string) => told.find(({ setting }) => setting === name)?.raw;
@@ -131,6 +134,7 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
     // A variable may hold several keys, by commas.
     secretKeys: (given: string, from) => readSecretKeys(from?.startsWith("CARILLON_") ? undefined : given),
     adminPassword: checkAdminPassword,
+    breachedPasswords: (path: string) => new BreachedPasswords(path).check(),
     "httpTasks.allow": (allow: string[]) => httpCaller({ allow, clock: systemClock }),
     "httpTasks.secret": (secret: string) => httpCaller({ secret, clock: systemClock }),
     "httpTasks.namespaceSecrets": (namespaceSecrets: Record<string, string>) =>
@@ -148,17 +152,17 @@ function wrongValues(told: readonly { setting: string; raw: unknown; from: strin
     const beside = other === undefined || !fits(other, rawOf(other)) ? {} : { [other]: rawOf(other) };
     return { ...beside, [first]: second === undefined ? value : { [second]: value } };
   };
-  const wrong = told.flatMap(({ setting, raw, from }) => {
-    if (raw === undefined || setting === "directory" || !isOfKind(setting, raw)) return [];
+  const wrong: CarillonError[] = [];
+  for (const { setting, raw, from } of told) {
+    if (raw === undefined || setting === "directory" || !isOfKind(setting, raw)) continue;
     try {
       const check = checks[setting] ?? ((value: never) => settingsAlone(asOptions(setting, value)));
-      check(raw as never, from);
-      return [];
+      await check(raw as never, from);
     } catch (error) {
       const { code, message, hint } = asConfigError(error);
-      return [new CarillonError(code, `${from}: ${message}`, { hint })];
+      wrong.push(new CarillonError(code, `${from}: ${message}`, { hint }));
     }
-  });
+  }
   return [...wrong, ...open];
 }
 

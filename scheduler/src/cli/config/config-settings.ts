@@ -67,6 +67,7 @@ export const settings: readonly Setting[] = [
   setting("httpTasks.legacySignature", "switch", "yes", { flag: null }),
   setting("secretKeys", "text", "none", { flag: null, secret: "all" }),
   setting("adminPassword", "text", "one of chance", { flag: null, secret: "all" }),
+  setting("breachedPasswords", "text", "none", { flag: null }),
   setting("alarms", "options", "nobody is told"),
   setting("provider", "options", "none"),
   setting("signInLasts", "text", "1d", { flag: null }),

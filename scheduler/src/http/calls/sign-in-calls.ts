@@ -1,6 +1,6 @@
 import { type Principal, signInUnknown } from "../../access/access.ts";
 import type { User } from "../../access/access-store.ts";
-import { checkPassword, hashPassword, isOldHash, isPassword } from "../../access/password.ts";
+import { hashPassword, isOldHash, isPassword, type PasswordCheck, passwordWeak } from "../../access/password.ts";
 import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
 import { iso } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
@@ -10,6 +10,7 @@ import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
 import { knownBrowser, makeKnownBrowser } from "../sign-in/known-browser.ts";
 import type { Principals } from "../sign-in/principals.ts";
+import type { SecurityLog } from "../sign-in/security-log.ts";
 import type { Guesser, Throttle } from "../sign-in/throttle.ts";
 import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
@@ -18,13 +19,14 @@ import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 /** Where a browser begins to sign in by the provider. */
 export const providerPath = "/v1/sign-in/provider";
 
-const asMe = ({ user, token, role, grants, scopes }: Principal, expiresMs: number | null) => ({
+const asMe = ({ user, token, role, grants, scopes, temporary }: Principal, expiresMs: number | null) => ({
   user,
   token,
   role,
   grants: grantsOf({ role, grants }),
   scopes: scopes && [...scopes],
   expires: iso(expiresMs),
+  temporary,
 });
 
 export const signedIn = ({ who }: Call): Principal => {
@@ -38,6 +40,8 @@ export interface SignInOptions {
   throttle: Throttle;
   provider: ProviderSettings | null;
   signIns: SignInSettings;
+  security: SecurityLog;
+  checkPassword: PasswordCheck;
 }
 
 export function signInCalls({
@@ -46,6 +50,8 @@ export function signInCalls({
   throttle,
   provider,
   signIns: { lastsMs, idleMs },
+  security,
+  checkPassword,
 }: SignInOptions): Some<
   "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
 > {
@@ -66,8 +72,11 @@ export function signInCalls({
       }
       return true;
     });
-    if (!right || !user) throw refused();
-    return user;
+    if (right && user) return user;
+    // A name that nobody has may be a password in the wrong field.
+    const { name: known } = (user as User | null) ?? {};
+    security.refused("SIGN_IN_REFUSED", { address: from.address, ...(known === undefined ? {} : { user: known }) });
+    throw refused();
   };
   /** The browser's name, where it has signed in as this user before. Only then is the store asked before the throttle is. */
   const browserOf = async (name: string, { browser: { present } }: Call): Promise<string | null> =>
@@ -95,6 +104,7 @@ export function signInCalls({
       if (!(await access.signIn(given, call.nowMs))) throw refused();
       call.cookie.set(secret, lastsMs);
       if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
+      security.signedIn("password", { user: name, address });
       const who: Principal = {
         kind: "user",
         userId: user.userId,
@@ -104,6 +114,7 @@ export function signInCalls({
         grants: user.grants,
         namespaces: null,
         scopes: null,
+        temporary: user.temporary,
       };
       return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)));
     },
@@ -141,8 +152,9 @@ export function signInCalls({
     async changePassword({ present, next }, call) {
       const { user } = signedIn(call);
       // A signed-in user does not wait behind strangers' guesses; only their own wrong passwords slow them.
-      await judged(user, present, { address: call.address, proven: "signed in" });
-      checkPassword(user, next);
+      const { temporary } = await judged(user, present, { address: call.address, proven: "signed in" });
+      if (temporary && next === present) throw passwordWeak("is the one that was handed over");
+      await checkPassword(user, next);
       const keeping = call.cookie.present === null ? {} : { keeping: hashOfSecret(call.cookie.present) };
       await access.changeUser(user, { hash: await hashPassword(next), ...keeping }, changeOf(call, "by the user"));
       return changed(undefined);

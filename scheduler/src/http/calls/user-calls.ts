@@ -1,6 +1,6 @@
 import { checkGrants, type Principal, signInUnknown, userUnknown } from "../../access/access.ts";
 import type { AccessStore, SignIn, User } from "../../access/access-store.ts";
-import { checkPassword, hashPassword } from "../../access/password.ts";
+import { hashPassword, type PasswordCheck } from "../../access/password.ts";
 import { hashOfSecret } from "../../access/worker-key.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import type { Store } from "../../store/store.ts";
@@ -40,7 +40,7 @@ export async function userCalled(access: AccessStore, name: string): Promise<Use
   throw userUnknown(name);
 }
 
-const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs, provided }: User) => ({
+const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs, provided, temporary }: User) => ({
   name,
   role,
   grants: grantsOf({ role, grants }),
@@ -48,6 +48,7 @@ const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs,
   createdBy,
   disabled: iso(disabledMs),
   provided,
+  temporary,
   version,
 });
 
@@ -55,6 +56,7 @@ export function userCalls(
   store: Store,
   principals: Principals,
   idleMs: number,
+  checkPassword: PasswordCheck,
 ): Some<"listUsers" | "createUser" | "changeUser" | "removeUser" | "listSignInsOf" | "endSignInOf" | "endSignInsOf"> {
   const { access } = store;
   const found = (name: string) => userCalled(access, name);
@@ -68,21 +70,21 @@ export function userCalls(
       return pageOf(await access.users(nameCursor(cursor), limit + 1), limit, asUser, ({ name }) => [name]);
     },
 
-    async createUser({ name, password, role, grants = [], reason }, call) {
+    async createUser({ name, password, temporary, role, grants = [], reason }, call) {
       checkName("a user's name", name, 100);
-      checkPassword(name, password);
+      await checkPassword(name, password);
       checkGrants(grants);
-      const user = { name, role, grants, hash: await hashPassword(password) };
+      const user = { name, role, grants, temporary, hash: await hashPassword(password) };
       return asUser(await access.createUser(user, changeOf(call, reason)));
     },
 
-    async changeUser({ user, role, grants, password, disabled, reason }, call) {
-      if (password !== undefined) checkPassword(user, password);
+    async changeUser({ user, role, grants, password, temporary, disabled, reason }, call) {
+      if (password !== undefined) await checkPassword(user, password);
       const given = {
         ...(role === undefined ? {} : { role }),
         ...(grants === undefined ? {} : { grants: checkGrants(grants) }),
         ...(disabled === undefined ? {} : { disabled }),
-        ...(password === undefined ? {} : { hash: await hashPassword(password) }),
+        ...(password === undefined ? {} : { hash: await hashPassword(password), temporary }),
         ifVersion: call.ifVersion,
       };
       return changed(asUser(await access.changeUser(user, given, changeOf(call, reason))));

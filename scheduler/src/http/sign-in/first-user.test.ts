@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import type { AccessStore } from "../../access/access-store.ts";
-import { isPassword } from "../../access/password.ts";
+import { isPassword, passwordCheck } from "../../access/password.ts";
 import { type FirstUserOptions, makeFirstUser } from "./first-user.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "carillon-first-"));
@@ -30,6 +30,7 @@ async function firstStart(given: string | null, hasTerminal: boolean, users: str
     log: { debug: say, info: say, warn: say, error: say },
     untilAnswered: (ask) => ask(),
     given,
+    checkPassword: passwordCheck(null),
     terminal: hasTerminal ? (text) => void told.push(text) : null,
   } as FirstUserOptions);
   return { logged: logged.join("\n"), told: told.join("\n"), made };
@@ -38,8 +39,8 @@ async function firstStart(given: string | null, hasTerminal: boolean, users: str
 describe("a start of a cluster without users", () => {
   it("makes admin with a password of chance, and tells it on the terminal alone", async () => {
     const { logged, told, made } = await firstStart(null, true);
-    const [, password = ""] = /with the password ([a-z2-9]{6}(?:-[a-z2-9]{6}){3}) and/.exec(told) ?? [];
-    expect(made).toMatchObject([{ name: "admin" }]);
+    const [, password = ""] = /with the password ([a-z2-9]{6}(?:-[a-z2-9]{6}){3}), and/.exec(told) ?? [];
+    expect(made).toMatchObject([{ name: "admin", temporary: true }]);
     expect(await isPassword(password, made[0]?.hash ?? null)).toBe(true);
     expect(logged).toBe("");
   });

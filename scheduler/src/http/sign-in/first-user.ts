@@ -1,5 +1,5 @@
 import type { AccessStore } from "../../access/access-store.ts";
-import { checkPassword, hashPassword, madePassword } from "../../access/password.ts";
+import { hashPassword, madePassword, type PasswordCheck } from "../../access/password.ts";
 import { readPrivate } from "../../access/secrets/private-file.ts";
 import type { Log } from "../../base/log.ts";
 import type { UntilAnswered } from "../../base/until-answered.ts";
@@ -17,6 +17,7 @@ export interface FirstUserOptions {
   untilAnswered: UntilAnswered;
   /** A password, or "file:PATH". */
   given: string | null;
+  checkPassword: PasswordCheck;
   /** Writes to whoever started this process by hand; null: nobody did. */
   terminal: ((text: string) => void) | null;
 }
@@ -31,7 +32,7 @@ export interface FirstUserOptions {
  * @throws PASSWORD_WEAK, SECRET_KEY_OPEN, FILE_INVALID
  */
 export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
-  const { store, nowMs, log, untilAnswered, given, terminal } = options;
+  const { store, nowMs, log, untilAnswered, given, checkPassword, terminal } = options;
   if ((await untilAnswered(() => store.users("", 1))).length > 0) return;
   if (given === null && terminal === null) {
     log.warn(
@@ -43,13 +44,13 @@ export async function makeFirstUser(options: FirstUserOptions): Promise<void> {
     return;
   }
   const password = given === null ? madePassword() : passwordIn(given);
-  if (given !== null) checkPassword(firstUser, password);
-  const user = { name: firstUser, hash: await hashPassword(password) };
+  if (given !== null) await checkPassword(firstUser, password);
+  const user = { name: firstUser, hash: await hashPassword(password), temporary: given === null };
   if (!(await untilAnswered(() => store.createFirst(user, nowMs)))) return;
   if (given !== null) log.info({ user: firstUser }, "first start: the user was made with the password that was given");
   else
     terminal?.(
-      `First start: sign in as ${firstUser} with the password ${password} and change it. It is told this once.\n`,
+      `First start: sign in as ${firstUser} with the password ${password}, and choose your own. It is told this once.\n`,
     );
 }
 

@@ -17,6 +17,7 @@ test("a lock-out here holds at once, also for who was just being looked up when 
     createdBy: "test",
     provided: false,
     disabledMs: null as number | null,
+    temporary: false,
   };
   const answers: (() => void)[] = [];
   const store = {

@@ -112,6 +112,8 @@ export class Principals {
       grants,
       namespaces: token?.namespaces ?? null,
       scopes: token?.scopes ?? null,
+      // A token was made by who had a password of their own, or by an admin.
+      temporary: token === null && user.temporary,
     };
     return { who, expiresMs };
   }

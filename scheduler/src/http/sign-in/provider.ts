@@ -4,7 +4,7 @@ import type { AccessStore } from "../../access/access-store.ts";
 import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
 import { statusOf } from "../../api/problem-status.ts";
 import type { Clock } from "../../base/clock.ts";
-import { CarillonError, messageOf } from "../../base/errors.ts";
+import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { Log } from "../../base/log.ts";
 import { isThisMachine, type ProviderSettings, rightsOf, verifiedOnly } from "../../settings/provider.ts";
@@ -12,6 +12,7 @@ import { checkName } from "../../task/names.ts";
 import { providerPath } from "../calls/sign-in-calls.ts";
 import { agentOf, cookieName, cookieText, readCookieOf } from "../guard.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
+import type { SecurityLog } from "./security-log.ts";
 
 /** Where the provider sends browsers back to: it knows this address, and no other. */
 const returnPath = "/v1/sign-in/provided";
@@ -43,6 +44,7 @@ export class Provider {
   readonly #nowMs: () => number;
   readonly #log: Log;
   readonly #failed: FailedAttempts;
+  readonly #security: SecurityLog;
   readonly #behindProxy: boolean;
   readonly #signInMs: number;
   readonly #onChanged: () => void;
@@ -55,6 +57,7 @@ export class Provider {
       clock,
       nowMs,
       log,
+      security,
       behindProxy,
       signInMs,
       onChanged,
@@ -63,6 +66,7 @@ export class Provider {
       clock: Clock;
       nowMs: () => number;
       log: Log;
+      security: SecurityLog;
       behindProxy: boolean;
       /** How long a sign-in lasts. */
       signInMs: number;
@@ -75,6 +79,7 @@ export class Provider {
     this.#clock = clock;
     this.#nowMs = nowMs;
     this.#log = log;
+    this.#security = security;
     this.#behindProxy = behindProxy;
     this.#signInMs = signInMs;
     this.#onChanged = onChanged;
@@ -120,6 +125,8 @@ export class Provider {
       this.#setAttempt(reply, null);
       // That the provider or the store is away is nobody's fault there: it would keep a whole office out when they are back.
       if (!(error instanceof CarillonError) || statusOf(error.code) < 500) this.#failed.failed(network);
+      if (isCarillonError(error, "SIGN_IN_REFUSED"))
+        this.#security.refused(error.code, { address: request.ip, route: `GET ${returnPath}` });
       throw error;
     }
   }
@@ -173,6 +180,7 @@ export class Provider {
     if (!(await this.#access.signIn({ ...given, address: request.ip, agent: agentOf(request) }, nowMs)))
       throw refused("locked", "the user is locked out");
     reply.header("set-cookie", cookieText(cookieName(this.#behindProxy), secret, this.#signInMs, this.#behindProxy));
+    this.#security.signedIn("provider", { user: name, address: request.ip });
   }
 
   get #attemptName(): string {
@@ -206,7 +214,9 @@ export class Provider {
   async #discover(): Promise<oidc.Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings;
     const url = new URL(issuer);
-    const execute = isThisMachine(url) && url.protocol === "http:" ? [oidc.allowInsecureRequests] : [];
+    // Without the first the signature would not be looked at: the token comes from the provider itself, by TLS.
+    const execute = [oidc.enableNonRepudiationChecks];
+    if (isThisMachine(url) && url.protocol === "http:") execute.push(oidc.allowInsecureRequests);
     try {
       return await oidc.discovery(url, clientId, clientSecret, undefined, { execute, timeout: answerMs / 1_000 });
     } catch (error) {

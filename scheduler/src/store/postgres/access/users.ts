@@ -18,7 +18,7 @@ type UserRow = User & { hash: string | null };
 export const userFields = (
   u: string,
 ) => `${u}.id as "userId", ${u}.name, ${u}.version, ${u}.role, ${u}.grants, ${u}.created_ms as "createdMs", ${u}.created_by as "createdBy",
-  ${u}.disabled_ms as "disabledMs", ${u}.subject is not null as provided`;
+  ${u}.disabled_ms as "disabledMs", ${u}.subject is not null as provided, coalesce(${u}.temporary_hash = ${u}.hash, false) as temporary`;
 
 export function users(database: Database, afterName: string, limit: number): Promise<User[]> {
   const s = database.schema;
@@ -41,16 +41,17 @@ export async function userByName(database: Database, name: string): Promise<(Use
 
 export async function rehash(database: Database, userId: number, from: string, to: string): Promise<void> {
   const s = database.schema;
-  await database.query("access-rehash", `update ${s}.user_account set hash = $3 where id = $1 and hash = $2`, [
-    userId,
-    from,
-    to,
-  ]);
+  await database.query(
+    "access-rehash",
+    `update ${s}.user_account
+    set hash = $3, temporary_hash = case when temporary_hash = $2 then $3 end where id = $1 and hash = $2`,
+    [userId, from, to],
+  );
 }
 
 export function createUser(
   database: Database,
-  { name, hash, role, grants = [] }: NewUser,
+  { name, hash, role, grants = [], temporary = false }: NewUser,
   { author, reason, nowMs }: Change,
 ): Promise<User> {
   const s = database.schema;
@@ -62,12 +63,12 @@ export function createUser(
       [name],
     );
     const { rows } = await client.query(
-      `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by, grants, version)
-       values ($1, $2, $3, $4, $5, $6, ${s}.next_version(0))
-       on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, grants = $6, removed_ms = null,
+      `insert into ${s}.user_account as u (name, hash, role, created_ms, created_by, grants, temporary_hash, version)
+       values ($1, $2, $3, $4, $5, $6, $7, ${s}.next_version(0))
+       on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, grants = $6, temporary_hash = $7, removed_ms = null,
          disabled_ms = null, version = u.version + 1
        where u.removed_ms is not null returning ${userFields("u")}`,
-      [name, hash, role, now, author, JSON.stringify(grants)],
+      [name, hash, role, now, author, JSON.stringify(grants), temporary ? hash : null],
     );
     if (!rows[0]) {
       throw new CarillonError("USER_NAME_TAKEN", `there is a user ${name} already`, {
@@ -164,7 +165,7 @@ export function providedUser(
 
 export function createFirst(
   database: Database,
-  { name, hash }: { name: string; hash: string },
+  { name, hash, temporary }: { name: string; hash: string; temporary: boolean },
   nowMs: number,
 ): Promise<boolean> {
   const s = database.schema;
@@ -172,9 +173,9 @@ export function createFirst(
     // Two nodes that start at once: the second waits here, and then finds the first one's.
     await client.query(`select pg_advisory_xact_lock(hashtext($1))`, [`${s} first user`]);
     const { rows } = await client.query(
-      `insert into ${s}.user_account (name, hash, role, created_ms, created_by)
-       select $1, $2, 'admin', $3, 'the first start' where not exists (select from ${s}.user_account) returning id`,
-      [name, hash, Math.round(nowMs)],
+      `insert into ${s}.user_account (name, hash, role, created_ms, created_by, temporary_hash)
+       select $1, $2, 'admin', $3, 'the first start', $4 where not exists (select from ${s}.user_account) returning id`,
+      [name, hash, Math.round(nowMs), temporary ? hash : null],
     );
     if (rows.length === 0) {
       // The reply to an earlier try may have been lost; the hash has a salt of its own.
@@ -205,7 +206,7 @@ export function changeUser(
   { author, reason, nowMs }: Change,
 ): Promise<User> {
   const s = database.schema;
-  const { role, grants, hash, disabled, removed, keeping, ifVersion = null } = given;
+  const { role, grants, hash, temporary = false, disabled, removed, keeping, ifVersion = null } = given;
   const now = Math.round(nowMs);
   return database.transaction(async (client) => {
     // All admins are locked, in order: of two that each take the other's role away one finds that it would be the last.
@@ -225,7 +226,8 @@ export function changeUser(
       });
     }
     const { rows } = await client.query(
-      `update ${s}.user_account u set role = case when $7 then $2 else role end, hash = coalesce($3, hash), grants = coalesce($8, grants),
+      `update ${s}.user_account u set role = case when $7 then $2 else role end, hash = coalesce($3, hash),
+              temporary_hash = case when $3::text is null then temporary_hash else $10 end, grants = coalesce($8, grants),
               disabled_ms = case when $4::boolean then coalesce(disabled_ms, $5) when $4 is null then disabled_ms end,
               removed_ms = case when $6 then $5::bigint end, version = version + case when $9 then 1 else 0 end
        where id = $1 returning ${userFields("u")}`,
@@ -239,6 +241,7 @@ export function changeUser(
         role !== undefined,
         grants === undefined ? null : JSON.stringify(grants),
         role !== undefined || grants !== undefined || disabled !== undefined,
+        temporary ? (hash ?? null) : null,
       ],
     );
     const after = rows[0] as unknown as User;
