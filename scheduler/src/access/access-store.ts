@@ -1,5 +1,5 @@
 import type { Change } from "../base/change.ts";
-import type { Grant, Role, Scope } from "./access.ts";
+import { type Grant, type Role, type Scope, userUnknown } from "./access.ts";
 
 export interface User {
   userId: number;
@@ -160,4 +160,11 @@ export interface AccessStore {
 
   /** Forgets sign-ins that are over, and answers that nobody asks for again. */
   sweep(nowMs: number): Promise<void>;
+}
+
+/** @throws USER_UNKNOWN */
+export async function userCalled(access: AccessStore, name: string): Promise<User> {
+  const user = await access.userByName(name);
+  if (user) return user;
+  throw userUnknown(name);
 }

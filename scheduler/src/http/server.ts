@@ -6,7 +6,7 @@ import fastify, {
   type RouteHandlerMethod,
 } from "fastify";
 import { type Policy, type Principal, principalText, type Reach, type Touches } from "../access/access.ts";
-import { passwordCheck } from "../access/password.ts";
+import { type PasswordCheck, passwordCheck } from "../access/password.ts";
 import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import type { WorkerKey } from "../access/worker-store.ts";
 import { statusOf } from "../api/problem-status.ts";
@@ -94,6 +94,7 @@ const silentMs = 120_000;
 const issuesTold = 3;
 /** What a request is refused with for who asks, or from where. */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
+  ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
   ...([
     "SIGN_IN_NEEDED",
     "TOO_MANY_ATTEMPTS",
@@ -103,7 +104,6 @@ const refusalsTold: ReadonlySet<ErrorCode> = new Set([
     "ORIGIN_REFUSED",
     "HOST_REFUSED",
   ] as const),
-  ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
 ]);
 /** The longest name, each of its characters as bytes, and each byte as %XX. */
 const nameBytes = limits.taskNameLength * 4 * 3;
@@ -115,6 +115,7 @@ export class HttpServer {
   readonly #keys: Keys;
   readonly #security: SecurityLog;
   readonly #breached: BreachedPasswords | null;
+  readonly #checkPassword: PasswordCheck;
   readonly #api: Api;
   readonly #app: FastifyInstance;
   readonly #console: ConsolePages;
@@ -126,10 +127,11 @@ export class HttpServer {
     this.#keys = new Keys(options.store.workers, options.clock, options.log);
     this.#security = new SecurityLog(options.clock, options.log);
     this.#breached = options.breachedPasswords === null ? null : new BreachedPasswords(options.breachedPasswords);
+    this.#checkPassword = passwordCheck(this.#breached);
     this.#api = new Api({
       ...options,
       security: this.#security,
-      checkPassword: passwordCheck(this.#breached),
+      checkPassword: this.#checkPassword,
       onKeyRevoked: (keyId) => this.#keyRevoked(keyId),
     });
     this.#console = new ConsolePages();
@@ -159,14 +161,13 @@ export class HttpServer {
     // Only where standard error is a terminal does a person read it, and nobody else.
     const terminal = process.stderr.isTTY ? (text: string) => void process.stderr.write(text) : null;
     const nowMs = storeClock.now();
-    const checkPassword = passwordCheck(this.#breached);
     await makeFirstUser({
       store: store.access,
       nowMs,
       log,
       untilAnswered,
       given: adminPassword,
-      checkPassword,
+      checkPassword: this.#checkPassword,
       terminal,
     });
     const { host, port } = parseListen(this.#options.listen);

@@ -1,4 +1,5 @@
-import { signInUnknown, userUnknown } from "../../access/access.ts";
+import { signInUnknown } from "../../access/access.ts";
+import { userCalled } from "../../access/access-store.ts";
 import { hashPassword } from "../../access/password.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
@@ -220,11 +221,6 @@ function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterR
 
 function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: () => number): ClusterAccess {
   const { author } = change("");
-  const found = async (name: string) => {
-    const user = await store.access.userByName(name);
-    if (user) return user;
-    throw userUnknown(name);
-  };
   return {
     users: () => store.access.users("", listedMost),
     createUser: async ({ password, ...user }, reason) =>
@@ -237,14 +233,14 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
       ),
     removeUser: (name, reason) => store.access.changeUser(name, { removed: true }, change(reason)),
     async signIns(name) {
-      const { userId } = await found(name);
+      const { userId } = await userCalled(store.access, name);
       const place = { beforeId: Number.MAX_SAFE_INTEGER, limit: listedMost };
       const rows = await store.access.signIns(userId, place, tower.settings.signIns.idleMs, nowMs());
       return rows.map(({ hash: _, ...shown }) => shown);
     },
     async endSignIns(name, signInId, reason) {
       const which = signInId === null ? { keeping: null } : { signInId };
-      const ended = await store.access.endSignIns(await found(name), which, change(reason));
+      const ended = await store.access.endSignIns(await userCalled(store.access, name), which, change(reason));
       if (ended === 0 && signInId !== null) throw signInUnknown(`${name} has`, signInId);
       return ended;
     },

@@ -1,5 +1,5 @@
-import { checkGrants, type Principal, signInUnknown, userUnknown } from "../../access/access.ts";
-import type { AccessStore, SignIn, User } from "../../access/access-store.ts";
+import { checkGrants, type Principal, signInUnknown } from "../../access/access.ts";
+import { type SignIn, type User, userCalled } from "../../access/access-store.ts";
 import { hashPassword, type PasswordCheck } from "../../access/password.ts";
 import { hashOfSecret } from "../../access/worker-key.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
@@ -32,13 +32,6 @@ export const asSignIn =
 /** Of the secret of the sign-in that asks; null: a token does. */
 export const ownHash = ({ cookie: { present } }: Call): Buffer | null =>
   present === null ? null : hashOfSecret(present);
-
-/** @throws USER_UNKNOWN */
-export async function userCalled(access: AccessStore, name: string): Promise<User> {
-  const user = await access.userByName(name);
-  if (user) return user;
-  throw userUnknown(name);
-}
 
 const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs, provided, temporary }: User) => ({
   name,

@@ -227,7 +227,7 @@ export function changeUser(
     }
     const { rows } = await client.query(
       `update ${s}.user_account u set role = case when $7 then $2 else role end, hash = coalesce($3, hash),
-              temporary_hash = case when $3::text is null then temporary_hash else $10 end, grants = coalesce($8, grants),
+              temporary_hash = coalesce($10, temporary_hash), grants = coalesce($8, grants),
               disabled_ms = case when $4::boolean then coalesce(disabled_ms, $5) when $4 is null then disabled_ms end,
               removed_ms = case when $6 then $5::bigint end, version = version + case when $9 then 1 else 0 end
        where id = $1 returning ${userFields("u")}`,
@@ -241,7 +241,8 @@ export function changeUser(
         role !== undefined,
         grants === undefined ? null : JSON.stringify(grants),
         role !== undefined || grants !== undefined || disabled !== undefined,
-        temporary ? (hash ?? null) : null,
+        // That of a password of before stays: it is not the present one's.
+        temporary ? hash : null,
       ],
     );
     const after = rows[0] as unknown as User;
