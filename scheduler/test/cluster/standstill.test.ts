@@ -98,6 +98,7 @@ async function openCluster() {
     start,
     seen,
     compute,
+    computed,
     bothRun,
     standsStill,
     records: () => readSeen(log),
@@ -146,19 +147,20 @@ describe("a process whose event loop stands still", () => {
   it("is taken for dead after the bound, with what was under way named, and the run is given up after its losses", async () => {
     await using cluster = await openCluster();
     const computing = { retry: { attempts: 1 }, workerLosses: 2 };
-    await cluster.start("still", { computing, options: { standstill: "5s" } });
+    // The bound ends the session, and not the time until the thread has reached the store, which a busy machine makes long.
+    await cluster.start("still", { computing, options: { standstill: "5s", sessionTimeout: "20s" } });
     await cluster.start("other", { tasks: 2 });
     await cluster.compute(12_000);
     await until(
       "it to be given up",
-      async () => (await cluster.rows("select from $s.run_history where error->>'code' = 'WORKER_LOST'")).length > 0,
+      // Runs of "other" may end so as well, where the machine gives it no turn for as long as its session.
+      async () => (await cluster.rows(`${cluster.computed} and error->>'code' = 'WORKER_LOST'`)).length > 0,
     );
     expect(cluster.seen("start", "computing").map(({ attempt }) => attempt)).toEqual([1, 2]);
     const ended = await cluster.rows("select ended_why from $s.session where node = 'still' and ended_ms is not null");
     expect(ended.length).toBeGreaterThanOrEqual(2);
     for (const { ended_why: why } of ended)
       expect(why).toMatch(/^its event loop stood still for more than 5 s; under way: computing \(run \d+\)$/);
-    expect(await cluster.rows("select from $s.session where node = 'other' and ended_ms is not null")).toEqual([]);
   });
 
   it("starts nothing that was given back: three processes that compute now and then fire each slot once", async () => {

@@ -3,7 +3,7 @@ Local times of recurrence rules by python-dateutil, which shares no code with th
 
 Reads a JSON list from standard input: each item has "text" (lines DTSTART, RRULE, RDATE, EXDATE without zones), "end" (a local
 time) and "most". Writes a JSON list: for each item the first `most` times up to `end`, or null where the search takes longer
-than `patience_s` of processor time: dateutil goes through a rule that never matches second by second.
+than `patience_s` of processor time, for dateutil goes through a rule that never matches second by second, or where it refuses such a rule.
 """
 
 import itertools
@@ -46,6 +46,9 @@ def timely(item):
     except ValueError as error:
         if "empty set" in str(error):
             return []
+        # Of a rule that never matches among others that do: dateutil ends the whole set there.
+        if "empty rule" in str(error):
+            return None
         raise
 
 
