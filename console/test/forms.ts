@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { type House, heading, settled, type Visit, violations } from "./support/house.ts";
+import { type House, heading, settled, unrouted, type Visit, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
 /** Asks the API as whoever the visit is of. @returns the answer */
@@ -140,7 +140,7 @@ export function formsAmongOthers(house: House): void {
       release();
       const payload = dialog.getByLabel("Payload");
       await payload.waitFor();
-      await page.unroute(whole);
+      await unrouted(page);
       const shown = { lines: 3 };
       expect(JSON.parse(await payload.inputValue())).toEqual(shown);
       // Answers are read on their way to the page: of a read that the page gave up, the browser keeps no answer.
@@ -152,7 +152,7 @@ export function formsAmongOthers(house: House): void {
       });
       await tower.enqueue("import-feed", { lines: 5 });
       await read;
-      await page.unroute(whole);
+      await unrouted(page);
       await settled(page);
       expect(JSON.parse(await payload.inputValue())).toEqual(shown);
       await dialog.getByText(`as run ${first.runId} had it`).waitFor();
@@ -277,7 +277,7 @@ export function formsAmongOthers(house: House): void {
       await page.getByText("3 tasks paused").waitFor();
       expect(paused.map(([, reason]) => reason)).toEqual([undefined, undefined, "at once", "at once"]);
       expect(paused[2]?.[0]).toBe(paused[1]?.[0]);
-      await page.unroute(pauses);
+      await unrouted(page);
     });
 
     test("leads nowhere later", async () => {
@@ -302,7 +302,7 @@ export function formsAmongOthers(house: House): void {
       await page.getByText(/^Run \d+ was made$/).waitFor();
       await settled(page);
       await heading(page, "import-feed");
-      await page.unroute(runs);
+      await unrouted(page);
     });
 
     test("does not change what may have been done: the same is sent again, or a version tells it apart", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { type House, heading, violations } from "./support/house.ts";
+import { type House, heading, unrouted, violations } from "./support/house.ts";
 
 /** Of console.test.ts: dead letters, and what the audit tells of it. */
 export function deadLettersAndAudit(house: House): void {
@@ -74,7 +74,7 @@ export function deadLettersAndAudit(house: House): void {
       for (let shown = 100; shown < 1_000; shown += 100)
         await page.getByRole("button", { name: `and ${1_000 - shown} more` }).click();
       await page.getByText("234 rarer reasons are not listed: a task or a time narrows it.").waitFor();
-      await page.unroute(/\/v1\/dead-letters\/groups/);
+      await unrouted(page);
     });
 
     test("are for those to act on who may", async () => {

@@ -1,6 +1,6 @@
 import type { Page, Request } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { type House, heading, hide, openContext, violations } from "./support/house.ts";
+import { type House, heading, hide, openContext, unrouted, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
 /** The server's answer as it would be, but for a part of it. What is shown is asked for again at once, if it is older than a second. */
@@ -44,7 +44,7 @@ export function whatStays(house: House): void {
       const lines = await log.innerText();
       const told = [...lines.matchAll(/part (\d+) of 1000/g)].map(([, number]) => Number(number));
       expect(told).toEqual([...new Set(told)].sort((a, b) => a - b));
-      await page.unroute(/\/logs\/tail/);
+      await unrouted(page);
       await house.stage.tower.cancel(runId);
     });
 
@@ -116,7 +116,7 @@ export function whatStays(house: House): void {
       await changed(page, "/v1/alarms", () => ({ items: [], next: null }));
       await page.getByText("Nothing is wrong").first().waitFor({ state: "attached" });
       expect(await dialog.count()).toBe(1);
-      await page.unrouteAll();
+      await unrouted(page);
       await page.keyboard.press("Escape");
 
       await go("/runs?task=sync-inventory&state=succeeded");
@@ -125,7 +125,7 @@ export function whatStays(house: House): void {
       await changed(page, "/v1/runs", () => ({ items: [], next: null }));
       await page.getByText("No run matches").waitFor({ state: "attached" });
       expect(await dialog.count()).toBe(1);
-      await page.unrouteAll();
+      await unrouted(page);
       await page.keyboard.press("Escape");
 
       // The group that is open stays so, whichever is the largest now, and the question about it when it goes.
@@ -146,7 +146,7 @@ export function whatStays(house: House): void {
       await hide(page, false);
       await page.locator("ul [data-row]").first().and(open).waitFor({ state: "attached" });
       expect(await dialog.count()).toBe(1);
-      await page.unrouteAll();
+      await unrouted(page);
       await page.keyboard.press("Escape");
     });
   });
@@ -207,7 +207,7 @@ export function whatStays(house: House): void {
       await go("/");
       await page.getByText("100+ runs are overdue.").waitFor();
       await page.getByRole("link", { name: /^Workers\s*1\+/ }).waitFor();
-      await page.unrouteAll();
+      await unrouted(page);
     });
 
     test("of an undo that fails is why", async () => {
@@ -225,7 +225,7 @@ export function whatStays(house: House): void {
       await page.route(/\/limit/, (route) => route.fulfill({ status: 503, json: problem }));
       await page.getByRole("button", { name: "Undo" }).click();
       await page.getByText("the store is away for a while").waitFor();
-      await page.unrouteAll();
+      await unrouted(page);
     });
 
     test("of an operation is asked no more once it is over", async () => {

@@ -157,6 +157,9 @@ async function enter(
   return { context, page, complaints, go };
 }
 
+/** What is routed goes to the server itself again. A handler at work is waited for: its answer would come to a request that is gone on. */
+export const unrouted = (page: Page): Promise<void> => page.unrouteAll({ behavior: "wait" });
+
 /** As when another tab of the browser comes to lie before the page, or goes: it cannot tell the difference. */
 export const hide = (page: Page, isHidden: boolean): Promise<void> =>
   page.evaluate((hidden) => {

@@ -41,8 +41,8 @@ export class RestorableStore {
     const data = join(folder, "data");
     rmSync(data, { recursive: true });
     cpSync(this.#backup, data, { recursive: true, preserveTimestamps: true });
-    // Nothing is archived: recovery ends with the log that is in the backup.
-    appendFileSync(join(data, "postgresql.auto.conf"), "restore_command = 'false'\n");
+    // Nothing is archived: recovery ends with the log that is in the backup. Until then nobody is let in, who could only read.
+    appendFileSync(join(data, "postgresql.auto.conf"), "restore_command = 'false'\nhot_standby = off\n");
     writeFileSync(join(data, "recovery.signal"), "");
     const { uid, gid } = conditions.user;
     if (uid !== undefined && gid !== undefined)
