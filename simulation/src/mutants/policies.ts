@@ -164,6 +164,20 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "when a slot is due",
   },
   {
+    name: "a slot is moved to the other side of its holidays",
+    file: "schedule/calendar.ts",
+    find: 'rule.otherwise === "next" ? 1 : -1',
+    put: 'rule.otherwise === "next" ? -1 : 1',
+    breaks: "a slot lies where its calendar puts it",
+  },
+  {
+    name: "slots with an account are planned where another calendar puts them",
+    file: "schedule/slot-rules.ts",
+    find: "return accountedMs.length > 0 ? withoutAccounted(ruled, accountedMs) : ruled;",
+    put: "return accountedMs.length < 0 ? withoutAccounted(ruled, accountedMs) : ruled;",
+    breaks: "each slot is accounted for once",
+  },
+  {
     name: "a fixed delay is twice as long",
     file: "store/postgres/claims/finish.ts",
     find: "set next_slot_ms = $2 + after_end_ms from (",

@@ -1,4 +1,5 @@
 import { Dice } from "../plan/dice.ts";
+import { calendarScenario } from "./draw-calendars.ts";
 import { type Act, type Behaviour, concurrencies, groupCount, type Scenario, type TaskPlan } from "./scenario.ts";
 
 /** What scenarios are about: each has some of these, so that what meets in one meets often. */
@@ -16,8 +17,9 @@ const themes = [
 ] as const;
 type Theme = (typeof themes)[number];
 
-/** The scenario of a seed. */
+/** The scenario of a seed: of one in five it is about calendars. */
 export function scenarioOf(seed: number): Scenario {
+  if (seed % 5 === 3) return calendarScenario(seed);
   const dice = new Dice(Math.imul(seed, 0x9e3779b1) + 17);
   const about = new Set<Theme>(Array.from({ length: dice.whole(2, 4) }, () => dice.one(themes)));
   const concurrency = dice.chance(0.7) ? concurrencies[2] : dice.one(concurrencies);

@@ -2,17 +2,18 @@ import { every } from "../../../scheduler/src/schedule/schedule.ts";
 import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
 import type { TaskPlan } from "./scenario.ts";
 
-/**
- * The options of a task as a program writes them.
- * @param nameOf other tasks of the scenario
- * @param beganMs when the scenario's time begins
- */
-export function optionsOf(
-  plan: TaskPlan,
-  groupOf: (group: number) => string,
-  nameOf: (task: number) => string,
-  beganMs: number,
-): TaskOptions {
+/** What names and times of a plan are in the store. */
+export interface Naming {
+  readonly group: (group: number) => string;
+  /** Other tasks of the scenario. */
+  readonly task: (task: number) => string;
+  readonly calendar: string;
+  /** When the scenario's time begins. */
+  readonly beganMs: number;
+}
+
+/** The options of a task as a program writes them. */
+export function optionsOf(plan: TaskPlan, { group: groupOf, task: nameOf, calendar, beganMs }: Naming): TaskOptions {
   const { every: rhythm, after, blackout, group, history, misfire, overlap, priority, rate, retry } = plan;
   const { perKey, perWorker, route } = plan;
   const limit = { ...(perKey === undefined ? {} : { perKey }), ...(perWorker === undefined ? {} : { perWorker }) };
@@ -24,6 +25,7 @@ export function optionsOf(
       ? // biome-ignore lint/suspicious/noThenProperty: an option of a blackout; nothing awaits it.
         { blackout: [{ from: iso(blackout.fromMs), to: iso(blackout.toMs), then: blackout.then }] }
       : {}),
+    ...(plan.calendar ? { calendar: { name: calendar, ...plan.calendar } } : {}),
     ...(group === undefined ? {} : { group: groupOf(group) }),
     ...(history ? { history } : {}),
     ...(plan.onWorkerLost ? { onWorkerLost: plan.onWorkerLost } : {}),

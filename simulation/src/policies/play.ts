@@ -90,6 +90,7 @@ export class PolicyStage {
 }
 
 const nameOf = (place: number, task: number) => `p${place}-t${task}`;
+const calendarName = (place: number) => `p${place}-c`;
 /** All places share them: each claim looks at every group of its worker. A scenario leaves none limited. */
 const groupName = (group: number) => `g${group}`;
 
@@ -98,6 +99,7 @@ class Player {
   readonly #scenario: Scenario;
   readonly #beganMs: number;
   readonly #name: (task: number) => string;
+  readonly #calendar: string;
   readonly #done: Done[] = [];
   readonly #looks: Look[] = [];
   readonly #tries: Try[] = [];
@@ -111,6 +113,7 @@ class Player {
     this.#scenario = scenario;
     this.#beganMs = beganMs;
     this.#name = (task) => nameOf(place, task);
+    this.#calendar = calendarName(place);
     this.#plans = scenario.tasks.map(() => []);
   }
 
@@ -123,7 +126,8 @@ class Player {
   }
 
   async play(): Promise<Omit<Seen, "told">> {
-    const { tasks, acts } = this.#scenario;
+    const { tasks, acts, holidays } = this.#scenario;
+    if (holidays) await this.#setCalendar(holidays);
     // In the order of what comes after what.
     for (const [task, plan] of tasks.entries()) await this.#save(task, plan);
     await this.#settle();
@@ -140,7 +144,8 @@ class Player {
       await this.#tower.advance(quietStepMs);
     }
     await this.#look();
-    const seen = await readAll((await this.#tower.carillon.open()).store, this.#names, this.#beganMs);
+    const { store } = await this.#tower.carillon.open();
+    const seen = await readAll(store, this.#names, this.#beganMs, this.#tower.now().getTime() + weekMs);
     return {
       ...seen,
       tasks: seen.tasks.map((task, i) => ({ ...task, plans: this.#plans[i] ?? [] })),
@@ -171,15 +176,27 @@ class Player {
   }
 
   async #save(task: number, plan: TaskPlan): Promise<void> {
-    const options = optionsOf(plan, groupName, this.#name, this.#beganMs);
+    const options = optionsOf(plan, {
+      group: groupName,
+      task: this.#name,
+      calendar: this.#calendar,
+      beganMs: this.#beganMs,
+    });
     await this.#tower.carillon.save(defineTask(this.#name(task), options));
     this.#plans[task]?.push({ atMs: this.#nowMs, plan });
+  }
+
+  async #setCalendar(holidays: readonly number[]): Promise<void> {
+    const { store } = await this.#tower.carillon.open();
+    const days = holidays.map((day) => new Date(this.#beganMs + day * dayMs).toISOString().slice(0, 10));
+    const change = { author: "a user", reason: "other holidays", nowMs: this.#tower.now().getTime() };
+    await store.calendars.set(this.#calendar, { zone: "UTC", weekend: [], holidays: days }, change);
   }
 
   async #endSchedule(task: number): Promise<void> {
     const { plan } = this.#plans[task]?.at(-1) ?? {};
     if (!plan?.every) return;
-    const { every: _, ...still } = plan;
+    const { every: _, calendar: __, ...still } = plan;
     await this.#save(task, still);
   }
 
@@ -270,6 +287,9 @@ class Player {
         return {};
       case "edit":
         await this.#save(act.task, act.to);
+        return {};
+      case "calendar":
+        await this.#setCalendar(act.holidays);
         return {};
     }
   }

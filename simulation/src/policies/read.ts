@@ -3,11 +3,12 @@ import type { RunSeen, Seen, TaskSeen } from "./seen.ts";
 
 const most = 10_000;
 
-/** Everything that a user reads of these tasks, its times counted from `beganMs` on. */
+/** Everything that a user reads of these tasks, its times counted from `beganMs` on. @param endMs slots up to this time, epoch ms */
 export async function readAll(
   store: Store,
   names: readonly string[],
   beganMs: number,
+  endMs: number,
 ): Promise<Pick<Seen, "runs"> & { tasks: Omit<TaskSeen, "plans">[] }> {
   const since = <T extends number | null>(ms: T) => (ms === null ? null : ms - beganMs) as T;
   const runs: RunSeen[] = [];
@@ -34,10 +35,15 @@ export async function readAll(
       });
     }
     const counters = (await store.tasks.counters([taskId])).get(taskId);
-    const { slots, ranges } = await store.history.slots(taskId, beganMs, beganMs + 86_400_000, most);
+    const { slots, ranges } = await store.history.slots(taskId, beganMs, endMs, most);
     tasks.push({
       counters: counters ?? { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 },
-      slots: slots.map((slot) => ({ ...slot, slotMs: since(slot.slotMs), acceptedMs: since(slot.acceptedMs) })),
+      slots: slots.map((slot) => ({
+        ...slot,
+        slotMs: since(slot.slotMs),
+        acceptedMs: since(slot.acceptedMs),
+        nominalMs: slot.nominalMs?.map(since) ?? null,
+      })),
       ranges: ranges.map((range) => ({ ...range, fromMs: since(range.fromMs), toMs: since(range.toMs) })),
     });
   }

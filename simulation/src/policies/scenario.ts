@@ -18,6 +18,8 @@ export interface Behaviour {
 export interface TaskPlan {
   readonly every?: { readonly ms: number; readonly jitterMs?: number; readonly delay?: true };
   readonly blackout?: { readonly fromMs: number; readonly toMs: number; readonly then: "skip" | "delay" };
+  /** The scenario's calendar, on its working days. */
+  readonly calendar?: { readonly otherwise: "skip" | "next" | "previous" };
   readonly overlap?: "allow" | "queue" | "skip" | "replace" | { readonly allow: number };
   readonly retry?: {
     readonly attempts: number;
@@ -64,7 +66,9 @@ export type Act =
   | { readonly op: "lose" }
   | { readonly op: "decide"; readonly run: number; readonly how: "retry" | "fail" }
   | { readonly op: "limit"; readonly group: number; readonly runs: number | null }
-  | { readonly op: "edit"; readonly task: number; readonly to: TaskPlan };
+  | { readonly op: "edit"; readonly task: number; readonly to: TaskPlan }
+  /** The calendar has these holidays from now on. */
+  | { readonly op: "calendar"; readonly holidays: readonly number[] };
 
 export interface Scenario {
   readonly seed: number;
@@ -72,6 +76,8 @@ export interface Scenario {
   readonly concurrency: number;
   readonly tasks: readonly TaskPlan[];
   readonly acts: readonly Act[];
+  /** Days of its calendar on which nothing is worked: 0 is the day on which the scenario begins. */
+  readonly holidays?: readonly number[];
 }
 
 export const concurrencies = [1, 2, 4] as const;

@@ -1,5 +1,6 @@
 import type { Violation } from "../../history.ts";
 import type { Seen } from "../seen.ts";
+import { calendars } from "./calendars.ts";
 import { cancelled, endsAsTried, letters, lostWorkers, pausesBetweenTries, quiet, tallies, timeouts } from "./ends.ts";
 import { follows, joins } from "./flow.ts";
 import { againAlike, oneLiveRunOfAKey } from "./keys.ts";
@@ -24,6 +25,7 @@ export const rules: readonly Rule[] = [
   slotsInPauses,
   slotsAccounted,
   slotsDue,
+  calendars,
   delays,
   misfires,
   follows,

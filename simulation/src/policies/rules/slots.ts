@@ -1,8 +1,9 @@
+import type { SlotRecord } from "../../../../scheduler/src/slots/history-store.ts";
 import type { Seen } from "../seen.ts";
 import { endOf, isEdited, lossesOf, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
 
-/** The slots of the schedules that a task had, where its slots can be known beforehand. Those at an edit's own time are left out. */
-function slotsOf(seen: Seen, task: number): number[] {
+/** The nominal times of the schedules that a task had, where they can be known beforehand. Those at an edit's own time are left out. */
+export function slotsOf(seen: Seen, task: number): number[] {
   const { plans } = seen.tasks[task] as Seen["tasks"][number];
   const slots: number[] = [];
   for (const [i, { atMs, plan }] of plans.entries()) {
@@ -15,6 +16,9 @@ function slotsOf(seen: Seen, task: number): number[] {
   return slots;
 }
 
+/** A slot that a calendar moved stands for these times of the task's own schedule. */
+export const nominalOf = ({ nominalMs, slotMs }: SlotRecord) => nominalMs ?? [slotMs];
+
 /** Each slot is accounted for, once: by a run, or as skipped or missed. */
 export const slotsAccounted: Rule = {
   name: "each slot is accounted for once",
@@ -22,7 +26,7 @@ export const slotsAccounted: Rule = {
   check(seen) {
     for (const [task, { slots, ranges }] of seen.tasks.entries()) {
       for (const slotMs of slotsOf(seen, task)) {
-        const rows = slots.filter((slot) => slot.slotMs === slotMs).length;
+        const rows = slots.filter((slot) => nominalOf(slot).includes(slotMs)).length;
         const spans = ranges.filter(({ fromMs, toMs }) => fromMs <= slotMs && slotMs <= toMs).length;
         if (rows + spans !== 1) return `slot ${slotMs} of task ${task} has ${rows} rows and lies in ${spans} ranges`;
       }
@@ -48,8 +52,9 @@ export const slotsInPauses: Rule = {
   name: "a slot in a pause is skipped",
   page: "operations.md: backfill",
   check(seen) {
-    for (const [task, { slots, ranges }] of seen.tasks.entries()) {
-      if (isEdited(seen.scenario, task)) continue;
+    for (const [task, { slots, ranges, plans }] of seen.tasks.entries()) {
+      // A slot that is moved need not lie in the pause.
+      if (isEdited(seen.scenario, task) || plans[0]?.plan.calendar) continue;
       for (const slotMs of slotsOf(seen, task)) {
         if (!within(pausesOf(seen, task), slotMs)) continue;
         // Somebody cancelled it while it was planned ahead.

@@ -1,0 +1,49 @@
+import type { Seen } from "../seen.ts";
+import { isEdited, pausesOf, type Rule } from "./rule.ts";
+import { nominalOf, slotsOf } from "./slots.ts";
+
+const dayMs = 86_400_000;
+/** Farther than any day without holidays here. */
+const farthest = 40;
+
+/** Where the slot of a nominal time lies: there, on the nearest worked day at the same time, or nowhere. Scenarios begin at midnight of UTC. */
+function placeOf(
+  nominalMs: number,
+  otherwise: "skip" | "next" | "previous",
+  holidays: readonly number[],
+): number | null {
+  const day = Math.floor(nominalMs / dayMs);
+  if (!holidays.includes(day)) return nominalMs;
+  if (otherwise === "skip") return null;
+  const way = otherwise === "next" ? 1 : -1;
+  for (let days = 1; days < farthest; days++)
+    if (!holidays.includes(day + way * days)) return nominalMs + way * days * dayMs;
+  return null;
+}
+
+/** A slot on a day that is not worked is skipped, or lies on the next or the last worked day; the others lie where they are. */
+export const calendars: Rule = {
+  name: "a slot lies where its calendar puts it",
+  page: "policies.md: calendar",
+  check(seen: Seen) {
+    const { holidays = [], acts } = seen.scenario;
+    if (acts.some(({ op }) => op === "calendar")) return undefined;
+    for (const [task, { slots, plans }] of seen.tasks.entries()) {
+      const [{ plan, atMs } = { plan: undefined, atMs: 0 }] = plans;
+      if (!plan?.calendar || isEdited(seen.scenario, task) || pausesOf(seen, task).length > 0) continue;
+      const { otherwise } = plan.calendar;
+      for (const nominalMs of slotsOf(seen, task)) {
+        const row = slots.find((slot) => nominalOf(slot).includes(nominalMs));
+        if (!row) continue; // it is in a range, or not accounted for
+        const placeMs = placeOf(nominalMs, otherwise, holidays);
+        const is = `slot ${nominalMs} of task ${task}, otherwise ${otherwise}, is ${row.outcome} at ${row.slotMs}`;
+        // The end of the schedule accounts for what had been put off until after it.
+        const isOver = placeMs !== null && (placeMs <= atMs || placeMs > seen.healedMs);
+        if (placeMs === null || isOver) {
+          if (row.outcome === "run" && row.slotMs !== placeMs) return `${is}: it has no place`;
+        } else if (row.slotMs !== placeMs) return `${is}: its place is ${placeMs}`;
+      }
+    }
+    return undefined;
+  },
+};
