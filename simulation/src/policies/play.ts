@@ -106,7 +106,7 @@ class Player {
   /** By the fences of claims whose worker was taken for dead. */
   readonly #lostMs = new Map<number, number>();
   #happened = 0;
-  readonly #plans: { atMs: number; plan: TaskPlan }[][];
+  readonly #plans: { atMs: number; version: number; plan: TaskPlan }[][];
 
   constructor(tower: TestTower, scenario: Scenario, place: number, beganMs: number) {
     this.#tower = tower;
@@ -183,7 +183,9 @@ class Player {
       beganMs: this.#beganMs,
     });
     await this.#tower.carillon.save(defineTask(this.#name(task), options));
-    this.#plans[task]?.push({ atMs: this.#nowMs, plan });
+    const { store } = await this.#tower.carillon.open();
+    const { version } = await store.tasks.byName(this.#name(task));
+    this.#plans[task]?.push({ atMs: this.#nowMs, version, plan });
   }
 
   async #setCalendar(holidays: readonly number[]): Promise<void> {

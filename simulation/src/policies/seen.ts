@@ -47,7 +47,7 @@ export interface TaskSeen {
   readonly slots: readonly SlotRecord[];
   readonly ranges: readonly SlotRange[];
   /** When it was stored and how: the first one, then what edits made of it. */
-  readonly plans: readonly { readonly atMs: number; readonly plan: TaskPlan }[];
+  readonly plans: readonly { readonly atMs: number; readonly version: number; readonly plan: TaskPlan }[];
 }
 
 export interface RunSeen extends RunRecord {

@@ -1,4 +1,4 @@
-import type { SlotRecord } from "../../../../scheduler/src/slots/history-store.ts";
+import type { SlotRange, SlotRecord } from "../../../../scheduler/src/slots/history-store.ts";
 import type { Seen } from "../seen.ts";
 import { endOf, isEdited, lossesOf, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
 
@@ -19,6 +19,13 @@ export function slotsOf(seen: Seen, task: number): number[] {
 /** A slot that a calendar moved stands for these times of the task's own schedule. */
 export const nominalOf = ({ nominalMs, slotMs }: SlotRecord) => nominalMs ?? [slotMs];
 
+/** Whether a range stands for this time: it does for the slots of the schedule of its own version alone. */
+function covers(seen: Seen, task: number, { fromMs, toMs, version }: SlotRange, slotMs: number): boolean {
+  const { plans } = seen.tasks[task] as Seen["tasks"][number];
+  const { every } = plans.findLast((one) => one.version <= version)?.plan ?? {};
+  return every !== undefined && fromMs <= slotMs && slotMs <= toMs && (seen.beganMs + slotMs) % every.ms === 0;
+}
+
 /** Each slot is accounted for, once: by a run, or as skipped or missed. */
 export const slotsAccounted: Rule = {
   name: "each slot is accounted for once",
@@ -27,7 +34,7 @@ export const slotsAccounted: Rule = {
     for (const [task, { slots, ranges }] of seen.tasks.entries()) {
       for (const slotMs of slotsOf(seen, task)) {
         const rows = slots.filter((slot) => nominalOf(slot).includes(slotMs)).length;
-        const spans = ranges.filter(({ fromMs, toMs }) => fromMs <= slotMs && slotMs <= toMs).length;
+        const spans = ranges.filter((range) => covers(seen, task, range, slotMs)).length;
         if (rows + spans !== 1) return `slot ${slotMs} of task ${task} has ${rows} rows and lies in ${spans} ranges`;
       }
       for (const slot of slots) {
