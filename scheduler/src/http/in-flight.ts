@@ -30,6 +30,10 @@ export class InFlight {
     });
   }
 
+  isBusy(socket: Socket): boolean {
+    return (this.#busy.get(socket) ?? 0) > 0;
+  }
+
   async close(app: FastifyInstance, clock: Clock, withinMs: number): Promise<void> {
     const closed = app.close();
     const over = new AbortController();

@@ -1,0 +1,112 @@
+import { existsSync, readFileSync } from "node:fs";
+import type { Socket } from "node:net";
+import type { Clock } from "../base/clock.ts";
+import type { Log } from "../base/log.ts";
+
+const mostEver = 10_000;
+/** Of the files that this process may have open. The store's connections and the program's own files need the others. */
+const share = 0.5;
+/** Addresses that are asked for a connection to close; each may have none that can be. */
+const lookedAt = 20;
+const toldEveryMs = 60_000;
+
+/** How many connections a server of this process holds. Linux tells how many files it may have open; elsewhere that is `mostEver`. */
+export function connectionsMost(limits = "/proc/self/limits"): number {
+  const [, soft] = /^Max open files +(\d+)/m.exec(existsSync(limits) ? readFileSync(limits, "utf8") : "") ?? [];
+  return soft === undefined ? mostEver : Math.min(mostEver, Math.floor(Number(soft) * share));
+}
+
+/**
+ * Makes true: connections from outside never take the last files of this process, and whoever holds many of them keeps nobody out.
+ *
+ * A new connection × what is held: fewer than the bound: it is held. As many: the one that has been there longest and asks for nothing, of
+ * an address that has most, is closed for it; if those addresses have none such, the new one is closed. A connection whose request has not
+ * wholly arrived in its head asks for nothing yet. Addresses are those of the connections themselves: behind a proxy they are the proxy's, which
+ * then has to bound its clients.
+ */
+export class Connections {
+  readonly #most: number;
+  readonly #isBusy: (socket: Socket) => boolean;
+  readonly #clock: Clock;
+  readonly #log: Log;
+  /** By address, the oldest first. */
+  readonly #held = new Map<string, Set<Socket>>();
+  /** Addresses by how many they have: at [3] those that have three, the one that has had three for longest first. */
+  readonly #having: Set<string>[] = [];
+  #count = 0;
+  #closed = 0;
+  #endWindow: (() => void) | undefined;
+
+  /** @param isBusy a request of it is under way */
+  constructor(most: number, isBusy: (socket: Socket) => boolean, clock: Clock, log: Log) {
+    this.#most = most;
+    this.#isBusy = isBusy;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  add(socket: Socket): void {
+    const address = socket.remoteAddress;
+    // It has gone already.
+    if (address === undefined) return;
+    if (this.#count >= this.#most) {
+      const idle = this.#idle();
+      this.#tell();
+      if (!idle) return void socket.destroy();
+      this.#remove(idle.address, idle.socket);
+      idle.socket.destroy();
+    }
+    const own = this.#held.get(address) ?? new Set();
+    this.#held.set(address, own.add(socket));
+    this.#count++;
+    this.#move(address, own.size - 1, own.size);
+    socket.once("close", () => this.#remove(address, socket));
+  }
+
+  close(): void {
+    this.#endWindow?.();
+    this.#tellRest();
+  }
+
+  #remove(address: string, socket: Socket): void {
+    const own = this.#held.get(address);
+    if (!own?.delete(socket)) return;
+    this.#count--;
+    if (own.size === 0) this.#held.delete(address);
+    this.#move(address, own.size + 1, own.size);
+  }
+
+  #move(address: string, from: number, to: number): void {
+    this.#having[from]?.delete(address);
+    while (this.#having.at(-1)?.size === 0) this.#having.pop();
+    if (to === 0) return;
+    while (this.#having.length <= to) this.#having.push(new Set());
+    this.#having[to]?.add(address);
+  }
+
+  #idle(): { address: string; socket: Socket } | undefined {
+    let looked = 0;
+    for (const address of this.#having.at(-1) ?? []) {
+      for (const socket of this.#held.get(address) ?? []) if (!this.#isBusy(socket)) return { address, socket };
+      if (++looked === lookedAt) break;
+    }
+    return undefined;
+  }
+
+  #tell(): void {
+    if (this.#closed++ === 0)
+      this.#log.warn({ most: this.#most }, "as many connections as this process holds: some are closed");
+    this.#endWindow ??= this.#clock.after(toldEveryMs, () => this.#tellRest());
+  }
+
+  #tellRest(): void {
+    if (this.#closed > 1)
+      this.#log.warn({ closed: this.#closed, most: this.#most }, "connections were closed for others");
+    this.#closed = 0;
+    this.#endWindow = undefined;
+  }
+}
