@@ -32,10 +32,10 @@ it(`breaks no rule in ${scenarios} random scenarios`, { timeout: 3_600_000 }, ()
 /**
  * The first one's runs with one key never lived at the same time: run numbers are drawn in blocks, and a check that took them for the order
  * of time said so. In the second one a run between two tries was skipped after a pause. In the third an
- * edit took away the timeout of a run that was claimed, which keeps it; in the fourth a claim was lost before its worker began it: both had been
- * told as faults.
+ * edit took away the timeout of a run that was claimed, which keeps it; in the fourth a claim was lost before its worker began it, and in the fifth
+ * a run's second one, which moved the time that it is due: these three had been told as faults.
  */
-it.each(["keys-and-reruns", "retry-and-pause", "edit-while-claimed", "lost-in-its-worker"])(
+it.each(["keys-and-reruns", "retry-and-pause", "edit-while-claimed", "lost-in-its-worker", "lost-and-decided"])(
   "breaks no rule in a scenario that was kept: %s",
   (name) => {
     expect(resultOf(policies("--play", path(`scenarios/${name}.json`)))).toEqual(nothingBroken(1));

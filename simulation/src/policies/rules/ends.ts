@@ -119,8 +119,9 @@ function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try): string | unde
   if (gapMs < Math.floor(least))
     return `${gapMs} ms between tries ${before.attempt} and ${one.attempt}, at least ${least}`;
   const longest = Math.max(...pauses.map(({ mostMs }) => mostMs));
-  // One that was cancelled between two tries keeps the time of the next.
-  const isLast = one.attempt === run.attempt && (run.state === "succeeded" || run.state === "failed");
+  // One that was cancelled between two tries keeps the time of the next; one whose claim was lost has the time of the loss.
+  const isLast =
+    one.attempt === run.attempt && (run.state === "succeeded" || run.state === "failed") && one.lostMs === undefined;
   const hasRate = plansBetween(seen, run.of, 0, seen.endMs).some(({ rate }) => rate);
   if (isLast && !hasRate && run.dueMs - endedMs > longest + 1)
     return `try ${one.attempt} is due ${run.dueMs - endedMs} ms after the one before, at most ${longest}`;
