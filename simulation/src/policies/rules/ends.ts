@@ -92,7 +92,9 @@ export const pausesBetweenTries: Rule = {
     for (const run of seen.runs) {
       const tries = triesOf(seen, run.runId);
       for (const [i, one] of tries.entries()) {
-        const what = i === 0 ? undefined : tooSoon(seen, run, tries[i - 1] as Try, one);
+        // What holds for a try is what held when it was claimed: after the end of the one before, and maybe long before it began.
+        const sinceMs = tries[i - 2]?.end?.atMs ?? run.createdMs;
+        const what = i === 0 ? undefined : tooSoon(seen, run, tries[i - 1] as Try, one, sinceMs);
         if (what) return `run ${run.runId} of task ${run.of}: ${what}`;
         if (one.attempt !== i + 1 && one.attempt > i + 1 + lossesOf(seen, run.runId, one.fromMs))
           return `run ${run.runId} of task ${run.of}: its try ${i + 1} is numbered ${one.attempt}`;
@@ -102,7 +104,7 @@ export const pausesBetweenTries: Rule = {
   },
 };
 
-function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try): string | undefined {
+function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try, sinceMs: number): string | undefined {
   if (before.lostMs !== undefined) return undefined;
   const losses = lossesOf(seen, run.runId, before.fromMs);
   const stoppedMs =
@@ -110,7 +112,7 @@ function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try): string | unde
   const endedMs = stoppedMs ?? (before.abort ? before.abort.atMs + givenUpMs : Number.POSITIVE_INFINITY);
   if (before.end?.how === "returned" && !before.abort)
     return `try ${before.attempt} returned, and was followed by another`;
-  const plans = plansBetween(seen, run.of, before.fromMs, endedMs).map(({ retry }) => retry);
+  const plans = plansBetween(seen, run.of, sinceMs, endedMs).map(({ retry }) => retry);
   const most = Math.max(...plans.map((retry) => retry?.attempts ?? 1));
   if (one.attempt > most + lossesOf(seen, run.runId, one.fromMs)) return `try ${one.attempt} of at most ${most}`;
   const pauses = plans.map((retry) => pauseOf(retry, Math.max(1, before.attempt - losses)));

@@ -91,11 +91,13 @@ export const slotsDue: Rule = {
       // A lost claim moves it as well.
       if (lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const { every, blackout } = plans[0]?.plan ?? {};
-      const isBlack = blackout && blackout.fromMs <= run.slotMs && run.slotMs < blackout.toMs;
-      if (isBlack && blackout.then === "skip")
+      // Judged by when it is due: jitter may move a slot out of a blackout, or into one.
+      const isBlack = (ms: number) => blackout !== undefined && blackout.fromMs <= ms && ms < blackout.toMs;
+      if (isBlack(run.dueMs)) return `run ${run.runId} of slot ${run.slotMs} is due at ${run.dueMs}, in a blackout`;
+      const isMoved = !every?.jitterMs && isBlack(run.slotMs);
+      if (isMoved && blackout?.then === "skip")
         return `run ${run.runId} is of slot ${run.slotMs}, in a blackout that skips`;
-      const leastMs = isBlack ? blackout.toMs : run.slotMs;
-      if (run.dueMs < leastMs) return `run ${run.runId} of slot ${run.slotMs} is due at ${run.dueMs}`;
+      const leastMs = isMoved ? (blackout?.toMs ?? 0) : run.slotMs;
       const mostMs = Math.max(leastMs, run.slotMs) + (every?.jitterMs ?? 0);
       const mayBlack = blackout !== undefined;
       const resumedMs = Math.max(0, ...pausesOf(seen, run.of).map(({ toMs }) => toMs));
