@@ -43,7 +43,10 @@ export const againAlike: Rule = {
       const run = runOf(seen, runId);
       const old = seen.runs.find(({ runId: id }) => id === run?.redrives);
       if (!run || !old) continue;
-      for (const part of ["of", "key", "limitKey", "priority", "slotMs"] as const)
+      // "": the task limits by key, and none was given; so it may be now and not have been then.
+      if ((run.limitKey || null) !== (old.limitKey || null))
+        return `run ${runId} has limitKey ${run.limitKey}, and ${old.runId}, of which it was made, ${old.limitKey}`;
+      for (const part of ["of", "key", "priority", "slotMs"] as const)
         if (run[part] !== old[part])
           return `run ${runId} has ${part} ${run[part]}, and ${old.runId}, of which it was made, ${old[part]}`;
       if (JSON.stringify(run.payload) !== JSON.stringify(old.payload))
