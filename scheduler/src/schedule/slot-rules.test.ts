@@ -158,10 +158,11 @@ describe("planning under them", () => {
           minLength: 1,
           maxLength: 12,
         }),
-        (otherwise, misfire, schedule, then, halts) => {
+        fc.constantFrom({}, { within: "3h" }),
+        (otherwise, policy, schedule, then, halts, within) => {
           const definition = defineTask("t", {
             schedule,
-            misfire: misfire === "all" ? { policy: misfire, cap: 3, perSecond: 2 } : misfire,
+            misfire: { policy, ...within, ...(policy === "all" ? { cap: 3, perSecond: 2 } : {}) },
             calendar: { name: "de", otherwise },
             blackout: [{ from: "22:00", to: "06:00", ...then }],
           });

@@ -121,6 +121,26 @@ describe("planning", () => {
       ]);
     });
 
+    it("within gives up what is later than it says, and leaves the rest to the policy", () => {
+      const late = { fromMs: start + minute, toMs: start + 5 * minute, count: 5, reason: "misfire: later than within" };
+      const all = away({ policy: "all", within: "4m30s", cap: 3 });
+      expect(slots(all)).toEqual([8, 9, 10].map((n) => start + n * minute));
+      const overCap = {
+        fromMs: start + 6 * minute,
+        toMs: start + 7 * minute,
+        count: 2,
+        reason: "misfire: all, over its cap",
+      };
+      expect(all.missed).toEqual([late, overCap]);
+      const once = away({ policy: "fire_once", within: "4m30s" });
+      expect(slots(once)).toEqual([start + 10 * minute]);
+      expect(once.missed).toMatchObject([late, { count: 4, reason: "misfire: fire_once" }]);
+      const none = away({ policy: "all", within: "20s", after: "10s" });
+      expect(slots(none)).toEqual([]);
+      expect(none.missed).toEqual([{ ...late, toMs: start + 10 * minute, count: 10 }]);
+      expect(away({ policy: "all", within: "1h" })).toEqual(away("all"));
+    });
+
     it("years of a per-second task are one range, but for the newest, which are counted: few slots are looked at", () => {
       const schedule = cron("* * * * * *");
       const compiled = compileSchedule(schedule);
@@ -154,6 +174,7 @@ describe("planning", () => {
         policy: fc.constantFrom("fire_once" as const, "skip" as const, "all" as const),
         after: fc.integer({ min: 1_000, max: 120_000 }),
         cap: fc.integer({ min: 1, max: 20 }),
+        within: fc.option(fc.integer({ min: 120_001, max: 600_000 })),
       });
       const waits = fc.array(fc.integer({ min: 0, max: 400_000 }), { minLength: 1, maxLength: 12 });
       fc.assert(
@@ -172,6 +193,7 @@ describe("planning", () => {
               for (let slot: number = fromMs; slot <= toMs; slot = compiled.next(slot) as number) seen.push(slot);
             }
             seen.push(...slots(step));
+            expect(Math.min(...slots(step))).toBeGreaterThanOrEqual(nowMs - (misfire.within ?? nowMs));
             next = step.nextSlotMs as number;
           }
           const due: number[] = [];

@@ -44,6 +44,8 @@ export interface PlanSpan {
 /** A step accepts at most this many slots of one task; the rest follows in the next step. */
 export const slotsPerStep = 1_000;
 const countLimit = 10_000;
+/** Why a slot is missed that the policy would have run, had it not been later than `within`. */
+export const tooLateReason = "misfire: later than within";
 
 /**
  * Decides what becomes of a task's slots from `nextSlotMs` up to `untilMs`: pure, so that the leader, a rescuer and a
@@ -83,14 +85,15 @@ export function planTask(
 
   /** Applies the misfire policy to what is overdue; returns the first slot it leaves to normal planning. */
   function catchUp(firstMs: number): number | null {
-    const { policy, cap, perSecond } = definition.misfire;
+    const { policy, cap, perSecond, withinMs } = definition.misfire;
+    const oldestMs = withinMs === undefined ? firstMs : Math.max(firstMs, nowMs - withinMs);
     // `skip` gives up only what is late; the others take everything up to now into the one catch-up.
     const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
     const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
     if (schedule.judge) {
       const told = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
-      const late = catchUpJudged(definition, schedule, { firstMs, lastMs, keep, reason: told }, judge);
+      const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason: told }, judge);
       late.kept.forEach((slot, place) => {
         // Judged again for when it starts: the last of many may come due in a blackout.
         if (perSecond === null) step.slots.push(slot);
@@ -102,13 +105,16 @@ export function planTask(
     }
     const kept: number[] = [];
     let before: number | null = lastMs;
-    while (before !== null && before >= firstMs && kept.length < keep) {
+    while (before !== null && before >= oldestMs && kept.length < keep) {
       kept.unshift(before);
       before = schedule.previous(before);
     }
-    if (before !== null && before >= firstMs) {
+    const tooLate = oldestMs > firstMs ? schedule.previous(oldestMs) : null;
+    const given = tooLate !== null && tooLate >= firstMs ? schedule.next(tooLate) : firstMs;
+    if (given !== firstMs) step.missed.push(...missedRanges(schedule, firstMs, tooLate as number, tooLateReason));
+    if (before !== null && given !== null && before >= given) {
       const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
-      step.missed.push(...missedRanges(schedule, firstMs, before, reason));
+      step.missed.push(...missedRanges(schedule, given, before, reason));
     }
     kept.forEach((slotMs, place) => {
       const spread = perSecond === null ? 0 : nowMs + (place * 1_000) / perSecond;
@@ -125,21 +131,29 @@ const skippedSingly = 500;
 
 /**
  * The catch-up of a task whose calendar or blackouts take slots out: those are no candidates, and are told as skipped. The
- * newest `keep` of the others are kept, the rest is missed.
+ * newest `keep` of the others are kept, of those from `oldestMs` on; the rest is missed.
  */
 function catchUpJudged(
   definition: TaskDefinition,
   schedule: Schedule,
-  { firstMs, lastMs, keep, reason }: { firstMs: number; lastMs: number; keep: number; reason: string },
+  {
+    firstMs,
+    oldestMs,
+    lastMs,
+    keep,
+    reason,
+  }: { firstMs: number; oldestMs: number; lastMs: number; keep: number; reason: string },
   judge: (slotMs: number) => PlannedSlot,
 ): { kept: PlannedSlot[]; skipped: PlannedSlot[]; missed: MissedRange[] } {
   const kept: PlannedSlot[] = [];
   let skipped: PlannedSlot[] = [];
   const given: PlannedSlot[] = [];
+  const tooLate: PlannedSlot[] = [];
   let before: number | null = lastMs;
   for (let seen = 0; before !== null && before >= firstMs && seen < judgedMost; seen++) {
     const slot = judge(before);
     if (slot.skipped !== undefined) skipped.unshift(slot);
+    else if (before < oldestMs) tooLate.unshift(slot);
     else if (kept.length < keep) kept.unshift(slot);
     else given.unshift(slot);
     before = schedule.previous(before);
@@ -152,8 +166,9 @@ function catchUpJudged(
   };
   const missed: MissedRange[] = [];
   const uncounted = before !== null && before >= firstMs;
-  if (uncounted) missed.push({ fromMs: firstMs, toMs: before as number, count: null, reason });
-  missed.push(...rangesOf(given, reason));
+  const why = before !== null && before < oldestMs ? tooLateReason : reason;
+  if (uncounted) missed.push({ fromMs: firstMs, toMs: before as number, count: null, reason: why });
+  missed.push(...rangesOf(tooLate, tooLateReason), ...rangesOf(given, reason));
   if (skipped.length > skippedSingly) {
     const ranges = rangesOf(skipped, skipped.at(-1)?.skipped as string);
     missed.push(...ranges.map((range) => ({ ...range, outcome: "skipped" as const })));

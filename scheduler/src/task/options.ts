@@ -89,7 +89,14 @@ export interface TaskOptions {
     | "fire_once"
     | "skip"
     | "all"
-    | { policy: "fire_once" | "skip" | "all"; after?: Duration; cap?: number; perSecond?: number; waiting?: boolean };
+    | {
+        policy: "fire_once" | "skip" | "all";
+        after?: Duration;
+        cap?: number;
+        perSecond?: number;
+        waiting?: boolean;
+        within?: Duration | null;
+      };
   /** What becomes of a run whose worker died: another try (at least once), a failure (at most once), or an operator decides. Default "retry". */
   onWorkerLost?: "retry" | "fail" | "ask";
   /** With `onWorkerLost: "retry"`: the lost workers after which a run is taken to be the cause of the losses, and fails. Default 3. */

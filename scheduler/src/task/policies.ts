@@ -49,6 +49,8 @@ export interface MisfirePolicy {
   perSecond: number | null;
   /** Also of slots that wait for a place; absent: with `skip` alone. */
   waiting?: boolean;
+  /** What is later than this is missed, whatever the policy; absent: nothing is too late for it. */
+  withinMs?: number;
 }
 
 /** What cannot stand together in one task, whatever of it was edited last. @throws TASK_INVALID */
@@ -254,8 +256,27 @@ export const misfireKind = object<MisfirePolicy>(
       usualOf: ({ policy }) => (policy === "skip" ? true : undefined),
       description: "The policy holds for slots that wait for a place of their task, too; as usual with `skip` alone.",
     },
+    within: {
+      kind: duration({ leastMs: 1_000 }),
+      kept: "withinMs",
+      usualOf: () => undefined,
+      description: "Slots that are later than this are missed, whatever the policy; without it none is too late.",
+    },
   },
-  { example: '"all" or { policy: "all", after: "1m", cap: 10 }', alone: "policy", mergedByEdits: true },
+  {
+    example: '"all" or { policy: "all", after: "1m", within: "1h" }',
+    alone: "policy",
+    mergedByEdits: true,
+    together({ afterMs, withinMs }, place) {
+      if (withinMs === undefined || withinMs > afterMs) return;
+      const what = ` is ${withinMs} ms, and \`after\` ${afterMs} ms`;
+      throw wrong(
+        inner(place, "within"),
+        what,
+        "The policy holds for what is later than `after`: give more than that.",
+      );
+    },
+  },
 );
 
 export interface RetryPolicy {

@@ -74,6 +74,7 @@ describe("a task's definition", () => {
     ["overlap.allow", { overlap: { allow: 0 } }],
     ["misfire", { misfire: "twice" }],
     ["misfire.cap", { misfire: { policy: "all", cap: 0 } }],
+    ["misfire.within", { misfire: { policy: "all", within: "10s" } }],
     ["misfire.perSecond", { misfire: { policy: "all", perSecond: 0 } }],
     ["onWorkerLost", { onWorkerLost: "ignore" }],
     ["history", { history: "none" }],

@@ -76,10 +76,13 @@ describe("policies", () => {
       "a planned slot, unclaimed, late by less": [1, 4_000],
       "a planned slot, unclaimed, later": [1, 6_000],
       "two planned slots, unclaimed, later": [2, 16_000],
+      "two planned slots, unclaimed, both later than `within`": [2, 28_000],
     } as const;
     it.each(pairs(Object.keys(slots) as (keyof typeof slots)[], misfirePolicies))("%s: %s", async (event, policy) => {
       const [count, lateMs] = slots[event];
-      const of = await task({ schedule: every("10s", { anchor: stage.nowMs }), misfire: { policy, after: "5s" } });
+      const within = event.includes("within") ? { within: "17s" } : {};
+      const misfire = { policy, after: "5s", ...within } as const;
+      const of = await task({ schedule: every("10s", { anchor: stage.nowMs }), misfire });
       const first = of.nextSlotMs as number;
       const planner = await stage.session();
       expect(await stage.plan([of], planner, first + (count - 1) * 10_000)).toBe(count);
@@ -94,6 +97,7 @@ describe("policies", () => {
     const events = {
       "two slots that wait for a place, later": {},
       "two slots that wait for a place, later, `waiting: true`": { waiting: true },
+      "two slots that wait for a place, later than `within`, `waiting: true`": { waiting: true, within: "5500ms" },
     } as const;
     const overlaps = { "a queue": { overlap: "queue" }, "a limit": { limit: { perKey: 1 } } } as const;
     const cases = pairs(Object.keys(events) as (keyof typeof events)[], misfirePolicies).flatMap((pair) =>

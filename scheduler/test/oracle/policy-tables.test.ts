@@ -65,13 +65,19 @@ const nowMs = Date.UTC(2030, 0, 1, 12);
 
 describe("misfire, of what was not planned in time", () => {
   const late = { "one slot, unplanned, late by less": [4_000], "one slot, unplanned, later": [6_000] };
-  const lateBy: Record<string, number[]> = { ...late, "three slots, unplanned, later": [26_000, 16_000, 6_000] };
+  const three = [26_000, 16_000, 6_000];
+  const lateBy: Record<string, number[]> = {
+    ...late,
+    "three slots, unplanned, later": three,
+    "three slots, unplanned, the first two later than `within`": three,
+  };
   for (const [event, lates] of Object.entries(lateBy)) {
+    const within = event.includes("within") ? { within: "10s" } : {};
     it.each(misfirePolicies)(`${event}: %s`, (policy) => {
       const slots = lates.map((ms) => nowMs - ms);
       const definition = defineTask("t", {
         schedule: every("10s", { anchor: slots[0] as number }),
-        misfire: { policy, after: "5s" },
+        misfire: { policy, after: "5s", ...within },
       });
       const step = planTask(definition, plannedSchedule(definition, undefined), 1, {
         nextSlotMs: slots[0] as number,

@@ -52,11 +52,14 @@ export const misfireEvents = [
   "one slot, unplanned, late by less",
   "one slot, unplanned, later",
   "three slots, unplanned, later",
+  "three slots, unplanned, the first two later than `within`",
   "a planned slot, unclaimed, late by less",
   "a planned slot, unclaimed, later",
   "two planned slots, unclaimed, later",
+  "two planned slots, unclaimed, both later than `within`",
   "two slots that wait for a place, later",
   "two slots that wait for a place, later, `waiting: true`",
+  "two slots that wait for a place, later than `within`, `waiting: true`",
 ] as const;
 export const misfireTable: Record<(typeof misfireEvents)[number], Record<(typeof misfirePolicies)[number], Fates>> = {
   "one slot, unplanned, late by less": { fire_once: ["run"], skip: ["run"], all: ["run"] },
@@ -66,12 +69,22 @@ export const misfireTable: Record<(typeof misfireEvents)[number], Record<(typeof
     skip: ["missed", "missed", "missed"],
     all: ["run", "run", "run"],
   },
+  "three slots, unplanned, the first two later than `within`": {
+    fire_once: ["missed", "missed", "run"],
+    skip: ["missed", "missed", "missed"],
+    all: ["missed", "missed", "run"],
+  },
   "a planned slot, unclaimed, late by less": { fire_once: ["run"], skip: ["run"], all: ["run"] },
   "a planned slot, unclaimed, later": { fire_once: ["run"], skip: ["missed"], all: ["run"] },
   "two planned slots, unclaimed, later": {
     fire_once: ["missed", "run"],
     skip: ["missed", "missed"],
     all: ["run", "run"],
+  },
+  "two planned slots, unclaimed, both later than `within`": {
+    fire_once: ["missed", "missed"],
+    skip: ["missed", "missed"],
+    all: ["missed", "missed"],
   },
   "two slots that wait for a place, later": {
     fire_once: ["run", "run"],
@@ -82,6 +95,11 @@ export const misfireTable: Record<(typeof misfireEvents)[number], Record<(typeof
     fire_once: ["missed", "run"],
     skip: ["missed", "missed"],
     all: ["run", "run"],
+  },
+  "two slots that wait for a place, later than `within`, `waiting: true`": {
+    fire_once: ["missed", "missed"],
+    skip: ["missed", "missed"],
+    all: ["missed", "missed"],
   },
 };
 

@@ -2,7 +2,7 @@ import type { SqlClient } from "../../../base/change.ts";
 import { notifyReadySql, notifySql } from "../cluster/signals.ts";
 import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, runRecall, runState, slotOutcome } from "../states.ts";
-import { givesUpSql, misfireSql } from "../tasks/misfires.ts";
+import { givesUpSql, givesUpWhySql, misfireSql } from "../tasks/misfires.ts";
 import { admitPaced, heldDueSql } from "./admission.ts";
 
 /**
@@ -83,8 +83,6 @@ export async function lockPlans(client: SqlClient, s: string, taskIds: number[],
 interface Ending {
   /** What the runs end as. */
   how: "skipped" | "cancelled";
-  /** What slots and counters tell of skipped ones, where that is something else. */
-  as?: "missed";
   /** A condition on runs `r`, with `values` as its parameters. */
   where: string;
   values: unknown[];
@@ -92,11 +90,11 @@ interface Ending {
   reason: string;
 }
 
-async function end(client: SqlClient, s: string, { how, as, where, values, now, reason }: Ending): Promise<void> {
+async function end(client: SqlClient, s: string, { how, where, values, now, reason }: Ending): Promise<void> {
   const text = endUnclaimedSql(s, {
     which: `where r.id in (select r.id from ${s}.run r where ${where} for update skip locked)`,
     outcome: runOutcome[how],
-    ...(how === "skipped" && { slot: slotOutcome[as ?? "skipped"] }),
+    ...(how === "skipped" && { slot: slotOutcome.skipped }),
     now: `$${values.length + 1}`,
     why: `$${values.length + 2}`,
     answer: "count(*)",
@@ -118,13 +116,21 @@ async function skipOverdue(
 
 /** What waits longer for its place than its task's misfire policy lets it. */
 async function skipLate(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
-  for (const policy of ["skip", "fire_once"]) {
-    const where = `r.state = ${runState.held} and r.task_id = any($1) and r.gate > 0 and r.attempt = 0 and r.due_ms <= $2 and exists (
-       select from ${s}.task t join ${s}.plan p on p.task_id = t.id cross join lateral ${misfireSql}
-       where t.id = r.task_id and m.waiting and m.policy = '${policy}' and ${givesUpSql(s, "$2")})`;
-    const reason = `misfire: ${policy}`;
-    await end(client, s, { how: "skipped", as: "missed", where, values: [taskIds, now], now, reason });
-  }
+  const text = endUnclaimedSql(s, {
+    before: `late as materialized (
+      select r.id, ${givesUpWhySql("$2::bigint")} as why
+      from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id cross join lateral ${misfireSql}
+      where r.state = ${runState.held} and r.task_id = any($1) and r.gate > 0 and r.attempt = 0 and r.due_ms <= $2::bigint
+            and m.waiting and ${givesUpSql(s, "$2::bigint")}
+      for update of r skip locked),`,
+    which: "using late where r.id = late.id",
+    outcome: runOutcome.skipped,
+    slot: slotOutcome.missed,
+    why: "late.why",
+    now: "$2",
+    answer: "count(*)",
+  });
+  await client.query(text, [taskIds, now]);
 }
 
 /** `replace`: of the held runs that are due, only the newest has a claim to the place; one that has had a try is cancelled, as one that runs. */

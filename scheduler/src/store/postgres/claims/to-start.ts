@@ -2,7 +2,7 @@ import type { ClaimedRun } from "../../../run/claim-store.ts";
 import type { Database } from "../database.ts";
 import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, runRecall, runState, slotOutcome } from "../states.ts";
-import { givesUpSql, misfireSql } from "../tasks/misfires.ts";
+import { givesUpSql, givesUpWhySql, misfireSql } from "../tasks/misfires.ts";
 import { takeUpLeft } from "./set-aside.ts";
 
 /** No task's misfire time is shorter, so what is less late than this needs no look. */
@@ -40,7 +40,7 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
     "claim-late",
     endUnclaimedSql(s, {
       before: `late as materialized (
-        select r.id, 'misfire: ' || m.policy as why
+        select r.id, ${givesUpWhySql("$3")} as why
         from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence
              join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
              cross join lateral ${misfireSql}
