@@ -44,7 +44,7 @@ const takeSql = (
     returning ${claimedFields(followed)}, plan.paused`;
 
 /*
- * One probe of the index per group and priority, each bounded by the due time, so runs of the future are not looked
+ * One probe of the index per group and priority, the highest of all groups first, each bounded by the due time, so runs of the future are not looked
  * at however many they are. A run whose task was paused after the run was read into this statement, or enqueued by
  * a transaction older than the pause, is put aside here instead of claimed. A claim takes the task's version of this
  * moment, whatever was known when the run was made: no worker's memory can be too old for what it claims.
@@ -52,11 +52,12 @@ const takeSql = (
 const claimSql = (s: string, take: string) => `
     with alive as materialized (select draining from ${s}.session where id = $1 and ended_ms is null),
     picked as materialized (
-      select r.place from ${unlimitedSql(s, "$2::int[]")} g cross join unnest(${prioritiesSql}) as p (priority)
+      select r.place
+      from (select g.group_id, p.priority from ${unlimitedSql(s, "$2::int[]")} g cross join unnest(${prioritiesSql}) as p (priority) order by 2 desc) o
       cross join lateral (
         select ctid as place from ${s}.run
-        where state = ${runState.ready} and group_id = g.group_id and priority = p.priority and due_ms <= $4 and task_id <> all ($3::int[])
-          and ${unlimitedRunSql(s, "g.group_id", "task_id")}
+        where state = ${runState.ready} and group_id = o.group_id and priority = o.priority and due_ms <= $4 and task_id <> all ($3::int[])
+          and ${unlimitedRunSql(s, "o.group_id", "task_id")}
         order by due_ms limit $5 for update skip locked) r
       where exists (select from alive where not draining) limit $5
     ), taken as (${take})${columnsSql("$6", `, coalesce((select draining from alive), false) as draining`)}`;
