@@ -319,9 +319,12 @@ function overlapBroken(
         endOf(other) >= endedMs &&
         (readyMs(other) <= endedMs || triesOf(seen, other.runId).length > 0),
     );
-    // One of which no row is left is known by its try.
+    // One of which no row is left is known by its tries, between which it has its place too.
     const underWay = seen.tries.some(
-      (one) => one.task === run.of && one.fromMs <= endedMs && endedMs <= placeUntil(one),
+      (one) =>
+        one.task === run.of &&
+        one.fromMs <= endedMs &&
+        seen.tries.some((last) => last.runId === one.runId && endedMs <= placeUntil(last)),
     );
     if (!beside && !underWay) return "it was skipped with nothing before it";
   }
