@@ -137,9 +137,9 @@ export const policyMutants: readonly PolicyMutant[] = [
   },
   {
     name: "the lowest priority comes first",
-    file: "store/postgres/claims/ready.ts",
-    find: "array[9,8,7,6,5,4,3,2,1,0]",
-    put: "array[0,1,2,3,4,5,6,7,8,9]",
+    file: "store/postgres/claims/claim.ts",
+    find: "order by 2 desc) o",
+    put: "order by 2) o",
     breaks: "a higher priority comes first",
   },
   {
