@@ -38,6 +38,8 @@ export interface Credential {
   user: User;
   /** Of a sign-in: when it ends without a further use. */
   expiresMs: number;
+  /** For a sign-in: a code was shown beside the password, or a provider signed the user in. */
+  isProven: boolean;
   /** null: a sign-in. */
   token: Pick<Token, "name" | "role" | "scopes" | "namespaces" | "revokedMs"> | null;
 }
@@ -96,6 +98,8 @@ export interface NewSignIn {
   expiresMs: number;
   /** The password's hash that the sign-in was checked against; the password may have been replaced since. */
   password?: string;
+  /** A code was shown beside the password. */
+  secondFactor?: boolean;
   /** Whom the request came from, and what the browser calls itself. */
   address: string;
   agent: string;

@@ -10,6 +10,7 @@ import { operationRoutes } from "./contract/operations.ts";
 import { quotaRoutes } from "./contract/quotas.ts";
 import type { RouteShape } from "./contract/route.ts";
 import { runRoutes } from "./contract/runs.ts";
+import { secondFactorRoutes } from "./contract/second-factor.ts";
 import { secretRoutes } from "./contract/secrets.ts";
 import { taskRoutes } from "./contract/tasks.ts";
 import { timelineRoutes } from "./contract/timeline.ts";
@@ -24,6 +25,7 @@ export const routes = {
   ...clusterRoutes,
   ...quotaRoutes,
   ...accessRoutes,
+  ...secondFactorRoutes,
   ...auditRoutes,
   ...secretRoutes,
   ...alarmRoutes,

@@ -32,6 +32,7 @@ const notFound = new Set<ErrorCode>([
   "SECRET_UNKNOWN",
   "USER_UNKNOWN",
   "SIGN_IN_UNKNOWN",
+  "SECOND_FACTOR_UNKNOWN",
   "ALARM_UNKNOWN",
 ]);
 const failed = new Set<ErrorCode>([
@@ -66,6 +67,9 @@ const server = new Set<ErrorCode>([
   "SERVER_BUSY",
   "SIGN_IN_NEEDED",
   "SIGN_IN_REFUSED",
+  "SECOND_FACTOR_NEEDED",
+  "SECOND_FACTOR_REQUIRED",
+  "CODE_REFUSED",
   "ACCESS_DENIED",
   "PASSWORD_TEMPORARY",
   "TOO_MANY_ATTEMPTS",

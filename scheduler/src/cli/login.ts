@@ -24,6 +24,7 @@ export interface LoginOptions extends CommonOptions {
   user?: string;
   withToken?: boolean;
   expires?: string;
+  code?: string;
 }
 
 const longestName = 100;
@@ -60,7 +61,7 @@ async function givenToken(url: string): Promise<Profile> {
   return { server: url, token, user: me.user, tokenName: null, expires: me.expires };
 }
 
-async function madeToken(url: string, { user: given, expires }: LoginOptions): Promise<Profile> {
+async function madeToken(url: string, { user: given, expires, code }: LoginOptions): Promise<Profile> {
   if (given === undefined && !process.stdin.isTTY)
     throw new CarillonError("USAGE", "who signs in is not said, and nobody can be asked", {
       hint: "Give --user NAME and the password on standard input, or --with-token and a token.",
@@ -68,7 +69,15 @@ async function madeToken(url: string, { user: given, expires }: LoginOptions): P
   const user = given ?? (await firstLine("user"));
   const password = await firstLine("password", { hidden: true });
   const api = browserLike(url);
-  await api.signIn({ name: user, password });
+  const signIn = (shown: string | undefined) =>
+    api.signIn({ name: user, password, ...(shown === undefined ? {} : { code: shown }) });
+  try {
+    await signIn(code);
+  } catch (error) {
+    // A person can look at the device; a script gives the code with --code.
+    if (!isCarillonError(error, "SECOND_FACTOR_NEEDED") || !process.stdin.isTTY) throw error;
+    await signIn(await firstLine("code of the second factor"));
+  }
   try {
     // Its own name: signing in twice on one machine makes two.
     const host = hostname()

@@ -31,7 +31,7 @@ import { calendarCalls, isWithin, operationCalls } from "./calls/operation-calls
 import { runActCalls } from "./calls/run-act-calls.ts";
 import { knownTaskIds, runCalls } from "./calls/run-calls.ts";
 import { secretCalls } from "./calls/secret-calls.ts";
-import { signInCalls } from "./calls/sign-in-calls.ts";
+import { passwordJudge, signInCalls } from "./calls/sign-in-calls.ts";
 import { slotCalls } from "./calls/slot-calls.ts";
 import { taskCalls } from "./calls/task-calls.ts";
 import { taskChangeCalls } from "./calls/task-change-calls.ts";
@@ -48,6 +48,8 @@ import { Quotas } from "./quotas.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
 import { needed, Principals } from "./sign-in/principals.ts";
+import { secondFactorCalls } from "./sign-in/second-factor-calls.ts";
+import { SecondFactors } from "./sign-in/second-factors.ts";
 import type { SecurityLog } from "./sign-in/security-log.ts";
 import { Throttle } from "./sign-in/throttle.ts";
 import { LiveEvents } from "./streams.ts";
@@ -83,6 +85,7 @@ interface Shown {
   who: Principal;
   reach: Reach;
   expiresMs: number;
+  isProven: boolean;
   cookie: string | null;
 }
 
@@ -92,6 +95,7 @@ export class Api {
   readonly #principals: Principals;
   readonly #repeated: Repeated;
   readonly #events: LiveEvents;
+  readonly #factors: SecondFactors;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
   /** Event streams that this server sends now, each with the number of the user who listens. */
@@ -108,6 +112,9 @@ export class Api {
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
     const quotas = new Quotas(store.quotas, clock);
+    this.#factors = new SecondFactors(store.secondFactors, options);
+    const judged = passwordJudge(store, new Throttle(clock), options.security);
+    const signsIn = { principals: this.#principals, factors: this.#factors, judged };
     this.#handlers = {
       ...taskCalls(store),
       ...taskChangeCalls(store, clock),
@@ -122,15 +129,8 @@ export class Api {
       ...quotaCalls(store.quotas, quotas),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),
-      ...signInCalls({
-        store,
-        principals: this.#principals,
-        throttle: new Throttle(clock),
-        provider: options.provider,
-        signIns: options.signIns,
-        security: options.security,
-        checkPassword: options.checkPassword,
-      }),
+      ...signInCalls({ ...options, ...signsIn }),
+      ...secondFactorCalls({ access: store.access, ...signsIn }),
       ...userCalls(store, this.#principals, options.signIns.idleMs, options.checkPassword),
       ...tokenCalls(store, this.#principals),
       ...workerKeyCalls(store, options.onKeyRevoked),
@@ -191,10 +191,10 @@ export class Api {
     await Promise.allSettled(this.#streams.keys());
   }
 
-  /** @throws SIGN_IN_NEEDED, PASSWORD_TEMPORARY, ACCESS_DENIED, ORIGIN_REFUSED */
+  /** @throws SIGN_IN_NEEDED, PASSWORD_TEMPORARY, SECOND_FACTOR_REQUIRED, ACCESS_DENIED, ORIGIN_REFUSED */
   async admit(
     request: FastifyRequest,
-    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "byTemporary">,
+    shape: Pick<RouteShape, "policy" | "touches" | "noun" | "method" | "byTemporary" | "withoutFactor">,
   ): Promise<Shown | null> {
     const { policy } = shape;
     const changes = writes(shape);
@@ -210,6 +210,7 @@ export class Api {
     request.shown = { ...shown, reach: noReach };
     const { touches, noun, byTemporary } = shape;
     const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes, byTemporary });
+    if (!shape.withoutFactor) this.#factors.demand(shown);
     // A name in the path says by itself which namespace it is in, whether there is such a thing or not.
     const named = (request.params as Record<string, unknown> | undefined)?.[touches];
     if (isNamed(touches) && typeof named === "string") reach.check(named);
@@ -287,6 +288,7 @@ export class Api {
     const { behindProxy, storeClock } = this.#options;
     const last = request.headers["last-event-id"];
     const { who = null, reach = noReach, expiresMs = null } = request.shown ?? {};
+    const factorNeeded = request.shown !== null && this.#factors.isLackedBy(request.shown);
     // Whoever asks what anyone may shows nothing: that a cookie came says nothing of whether it still holds.
     const knownName = `${cookieName(behindProxy)}-known`;
     const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
@@ -294,6 +296,7 @@ export class Api {
       who,
       reach,
       expiresMs,
+      factorNeeded,
       ifVersion,
       runIds,
       signal,

@@ -12,6 +12,8 @@ export interface Call {
   ifVersion: number | null;
   /** When that which showed who asks ends. */
   expiresMs: number | null;
+  /** The user who asks must add a second factor first. */
+  factorNeeded: boolean;
   /** Numbers of runs that were drawn with the request's idempotency key; without one, none. */
   runIds: readonly number[];
   /** Of the idempotency key: stands for this request, however often it is made. */

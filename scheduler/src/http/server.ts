@@ -82,7 +82,7 @@ declare module "fastify" {
     /** Numbers of a worker's poll that would become others. */
     inexact: InexactPlaces | null;
     /** Whose request it is, where its route asks. */
-    shown: { who: Principal; reach: Reach; expiresMs: number; cookie: string | null } | null;
+    shown: { who: Principal; reach: Reach; expiresMs: number; isProven: boolean; cookie: string | null } | null;
   }
 }
 
@@ -105,6 +105,7 @@ const refusalsTold: ReadonlySet<ErrorCode> = new Set([
     "TOO_MANY_ATTEMPTS",
     "ACCESS_DENIED",
     "PASSWORD_TEMPORARY",
+    "SECOND_FACTOR_REQUIRED",
     "SECRET_FORBIDDEN",
     "ORIGIN_REFUSED",
     "HOST_REFUSED",

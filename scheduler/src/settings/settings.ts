@@ -1,3 +1,4 @@
+import { type FactorChoice, factorChoices } from "../access/second-factor-store.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError, within } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -143,6 +144,11 @@ export interface CarillonOptions {
   breachedPasswords?: string;
   /** Who signs people in, beside passwords; see docs/access.md. Default: nobody. */
   provider?: ProviderOptions;
+  /**
+   * The users that must have a second factor beside the password: one who has none must add it before anything else. Default "nobody": each
+   * user may choose. The same on every node that listens.
+   */
+  requireSecondFactor?: FactorChoice;
   /** How long a sign-in with a password or by the provider lasts in a browser; default 1 day. The same on every node that listens. */
   signInLasts?: Duration;
   /** A sign-in that is not used for so long ends before that; default 4 h. */
@@ -194,6 +200,7 @@ export interface SignInSettings {
   lastsMs: number;
   /** Without a use. */
   idleMs: number;
+  factorOf: FactorChoice;
 }
 
 /** Of every Carillon. */
@@ -268,6 +275,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     signIns: {
       lastsMs: parseDuration(options.signInLasts ?? "1d", "signInLasts", shortestSignInMs),
       idleMs: parseDuration(options.signInIdle ?? "4h", "signInIdle", shortestSignInMs),
+      factorOf: checkedFactor(options.requireSecondFactor ?? "nobody"),
     },
   };
   if (!clockBacks.includes(settings.clockBack)) {
@@ -296,6 +304,15 @@ export function settingsOf(options: CarillonOptions): Settings {
     });
   }
   return settings;
+}
+
+/** @throws OPTION_INVALID */
+function checkedFactor(given: FactorChoice): FactorChoice {
+  if (factorChoices.includes(given)) return given;
+  throw new CarillonError("OPTION_INVALID", `requireSecondFactor cannot be ${shownValue(given)}`, {
+    hint: `Give ${factorChoices.join(", ")}.`,
+    path: "requireSecondFactor",
+  });
 }
 
 /** It is in each session's row, and shown beside each process. @throws OPTION_INVALID */
@@ -401,6 +418,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   provider: "object",
   adminPassword: "text",
   breachedPasswords: "text",
+  requireSecondFactor: "text",
   signInLasts: "duration",
   signInIdle: "duration",
   log: "object",

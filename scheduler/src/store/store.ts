@@ -1,6 +1,7 @@
 import type { AccessStore } from "../access/access-store.ts";
 import type { AuditStore } from "../access/audit.ts";
 import type { QuotaStore } from "../access/quota-store.ts";
+import type { SecondFactorStore } from "../access/second-factor-store.ts";
 import type { SecretStore } from "../access/secrets/secret-store.ts";
 import type { WorkerStore } from "../access/worker-store.ts";
 import type { AlarmStore } from "../alarms/alarm-store.ts";
@@ -55,6 +56,7 @@ export interface Store {
   readonly figures: FigureStore;
   readonly browse: BrowseStore;
   readonly access: AccessStore;
+  readonly secondFactors: SecondFactorStore;
   readonly audit: AuditStore;
   readonly quotas: QuotaStore;
   readonly answers: AnswerStore;

@@ -351,6 +351,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "users password": ["ann", "no-such"],
   "users sign-ins": ["ann", "no-such"],
   "users sign-out": ["ann --reason stolen", "ann --sign-in 1", "no-such"],
+  "users reset-second-factor": ["ann", "no-such", "ann --reason lost"],
   "users remove": ["eva --reason left", "eva", "no-such"],
   "secrets set": [
     "bank",

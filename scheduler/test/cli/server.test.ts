@@ -2,14 +2,17 @@ import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { userCalled } from "../../src/access/access-store.ts";
+import { hashOfRecoveryCode, makeFactorSecret, makeRecoveryCodes } from "../../src/access/second-factor.ts";
 import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
 import { clusterByServer } from "../../src/cli/cluster/by-server.ts";
 import type { RunRecord } from "../../src/run/run-record.ts";
 import { cron } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
-import { inProcess, typed } from "../support/in-process.ts";
+import { answered, inProcess, typed } from "../support/in-process.ts";
 import { said } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
+import { codeOf, wrongCodeOf } from "../support/totp.ts";
 
 /** Without what is another at each look. */
 const objects = (text: string) =>
@@ -393,6 +396,29 @@ describe("carillon login", () => {
     });
     await writeFile(profile, "{}", { mode: 0o644 });
     expect((await inProcess(["profiles"], environment)).stderr).toContain("CONFIG_INVALID");
+  });
+});
+
+describe("carillon login of a user with a second factor", () => {
+  it("asks for a code at a terminal, and elsewhere takes --code or says what is missing", async () => {
+    const password = "seven bells at noon";
+    await stage.client().createUser({ name: "cleo", password, role: "viewer" });
+    const user = await userCalled(stage.store.access, "cleo");
+    const secret = makeFactorSecret();
+    const codes = makeRecoveryCodes();
+    const change = { author: "cleo", reason: "", nowMs: Date.now() };
+    await stage.store.secondFactors.begin(user.userId, { plain: secret }, change.nowMs);
+    await stage.store.secondFactors.confirm(user, 1, codes.map(hashOfRecoveryCode), null, change);
+    const args = ["login", stage.urlOf(), "--user", "cleo", "--profile", "cleo"];
+    const environment = { XDG_CONFIG_HOME: join(folder, "second-factor") };
+    expect((await typed(password, args, environment)).stderr).toContain("SECOND_FACTOR_NEEDED");
+    const wrong = await typed(password, [...args, "--code", wrongCodeOf(secret)], environment);
+    expect([wrong.code, wrong.stderr]).toEqual([4, expect.stringContaining("CODE_REFUSED")]);
+    const given = await typed(password, [...args, "--code", codes[0] ?? ""], environment);
+    expect([given.code, given.stdout]).toEqual([0, expect.stringContaining("as cleo, profile cleo")]);
+    const asked = await answered([password, codeOf(secret)], args, environment);
+    expect(asked.stdout).toContain("as cleo, profile cleo");
+    expect(asked.stderr).toContain("code of the second factor: ");
   });
 });
 

@@ -37,10 +37,25 @@ export async function inProcess(args: string[], environment: Record<string, stri
 
 /** A command with this on its standard input. */
 export async function typed(text: string, args: string[], environment: Record<string, string>) {
-  const { stdin } = process;
   const pipe = new PassThrough();
   pipe.end(`${text}\n`);
-  Object.defineProperty(process, "stdin", { configurable: true, value: pipe });
+  return reading(pipe, args, environment);
+}
+
+/** A command at a terminal where each line is typed once it is asked for. */
+export async function answered(lines: string[], args: string[], environment: Record<string, string>) {
+  const terminal = Object.assign(new PassThrough(), { isTTY: true });
+  const rest = [...lines];
+  terminal.on("resume", () => {
+    const line = rest.shift();
+    if (line !== undefined) terminal.write(`${line}\n`);
+  });
+  return reading(terminal, args, environment);
+}
+
+async function reading(input: PassThrough, args: string[], environment: Record<string, string>): Promise<Said> {
+  const { stdin } = process;
+  Object.defineProperty(process, "stdin", { configurable: true, value: input });
   try {
     return await inProcess(args, environment);
   } finally {

@@ -42,6 +42,8 @@ export class RemoteStage {
       | "signInLasts"
       | "signInIdle"
       | "breachedPasswords"
+      | "requireSecondFactor"
+      | "secretKeys"
     > = {},
   ): Promise<Carillon> {
     const { log } = recordingLog(this.lines);

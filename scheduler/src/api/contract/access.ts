@@ -2,7 +2,7 @@ import { z } from "zod";
 import { roles, type Scope, scopes } from "../../access/access.ts";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
-import { duration, id, maybeTime, name, page, paged, reason, route, time, versionNumber } from "./route.ts";
+import { duration, id, maybeTime, name, page, paged, reason, route, text, time, versionNumber } from "./route.ts";
 
 const role = z.enum(roles);
 const scope = z.enum(scopes as [Scope, ...Scope[]]);
@@ -67,6 +67,7 @@ const me = z
       .describe(
         "The password was handed over: until it is replaced, only this, a new password and signing out are allowed.",
       ),
+    factorNeeded: z.boolean().describe("A second factor must be made before anything else."),
   })
   .meta({ id: "Me" });
 
@@ -106,9 +107,18 @@ export const accessRoutes = {
     noun,
     policy: "anyone",
     summary: "Sign in with a password; the cookie that is set is for browsers",
-    body: z.strictObject({ name: userName, password }),
+    body: z.strictObject({
+      name: userName,
+      password,
+      code: text(100)
+        .optional()
+        .describe("Of the authenticator app, or a recovery code: where the user has a second factor."),
+    }),
     answer: me,
-    errors: ["SIGN_IN_REFUSED", "TOO_MANY_ATTEMPTS", "ORIGIN_REFUSED"],
+    errors: [
+      ...(["SIGN_IN_REFUSED", "SECOND_FACTOR_NEEDED", "CODE_REFUSED", "TOO_MANY_ATTEMPTS", "ORIGIN_REFUSED"] as const),
+      "SECRET_KEY_MISSING",
+    ],
   }),
   signOut: route({
     touches: "nothing",
@@ -117,6 +127,7 @@ export const accessRoutes = {
     noun,
     policy: "signed-in",
     byTemporary: true,
+    withoutFactor: true,
     summary: "End this sign-in",
     answer: null,
     errors: [],
@@ -128,6 +139,7 @@ export const accessRoutes = {
     noun,
     policy: "signed-in",
     byTemporary: true,
+    withoutFactor: true,
     summary: "Who asks, and what that one may",
     answer: me,
     errors: [],

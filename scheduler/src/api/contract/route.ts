@@ -36,6 +36,8 @@ export interface RouteShape {
   readonly asks?: true;
   /** Whoever signed in with a password that was handed over may ask it. */
   readonly byTemporary?: true;
+  /** A user who must have a second factor and has none yet may ask it. */
+  readonly withoutFactor?: true;
   /** A request may be larger than others. */
   readonly large?: true;
   /** By which codes it is refused, beside those that every route may give. */

@@ -151,3 +151,16 @@ export function endSignIns(
     return exitCodes.ok;
   });
 }
+
+export function resetSecondFactor(
+  name: string,
+  options: CommonOptions & { reason?: string },
+  terminal: Terminal,
+): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    await cluster.access.resetSecondFactor(name, options.reason ?? "");
+    if (terminal.json) terminal.object({ name });
+    else terminal.line(`${plain(name)} has no second factor any more, and signs in with the password alone`);
+    return exitCodes.ok;
+  });
+}

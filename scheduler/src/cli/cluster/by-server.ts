@@ -340,6 +340,7 @@ function serverAccess(api: Client): ClusterAccess {
       await api.endSignInOf({ user, signIn, ...why(reason) });
       return 1;
     },
+    resetSecondFactor: async (user, reason) => void (await api.resetSecondFactor({ user, ...why(reason) })),
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
     async createKey(name, groups) {
       const { secret, ...made } = await api.createWorkerKey({ name, groups });

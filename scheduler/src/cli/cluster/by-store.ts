@@ -1,6 +1,7 @@
 import { signInUnknown } from "../../access/access.ts";
 import { userCalled } from "../../access/access-store.ts";
 import { hashPassword } from "../../access/password.ts";
+import { factorUnknown } from "../../access/second-factor-store.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
 import { hashOfSecret, keyText, makeSecret } from "../../access/worker-key.ts";
@@ -243,6 +244,10 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
       const ended = await store.access.endSignIns(await userCalled(store.access, name), which, change(reason));
       if (ended === 0 && signInId !== null) throw signInUnknown(`${name} has`, signInId);
       return ended;
+    },
+    async resetSecondFactor(name, reason) {
+      if (!(await store.secondFactors.remove(await userCalled(store.access, name), change(reason))))
+        throw factorUnknown(name);
     },
     keys: () => store.workers.keys(),
     async createKey(name, groups) {

@@ -186,6 +186,10 @@ function checkedAccess(access: ClusterAccess): ClusterAccess {
       checkUser(name);
       return access.endSignIns(name, signInId, reason);
     },
+    async resetSecondFactor(name, reason) {
+      checkUser(name);
+      return access.resetSecondFactor(name, reason);
+    },
     async revokeKey(name) {
       checkFindable("a key's name", name, keyNameLength);
       return access.revokeKey(name);

@@ -12,6 +12,7 @@ const listQuotas = late(() => import("../access/quotas.ts"), "listQuotas");
 const setQuota = late(() => import("../access/quotas.ts"), "setQuota");
 const listSignIns = late(() => import("../access/users.ts"), "listSignIns");
 const endSignIns = late(() => import("../access/users.ts"), "endSignIns");
+const resetSecondFactor = late(() => import("../access/users.ts"), "resetSecondFactor");
 const createUser = late(() => import("../access/users.ts"), "createUser");
 const listUsers = late(() => import("../access/users.ts"), "listUsers");
 const removeUser = late(() => import("../access/users.ts"), "removeUser");
@@ -105,6 +106,18 @@ export function addAccess({
     .option("--sign-in <N>", "this one alone, by its number in the list", wholeNumber(1, Number.MAX_SAFE_INTEGER))
     .option("--reason <TEXT>", "why, for the audit")
     .action(doing(([name = ""], options: Parameters<typeof endSignIns>[1]) => endSignIns(name, options, terminal)));
+  add(
+    users,
+    "reset-second-factor <name>",
+    "Remove a user's second factor, whose device and recovery codes are lost.",
+    "carillon users reset-second-factor ann",
+  )
+    .option("--reason <TEXT>", "why, for the audit")
+    .action(
+      doing(([name = ""], options: Parameters<typeof resetSecondFactor>[1]) =>
+        resetSecondFactor(name, options, terminal),
+      ),
+    );
   add(users, "remove <name>", "Remove a user with every sign-in and token.", "carillon users remove ann")
     .option("--reason <TEXT>", "why, for the audit")
     .action(doing(([name = ""], options: Parameters<typeof removeUser>[1]) => removeUser(name, options, terminal)));

@@ -26,6 +26,7 @@ export function addProfiles({
   )
     .option("--user <NAME>", "who signs in; the password is asked for, or read from standard input")
     .option("--with-token", "read a token from standard input instead, and keep it")
+    .option("--code <CODE>", "the code of the second factor, or a recovery code; else it is asked for")
     .option("--expires <DURATION>", "how long the token that is made holds, such as 8h (default: 90 days)")
     .action(doing(([url = ""], options: Parameters<typeof login>[1]) => login(url, options, terminal)));
   add(

@@ -70,6 +70,7 @@ export const settings: readonly Setting[] = [
   setting("breachedPasswords", "text", "none", { flag: null }),
   setting("alarms", "options", "nobody is told"),
   setting("provider", "options", "none"),
+  setting("requireSecondFactor", "text", "nobody", { flag: null }),
   setting("signInLasts", "text", "1d", { flag: null }),
   setting("signInIdle", "text", "4h", { flag: null }),
   setting("retention", "text", "30d", { flag: null }),

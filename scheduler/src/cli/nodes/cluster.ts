@@ -217,6 +217,8 @@ export interface ClusterAccess {
   signIns(name: string): Promise<ListedSignIn[]>;
   /** @param signInId null: all @returns how many there were @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
   endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
+  /** @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
+  resetSecondFactor(name: string, reason: string): Promise<void>;
   keys(): Promise<ListedKey[]>;
   /** @returns with the text that lets workers in */
   createKey(name: string, groups: string[]): Promise<{ key: ListedKey; text: string }>;

@@ -10,6 +10,7 @@ import type { Store } from "../../store/store.ts";
 import type { Call, Some } from "../call.ts";
 import { knownBrowser, makeKnownBrowser } from "../sign-in/known-browser.ts";
 import type { Principals } from "../sign-in/principals.ts";
+import type { SecondFactors } from "../sign-in/second-factors.ts";
 import type { SecurityLog } from "../sign-in/security-log.ts";
 import type { Guesser, Throttle } from "../sign-in/throttle.ts";
 import { changeOf } from "./changes.ts";
@@ -19,7 +20,11 @@ import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 /** Where a browser begins to sign in by the provider. */
 export const providerPath = "/v1/sign-in/provider";
 
-const asMe = ({ user, token, role, grants, scopes, temporary }: Principal, expiresMs: number | null) => ({
+const asMe = (
+  { user, token, role, grants, scopes, temporary }: Principal,
+  expiresMs: number | null,
+  factorNeeded: boolean,
+) => ({
   user,
   token,
   role,
@@ -27,6 +32,7 @@ const asMe = ({ user, token, role, grants, scopes, temporary }: Principal, expir
   scopes: scopes && [...scopes],
   expires: iso(expiresMs),
   temporary,
+  factorNeeded,
 });
 
 export const signedIn = ({ who }: Call): Principal => {
@@ -37,29 +43,24 @@ export const signedIn = ({ who }: Call): Principal => {
 export interface SignInOptions {
   store: Store;
   principals: Principals;
-  throttle: Throttle;
+  /** Whether a password is right. */
+  judged: Judge;
+  factors: SecondFactors;
   provider: ProviderSettings | null;
   signIns: SignInSettings;
   security: SecurityLog;
   checkPassword: PasswordCheck;
 }
 
-export function signInCalls({
-  store,
-  principals,
-  throttle,
-  provider,
-  signIns: { lastsMs, idleMs },
-  security,
-  checkPassword,
-}: SignInOptions): Some<
-  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
-> {
-  const { access } = store;
-  const refused = () =>
-    new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
-  /** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
-  const judged = async (name: string, password: string, from: Guesser): Promise<User & { hash: string | null }> => {
+/** @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
+export type Judge = (name: string, password: string, from: Guesser) => Promise<User & { hash: string | null }>;
+
+const refused = () =>
+  new CarillonError("SIGN_IN_REFUSED", "the name or the password is wrong", { hint: "Try again, or ask an admin." });
+
+/** @param throttle slows guesses @param security logs the password that is refused */
+export function passwordJudge({ access }: Pick<Store, "access">, throttle: Throttle, security: SecurityLog): Judge {
+  return async (name, password, from) => {
     let user: Awaited<ReturnType<typeof access.userByName>> = null;
     const right = await throttle.attempt(name, from, async () => {
       user = await access.userByName(name);
@@ -78,6 +79,20 @@ export function signInCalls({
     security.refused("SIGN_IN_REFUSED", { address: from.address, ...(known === undefined ? {} : { user: known }) });
     throw refused();
   };
+}
+
+export function signInCalls({
+  store: { access },
+  principals,
+  judged,
+  factors,
+  provider,
+  signIns: { lastsMs, idleMs },
+  security,
+  checkPassword,
+}: SignInOptions): Some<
+  "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
+> {
   /** The browser's name, where it has signed in as this user before. Only then is the store asked before the throttle is. */
   const browserOf = async (name: string, { browser: { present } }: Call): Promise<string | null> =>
     present && knownBrowser(present, name, (await access.userByName(name))?.hash ?? null);
@@ -92,15 +107,25 @@ export function signInCalls({
       cookie: call.cookie.present !== null,
     }),
 
-    async signIn({ name, password }, call) {
+    async signIn({ name, password, code = "" }, call) {
+      const { address, agent } = call;
       const proven = await browserOf(name, call);
-      const user = await judged(name, password, { address: call.address, proven });
+      const user = await judged(name, password, { address, proven });
+      const change = { author: name, reason: "signed in", nowMs: call.nowMs };
+      const secondFactor = await factors.judge(user, { code, address }, change);
       const secret = makeSecret();
       const expiresMs = call.nowMs + lastsMs;
       // A hash takes a while, in which the password may have been replaced: whoever still had the old one is not let in by it.
       const since = user.hash === null ? {} : { password: user.hash };
-      const { address, agent } = call;
-      const given = { userId: user.userId, hash: hashOfSecret(secret), expiresMs, address, agent, ...since };
+      const given = {
+        userId: user.userId,
+        hash: hashOfSecret(secret),
+        expiresMs,
+        secondFactor,
+        address,
+        agent,
+        ...since,
+      };
       if (!(await access.signIn(given, call.nowMs))) throw refused();
       call.cookie.set(secret, lastsMs);
       if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
@@ -116,7 +141,8 @@ export function signInCalls({
         scopes: null,
         temporary: user.temporary,
       };
-      return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)));
+      const factorNeeded = !secondFactor && factors.isRequiredOf(who);
+      return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)), factorNeeded);
     },
 
     async signOut(_, call) {
@@ -126,7 +152,7 @@ export function signInCalls({
       return changed(undefined);
     },
 
-    getMe: async (_, call) => asMe(signedIn(call), call.expiresMs),
+    getMe: async (_, call) => asMe(signedIn(call), call.expiresMs, call.factorNeeded),
 
     async listSignIns({ cursor, limit }, call) {
       const own = ownHash(call);

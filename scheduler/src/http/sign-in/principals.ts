@@ -18,6 +18,13 @@ const strangersMost = 500;
 /** Uses of a sign-in are put down no oftener than this. */
 const seenApartMs = 60_000;
 
+interface Judged {
+  who: Principal;
+  expiresMs: number;
+  /** Signed in by more than a password. */
+  isProven: boolean;
+}
+
 interface Known {
   credential: Credential;
   readMono: number;
@@ -56,7 +63,7 @@ export class Principals {
   }
 
   /** @param address whom it comes from @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
-  async ofToken(text: string, address: string): Promise<{ who: Principal; expiresMs: number }> {
+  async ofToken(text: string, address: string): Promise<Judged> {
     const given = parseToken(text);
     // It costs nothing to say so, so it is not counted.
     if (!given) throw needed("that is no token");
@@ -75,7 +82,7 @@ export class Principals {
    * @param uses its user asks for something; not: a stream that was begun looks whether it may go on
    * @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS
    */
-  async ofSignIn(secret: string, address: string, uses: boolean): Promise<{ who: Principal; expiresMs: number }> {
+  async ofSignIn(secret: string, address: string, uses: boolean): Promise<Judged> {
     const hash = hashOfSecret(secret);
     const key = hash.toString("latin1");
     // A browser whose sign-in has ended is told so however often it asks: that is how its page comes to ask for a password.
@@ -96,9 +103,9 @@ export class Principals {
     for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
-  #judge(credential: Credential | null, what: string): { who: Principal; expiresMs: number } {
+  #judge(credential: Credential | null, what: string): Judged {
     if (!credential) throw needed(`${what} is not known`);
-    const { user, expiresMs, token } = credential;
+    const { user, expiresMs, isProven, token } = credential;
     if (user.disabledMs !== null) throw needed(`${what}'s user is locked out`);
     if (token && token.revokedMs !== null) throw needed(`${what} was revoked`);
     if (expiresMs <= this.#nowMs()) throw needed(`${what} has expired`);
@@ -115,7 +122,7 @@ export class Principals {
       // A token was made by who had a password of their own, or by an admin.
       temporary: token === null && user.temporary,
     };
-    return { who, expiresMs };
+    return { who, expiresMs, isProven };
   }
 
   async #read(key: string, address: string, ask: () => Promise<Credential | null>): Promise<Credential | null> {

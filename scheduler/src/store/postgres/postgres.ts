@@ -7,6 +7,7 @@ import { accessStore } from "./access/access.ts";
 import { auditStore } from "./access/audit.ts";
 import { auditChainStore } from "./access/audit-chain.ts";
 import { quotaStore } from "./access/quotas.ts";
+import { secondFactorStore } from "./access/second-factors.ts";
 import { secretStore } from "./access/secrets.ts";
 import { workerStore } from "./access/workers.ts";
 import { alarmStore } from "./alarms/alarms.ts";
@@ -136,6 +137,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     browse: browseStore(database, tasks, runs),
     access: accessStore(database),
     quotas: quotaStore(database),
+    secondFactors: secondFactorStore(database),
     audit: { ...auditStore(database), ...auditChainStore(database) },
     answers: answerStore(database),
     clock,

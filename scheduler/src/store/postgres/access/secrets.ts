@@ -1,3 +1,4 @@
+import { factorPlace } from "../../../access/second-factor-store.ts";
 import type { Sealed, SecretPlace } from "../../../access/secrets/secret-keys.ts";
 import type { SecretRecord, SecretStore, SecretVersion } from "../../../access/secrets/secret-store.ts";
 import type { Change, SqlClient } from "../../../base/change.ts";
@@ -172,11 +173,24 @@ function rewrap(
         ];
         await put(client, s, change, { act: "rewrap", named: name, before, after });
       }
+      const { rows: factors } = await client.query(
+        `select user_id, key_id, wrapped from ${s}.second_factor where key_id <> $1 order by user_id limit $2 for update`,
+        [keyId, limit],
+      );
+      for (const { user_id, key_id, wrapped } of factors as unknown as WrappedFactor[]) {
+        const fresh = wrap({ keyId: key_id, wrapped }, factorPlace(user_id));
+        await client.query(`update ${s}.second_factor set key_id = $2, wrapped = $3 where user_id = $1`, [
+          user_id,
+          fresh.keyId,
+          fresh.wrapped,
+        ]);
+      }
       const { rows: rest } = await client.query(
-        `select count(*)::int as left from ${s}.secret_version where sealed is not null and key_id <> $1`,
+        `select (select count(*) from ${s}.secret_version where sealed is not null and key_id <> $1)
+              + (select count(*) from ${s}.second_factor where key_id <> $1) as left`,
         [keyId],
       );
-      return { rewrapped: rows.length, left: Number(rest[0]?.left) };
+      return { rewrapped: rows.length + factors.length, left: Number(rest[0]?.left) };
     }),
   );
 }
@@ -214,6 +228,12 @@ interface Wrapped {
   name: string;
   secret_id: number;
   version: number;
+  key_id: string;
+  wrapped: Buffer;
+}
+
+interface WrappedFactor {
+  user_id: number;
   key_id: string;
   wrapped: Buffer;
 }

@@ -9,7 +9,7 @@ const endsSql = (idle: string) => `least(i.expires_ms, coalesce(i.seen_ms, i.cre
 
 export async function signIn(
   database: Database,
-  { userId, hash, expiresMs, password, address, agent }: NewSignIn,
+  { userId, hash, expiresMs, password, secondFactor = false, address, agent }: NewSignIn,
   nowMs: number,
 ): Promise<boolean> {
   const s = database.schema;
@@ -18,9 +18,14 @@ export async function signIn(
     "access-sign-in",
     `with who as (
        select id from ${s}.user_account
-       where id = $2 and removed_ms is null and disabled_ms is null and ($5::text is null or hash = $5) for share)
-     insert into ${s}.sign_in (hash, user_id, created_ms, expires_ms, address, agent) select $1, id, $3, $4, $6, $7 from who returning user_id`,
-    [hash, userId, Math.round(nowMs), Math.round(expiresMs), password ?? null, address, agent],
+       where id = $2 and removed_ms is null and disabled_ms is null and ($5::text is null or hash = $5)
+         -- A second factor that was added meanwhile: the password alone signs nobody in any more.
+         and ($8 or subject is not null
+              or not exists (select from ${s}.second_factor f where f.user_id = $2 and f.confirmed_ms is not null))
+       for share)
+     insert into ${s}.sign_in (hash, user_id, created_ms, expires_ms, address, agent, second_factor)
+     select $1, id, $3, $4, $6, $7, $8 from who returning user_id`,
+    [hash, userId, Math.round(nowMs), Math.round(expiresMs), password ?? null, address, agent, secondFactor],
   );
   return made.length > 0;
 }
@@ -32,17 +37,18 @@ export async function signOut(database: Database, hash: Buffer): Promise<void> {
 
 export async function signInsOf(database: Database, hashes: Buffer[], idleMs: number): Promise<(Credential | null)[]> {
   const s = database.schema;
-  const rows = await database.query<User & { expiresMs: number; hash: Buffer }>(
+  const rows = await database.query<User & { expiresMs: number; isProven: boolean; hash: Buffer }>(
     "access-sign-ins-of",
-    `select ${userFields("u")}, ${endsSql("$2")} as "expiresMs", i.hash from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
+    `select ${userFields("u")}, ${endsSql("$2")} as "expiresMs",
+            i.second_factor or u.subject is not null as "isProven", i.hash from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
      where i.hash = any($1) and u.removed_ms is null`,
     [hashes, idleMs],
   );
   return hashes.map((wanted): Credential | null => {
     const row = rows.find(({ hash }) => hash.equals(wanted));
     if (!row) return null;
-    const { expiresMs, hash: _, ...user } = row;
-    return { user, expiresMs, token: null };
+    const { expiresMs, isProven, hash: _, ...user } = row;
+    return { user, expiresMs, isProven, token: null };
   });
 }
 

@@ -146,7 +146,7 @@ export async function tokensOf(
     const row = rows.find(({ tokenId }) => tokenId === wanted);
     if (!row) return null;
     const { hash, tokenId: _, tName: name, tRole: role, scopes, namespaces, expiresMs, revokedMs, ...user } = row;
-    return { user, hash, expiresMs, token: { name, role, scopes, namespaces, revokedMs } };
+    return { user, hash, expiresMs, isProven: false, token: { name, role, scopes, namespaces, revokedMs } };
   });
 }
 

@@ -1,6 +1,6 @@
 import { userUnknown } from "../../../access/access.ts";
 import type { NewUser, ProvidedUser, User, UserChange } from "../../../access/access-store.ts";
-import type { Change } from "../../../base/change.ts";
+import type { Change, SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { type Json, sortedJson } from "../../../base/json.ts";
 import type { Database } from "../database.ts";
@@ -76,6 +76,8 @@ export function createUser(
       });
     }
     const user = rows[0] as unknown as User;
+    // The name may have been a user's whom an older node removed, and such a node leaves the second factor.
+    await forgetFactor(client, s, user.userId);
     await audited(client, s, {
       atMs: nowMs,
       who: author,
@@ -251,6 +253,7 @@ export function changeUser(
         before.userId,
         keeping ?? null,
       ]);
+    if (removed) await forgetFactor(client, s, before.userId);
     if (disabled || removed)
       await client.query(`update ${s}.token set revoked_ms = $2 where user_id = $1 and revoked_ms is null`, [
         before.userId,
@@ -268,6 +271,11 @@ export function changeUser(
     });
     return after;
   });
+}
+
+async function forgetFactor(client: SqlClient, s: string, userId: number): Promise<void> {
+  for (const table of ["second_factor", "recovery_code"])
+    await client.query(`delete from ${s}.${table} where user_id = $1`, [userId]);
 }
 
 const staleUser = ({ name, version }: User, expected: number): CarillonError =>

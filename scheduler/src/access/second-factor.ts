@@ -1,0 +1,42 @@
+/** Time-based one-time codes (RFC 6238) as second factor, beside a password. See docs/access.md. */
+import { createHash } from "node:crypto";
+import { Secret, TOTP } from "otpauth";
+import { CarillonError } from "../base/errors.ts";
+import { madePassword } from "./password.ts";
+
+/** The parameters that every authenticator app supports. */
+const kind = { algorithm: "SHA1", digits: 6, period: 30 } as const;
+const issuer = "Carillon";
+const secretBytes = 20;
+/** Codes of the step before and the step after are accepted too: clocks differ, and typing takes a while. */
+const stepsBeside = 1;
+const recoveryCodes = 10;
+
+/** In base32. */
+export const makeFactorSecret = (): string => new Secret({ size: secretBytes }).base32;
+
+const totpOf = (secret: string, user: string) =>
+  new TOTP({ ...kind, issuer, label: user, secret: Secret.fromBase32(secret) });
+
+/** An authenticator app reads it, most often from a QR code. */
+export const factorUri = (secret: string, user: string): string => totpOf(secret, user).toString();
+
+/** @returns the time step of the code; null: it is the code of no step near this time */
+export function stepOf(secret: string, code: string, nowMs: number): number | null {
+  const delta = totpOf(secret, "").validate({ token: code, timestamp: nowMs, window: stepsBeside });
+  return delta === null ? null : Math.floor(nowMs / 1_000 / kind.period) + delta;
+}
+
+export const isTotpCode = (code: string): boolean => /^\d{6}$/.test(code);
+
+/** Each has some 119 bits of chance, so an unsalted hash of it may be kept. */
+export const makeRecoveryCodes = (): string[] => Array.from({ length: recoveryCodes }, madePassword);
+
+/** The same for a code in capitals or with spaces around it. */
+export const hashOfRecoveryCode = (code: string): Buffer =>
+  createHash("sha256").update(code.trim().toLowerCase()).digest();
+
+export const codeRefused = () =>
+  new CarillonError("CODE_REFUSED", "the code is wrong, has expired or was used before", {
+    hint: "Wait for the next code, and compare the clock of the device that makes it. A recovery code works once.",
+  });
