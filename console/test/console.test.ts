@@ -10,6 +10,7 @@ import { formsAmongOthers } from "./forms.ts";
 import { calendarsAndAccess } from "./keeping.ts";
 import { deadLettersAndAudit } from "./letters.ts";
 import { waysOfAnOperator } from "./operating.ts";
+import { secondFactors } from "./second-factor.ts";
 import { whatStays } from "./staying.ts";
 import { heading, type Look, openHouse, overhang, violations } from "./support/house.ts";
 import { hostileName, openStage } from "./support/stage.mjs";
@@ -17,6 +18,7 @@ import { hostileName, openStage } from "./support/stage.mjs";
 const house = openHouse();
 
 servingAndSignIn(house);
+secondFactors(house);
 
 /** Each screen by its address, and something that shows that it has come. */
 const screens = (): [path: string, shows: string][] => [

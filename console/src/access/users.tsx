@@ -17,7 +17,7 @@ import type { User } from "./user.ts";
 import { ChangeUser, NewUser, SetPassword } from "./user-forms.tsx";
 import { UserSignIns } from "./user-sign-ins.tsx";
 
-type Act = "change" | "password" | "signIns" | "disable" | "remove";
+type Act = "change" | "password" | "factor" | "signIns" | "disable" | "remove";
 
 export function Users() {
   const { t } = useWords();
@@ -105,6 +105,7 @@ function One({ user, may }: { user: User; may: boolean }) {
             </Menu.Target>
             <Menu.Dropdown>
               {!provided && <Menu.Item onClick={() => setAct("password")}>{t("access.setPassword")}</Menu.Item>}
+              {!provided && <Menu.Item onClick={() => setAct("factor")}>{t("access.resetFactor")}</Menu.Item>}
               <Menu.Item onClick={() => setAct("signIns")}>{t("access.signIns")}</Menu.Item>
               {disabled === null ? (
                 <Menu.Item onClick={() => setAct("disable")}>{t("access.disable")}</Menu.Item>
@@ -121,6 +122,19 @@ function One({ user, may }: { user: User; may: boolean }) {
       {act === "change" && <ChangeUser user={user} onClose={close} />}
       {act === "password" && <SetPassword user={user} onClose={close} />}
       {act === "signIns" && <UserSignIns user={user} onClose={close} />}
+      {act === "factor" && (
+        <Confirm
+          title={t("access.resetFactorTitle", { user: name })}
+          consequence={t("access.resetFactorTold")}
+          act={t("access.resetFactor")}
+          grave
+          onDo={async ({ reason, key }) => {
+            await call("resetSecondFactor", { user: name, reason }, { key });
+            toast({ text: t("access.resetFactorDone", { user: name }) });
+          }}
+          onClose={close}
+        />
+      )}
       {act === "disable" && (
         <Confirm
           title={t("access.disableTitle", { user: name })}

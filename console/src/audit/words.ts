@@ -32,6 +32,9 @@ export const acts = [
   "drain",
   "prune",
   "end sign-ins",
+  "add second factor",
+  "remove second factor",
+  "use recovery code",
 ];
 /** As the catalogue writes it. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -6,6 +6,7 @@ import { useNow } from "../now.ts";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
 import { type Language, ownZone, type Preferences, prefer, usePreferences } from "../preferences.ts";
 import { Password } from "./password.tsx";
+import { SecondFactor } from "./second-factor.tsx";
 import css from "./settings.module.css";
 import { SignIns } from "./sign-ins.tsx";
 
@@ -73,6 +74,9 @@ export function Settings() {
           <div className={css.below}>
             <Password heading={t("settings.password")} />
           </div>
+        </Card>
+        <Card title={t("factor.title")}>
+          <SecondFactor />
         </Card>
         <Card title={t("settings.signIns")}>
           <p className="soft">{t("settings.signInsTold")}</p>

@@ -1,11 +1,12 @@
 import { Loader } from "@mantine/core";
 import { RouterProvider } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { useAnswer } from "../api/answers.ts";
+import { outdate, useAnswer } from "../api/answers.ts";
 import { isRefusal } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/state/notice.tsx";
 import { router } from "../router.tsx";
+import { OwnFactor } from "./own-factor.tsx";
 import { OwnPassword } from "./own-password.tsx";
 import { takePlace } from "./provided.ts";
 import css from "./sign-in.module.css";
@@ -60,9 +61,23 @@ export function Gate() {
   useEffect(() => {
     if (isAnother) window.location.reload();
   }, [isAnother]);
+  // Recovery codes are shown once: whatever is answered meanwhile, they stay until their user has kept them.
+  const [showsCodes, setShowsCodes] = useState(false);
   useKeysKept(isOut && isIn);
   if ((isOut && !isIn) || (!asks && !isIn && ways.data)) return <SignIn />;
   if (isIn && !isOut && me.data.temporary) return <OwnPassword user={me.data.user} />;
+  if (isIn && !isOut && (me.data.factorNeeded || showsCodes))
+    return (
+      <OwnFactor
+        user={me.data.user}
+        isAdded={showsCodes}
+        onAdded={() => setShowsCodes(true)}
+        onDone={() => {
+          setShowsCodes(false);
+          outdate("getMe");
+        }}
+      />
+    );
   if (isIn && !isAnother)
     return (
       <>

@@ -3,11 +3,12 @@ import { IconLogin2 } from "@tabler/icons-react";
 import { useMutation } from "@tanstack/react-query";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { answers, useAnswer } from "../api/answers.ts";
-import { call } from "../api/call.ts";
+import { call, isRefusal } from "../api/call.ts";
 import bell from "../bell.svg";
 import { tryNow } from "../live/standing.ts";
 import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/state/notice.tsx";
+import { CodeInput } from "../settings/second-factor.tsx";
 import { Choices } from "../shell/choices.tsx";
 import { forgetRefusal, keepPlace, readRefusal } from "./provided.ts";
 import css from "./sign-in.module.css";
@@ -32,6 +33,8 @@ export function SignIn() {
   const { t } = useWords();
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
+  /** undefined: the server has not asked for it. */
+  const [code, setCode] = useState<string>();
   const [refused] = useState(readRefusal);
   const provider = useAnswer("howToSignIn", {}).data?.provider;
   useEffect(forgetRefusal, []);
@@ -42,16 +45,28 @@ export function SignIn() {
       document.title = before;
     };
   }, [t]);
+  const forget = () => {
+    setPassword("");
+    setCode(undefined);
+  };
   const signIn = useMutation({
-    mutationFn: () => call("signIn", { name, password }),
+    mutationFn: () => call("signIn", { name, password, code: code?.trim() }),
     onSuccess: (me) => {
       answers.setQueryData(["getMe", {}], me);
       // Of a page that waits all was refused meanwhile; another user's is dropped by the gate.
       void answers.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "getMe" });
       tryNow();
     },
-    onError: () => setPassword(""),
+    onError: (error) => {
+      // The password was right; a code goes with it.
+      const isCode = ["SECOND_FACTOR_NEEDED", "CODE_REFUSED"].some((one) => isRefusal(error, one));
+      if (isCode) setCode("");
+      else if (code === undefined || isRefusal(error, "SIGN_IN_REFUSED")) forget();
+    },
   });
+  const asksCode = code !== undefined;
+  // That a code is asked for is the next step, and no failure.
+  const failure = isRefusal(signIn.error, "SECOND_FACTOR_NEEDED") ? null : signIn.error;
   return (
     <main className={css.place}>
       <form
@@ -63,70 +78,100 @@ export function SignIn() {
       >
         <img src={bell} width={44} height={44} alt="" />
         <h1>{t("signIn.title")}</h1>
-        <p className="soft">{t("signIn.lead")}</p>
+        <p className="soft">{asksCode ? t("signIn.codeTold", { user: name }) : t("signIn.lead")}</p>
         {refused && !signIn.error && (
           <div role="alert" className={css.refused}>
             <b>{t(`provided.${refused.code}`)}</b>
             {refused.why && <span>{t(`provided.why.${refused.why}`)}</span>}
           </div>
         )}
-        {provider && (
+        {provider && !asksCode && <ByProvider {...provider} />}
+        {asksCode ? (
+          <CodeInput label={t("signIn.code")} told={t("signIn.codeHint")} focused value={code} onChange={setCode} />
+        ) : (
           <>
-            <Button
-              component="a"
-              href={provider.path}
-              size="md"
-              fullWidth
-              leftSection={<IconLogin2 size={18} aria-hidden />}
-              onClick={keepPlace}
-            >
-              {t("signIn.by", { provider: provider.label })}
-            </Button>
-            <p className={css.or}>
-              <span>{t("signIn.or")}</span>
-            </p>
+            <TextInput
+              label={t("signIn.name")}
+              name="username"
+              autoComplete="username"
+              required
+              autoFocus={!provider}
+              withAsterisk={false}
+              value={name}
+              onChange={(event) => setName(event.currentTarget.value)}
+            />
+            <PasswordInput
+              label={t("signIn.password")}
+              name="password"
+              autoComplete="current-password"
+              required
+              withAsterisk={false}
+              value={password}
+              onChange={(event) => setPassword(event.currentTarget.value)}
+              visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
+            />
           </>
         )}
-        <TextInput
-          label={t("signIn.name")}
-          name="username"
-          autoComplete="username"
-          required
-          autoFocus={!provider}
-          withAsterisk={false}
-          value={name}
-          onChange={(event) => setName(event.currentTarget.value)}
-        />
-        <PasswordInput
-          label={t("signIn.password")}
-          name="password"
-          autoComplete="current-password"
-          required
-          withAsterisk={false}
-          value={password}
-          onChange={(event) => setPassword(event.currentTarget.value)}
-          visibilityToggleButtonProps={{ "aria-label": t("signIn.show") }}
-        />
-        {signIn.error && <Trouble error={signIn.error} small />}
+        {failure && <Trouble error={failure} small />}
         <Button
           type="submit"
           size="md"
           loading={signIn.isPending}
           fullWidth
-          {...(provider ? { variant: "default" } : {})}
+          {...(provider && !asksCode ? { variant: "default" } : {})}
         >
           {t("signIn.act")}
         </Button>
-        <details className={css.first}>
-          <summary>{t("signIn.first")}</summary>
-          <p>{t("signIn.firstTold")}</p>
-          <code>carillon users create admin --role admin</code>
-          <code>carillon users password admin</code>
-        </details>
+        {asksCode ? (
+          <Button
+            variant="subtle"
+            onClick={() => {
+              forget();
+              signIn.reset();
+            }}
+          >
+            {t("signIn.other")}
+          </Button>
+        ) : (
+          <FirstTime />
+        )}
       </form>
       <div className={css.choices}>
         <Choices />
       </div>
     </main>
+  );
+}
+
+function ByProvider({ label, path }: { label: string; path: string }) {
+  const { t } = useWords();
+  return (
+    <>
+      <Button
+        component="a"
+        href={path}
+        size="md"
+        fullWidth
+        leftSection={<IconLogin2 size={18} aria-hidden />}
+        onClick={keepPlace}
+      >
+        {t("signIn.by", { provider: label })}
+      </Button>
+      <p className={css.or}>
+        <span>{t("signIn.or")}</span>
+      </p>
+    </>
+  );
+}
+
+function FirstTime() {
+  const { t } = useWords();
+  return (
+    <details className={css.first}>
+      <summary>{t("signIn.first")}</summary>
+      <p>{t("signIn.firstTold")}</p>
+      <code>carillon users create admin --role admin</code>
+      <code>carillon users password admin</code>
+    </details>
   );
 }

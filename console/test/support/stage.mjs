@@ -13,7 +13,8 @@ export const password = "seven lamps by the quay 9";
 
 /**
  * @param {{ store: string, name?: string, schema?: string, listen?: string, bare?: boolean, hostile?: boolean,
- *   provider?: import("carillon").CarillonOptions["provider"] }} options
+ *   provider?: import("carillon").CarillonOptions["provider"],
+ *   requireSecondFactor?: import("carillon").CarillonOptions["requireSecondFactor"] }} options
  *   bare: no tasks, no runs
  */
 export async function openStage({
@@ -24,6 +25,7 @@ export async function openStage({
   bare = false,
   hostile = true,
   provider,
+  requireSecondFactor,
 }) {
   const place = schema ?? `console_${randomBytes(5).toString("hex")}`;
   const first = `nine herons at ${place}`;
@@ -40,6 +42,7 @@ export async function openStage({
     drain: "500ms",
     secretKeys: randomBytes(32).toString("base64"),
     ...(provider ? { provider } : {}),
+    ...(requireSecondFactor ? { requireSecondFactor } : {}),
   });
   if (!bare) furnish(tower, hostile);
   await tower.start();

@@ -103,7 +103,7 @@ export const clusterEn = {
   "nodes.why": "Why it ended",
   "nodes.present": "present",
   "nodes.reigns": "{n} terms of {nodes}",
-  "settings.lead": "Kept in this browser, but for the password.",
+  "settings.lead": "Kept in this browser, but for the password and the second factor.",
   "settings.look": "How it looks",
   "settings.language": "Language",
   "settings.scheme": "Colours",

@@ -7,6 +7,7 @@ import { deadEn } from "./dead.ts";
 import { operationsEn } from "./operations.ts";
 import { payloadEn } from "./payload.ts";
 import { runsEn } from "./runs.ts";
+import { secondFactorEn } from "./second-factor.ts";
 import { signInEn } from "./sign-in.ts";
 import { tasksEn } from "./tasks.ts";
 import { timelineEn } from "./timeline.ts";
@@ -21,6 +22,7 @@ export const en = {
   ...payloadEn,
   ...timelineEn,
   ...signInEn,
+  ...secondFactorEn,
   ...deadEn,
   ...auditEn,
   ...calendarsEn,

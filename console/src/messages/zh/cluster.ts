@@ -103,7 +103,7 @@ export const clusterZh: Record<keyof typeof clusterEn, string> = {
   "nodes.why": "结束原因",
   "nodes.present": "当前",
   "nodes.reigns": "{nodes} 的 {n} 个任期",
-  "settings.lead": "除密码外,均保存在此浏览器中。",
+  "settings.lead": "除密码和双重验证外,均保存在此浏览器中。",
   "settings.look": "外观",
   "settings.language": "语言",
   "settings.scheme": "配色",

@@ -8,6 +8,7 @@ import { deadZh } from "./dead.ts";
 import { operationsZh } from "./operations.ts";
 import { payloadZh } from "./payload.ts";
 import { runsZh } from "./runs.ts";
+import { secondFactorZh } from "./second-factor.ts";
 import { signInZh } from "./sign-in.ts";
 import { tasksZh } from "./tasks.ts";
 import { timelineZh } from "./timeline.ts";
@@ -21,6 +22,7 @@ export const zh: Record<keyof typeof en, string> = {
   ...payloadZh,
   ...timelineZh,
   ...signInZh,
+  ...secondFactorZh,
   ...deadZh,
   ...auditZh,
   ...calendarsZh,
