@@ -139,7 +139,11 @@ class Player {
     const healedMs = this.#nowMs;
     // Slots would come for ever: what has come so far is to end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
-    while (this.#nowMs < healedMs + quietWithinMs && (await this.#look()) > 0) {
+    // What a blackout delays comes at its end.
+    const ends = this.#plans.flat().map(({ plan }) => plan.blackout?.toMs ?? 0);
+    const lastMs = Math.max(healedMs, ...ends);
+    if (lastMs > healedMs && (await this.#look()) > 0) await this.#tower.advanceTo(this.#beganMs + lastMs);
+    while (this.#nowMs < lastMs + quietWithinMs && (await this.#look()) > 0) {
       await this.#decideAll();
       await this.#tower.advance(quietStepMs);
     }
