@@ -21,6 +21,8 @@ export interface Execution {
   how: "returned" | "threw" | "stopped" | null;
   /** The code of what told it to stop. */
   stoppedWhy: string | null;
+  /** It was told that its time was over, whether it looked at its signal or not. */
+  timedOut?: true;
   /** It does not look at its signal. */
   readonly deaf: boolean;
   /** Its worker tells its server how long ago something was, which makes a time of it by its own reading. */

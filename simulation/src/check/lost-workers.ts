@@ -40,8 +40,12 @@ export const lostWorkers: Checker = {
   },
 };
 
-/** Its process was killed while it was at work, or it was told to stop for want of a session. */
-const isLost = ({ how, stoppedWhy }: Execution): boolean => how === null || stoppedWhy === "SESSION_LOST";
+/**
+ * Its process was killed while it was at work, or it was told to stop for want of a session. One that ignored its timeout is given up
+ * by its worker, and may be at work at the end.
+ */
+const isLost = ({ how, stoppedWhy, timedOut }: Execution): boolean =>
+  (how === null && !timedOut) || stoppedWhy === "SESSION_LOST";
 
 /** All that the task ever was. */
 export function definitionsOf({ operations }: History): Map<string, TaskDefinition[]> {

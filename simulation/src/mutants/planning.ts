@@ -20,7 +20,7 @@ export const planningMutants: readonly Mutant[] = [
   {
     name: "a missed range is not told",
     file: "slots/plan.ts",
-    find: "step.missed.push(...missedRanges(schedule, firstMs, before, reason));",
+    find: "step.missed.push(...missedRanges(schedule, given, before, reason));",
     put: "",
     breaks: "2",
     play: "outage",

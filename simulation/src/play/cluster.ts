@@ -286,12 +286,16 @@ export class Cluster {
       stoppedWhy: null,
     };
     recorder.executions.push(execution);
+    const reason = () => String((run.signal.reason as { code?: string }).code);
+    run.signal.addEventListener("abort", () => {
+      if (reason() === "TIMEOUT") execution.timedOut = true;
+    });
     universe.note(`${node.plan.name} starts run ${run.id} of ${run.task} attempt ${run.attempt} fence ${run.fence}`);
     const struckMs = this.strikes.began(node.plan.name, forMs, run.task);
     await pause(machine, struckMs, deaf ? undefined : run.signal);
     execution.endMs = universe.nowMs;
     execution.how = run.signal.aborted && !deaf ? "stopped" : fails ? "threw" : "returned";
-    if (execution.how === "stopped") execution.stoppedWhy = String((run.signal.reason as { code?: string }).code);
+    if (execution.how === "stopped") execution.stoppedWhy = reason();
     universe.note(`${node.plan.name} ends run ${run.id} attempt ${run.attempt}: ${execution.how}`);
     if (execution.how === "stopped") throw run.signal.reason;
     if (fails) throw new Error("as the seed has it");
