@@ -27,16 +27,7 @@ export class TlsStore {
 
   static async start(): Promise<TlsStore> {
     const { url, child, folder, conditions } = await startOwn("tls");
-    for (const name of ["authority", "stranger"])
-      openssl(folder, ["-x509", ...fresh, "-subj", `/CN=${name}`, "-keyout", `${name}.key`, "-out", `${name}.pem`]);
-    const signed = (name: string, more: string[]) =>
-      openssl(folder, [
-        ...["-x509", ...fresh, "-CA", "authority.pem", "-CAkey", "authority.key", "-subj", `/CN=${name}`],
-        ...["-keyout", `${name}.key`, "-out", `${name}.pem`, ...more],
-      ]);
-    signed("localhost", ["-addext", "subjectAltName=DNS:localhost"]);
-    signed("certified", []);
-    for (const name of ["localhost", "certified"]) chmodSync(join(folder, `${name}.key`), 0o600);
+    makeCertificates(folder);
     const { uid, gid } = conditions.user;
     if (uid !== undefined && gid !== undefined) chownSync(join(folder, "localhost.key"), uid, gid);
     const admin = new pg.Client(url);
@@ -72,6 +63,23 @@ export class TlsStore {
     this.#child.kill("SIGQUIT");
     await gone;
   }
+}
+
+/**
+ * Makes keys and certificates in a folder, as `NAME.key` and `NAME.pem`: of `authority` and `stranger`, which sign themselves, and of `localhost` and
+ * `certified`, which `authority` signs.
+ */
+export function makeCertificates(folder: string): void {
+  for (const name of ["authority", "stranger"])
+    openssl(folder, ["-x509", ...fresh, "-subj", `/CN=${name}`, "-keyout", `${name}.key`, "-out", `${name}.pem`]);
+  const signed = (name: string, more: string[]) =>
+    openssl(folder, [
+      ...["-x509", ...fresh, "-CA", "authority.pem", "-CAkey", "authority.key", "-subj", `/CN=${name}`],
+      ...["-keyout", `${name}.key`, "-out", `${name}.pem`, ...more],
+    ]);
+  signed("localhost", ["-addext", "subjectAltName=DNS:localhost"]);
+  signed("certified", []);
+  for (const name of ["localhost", "certified"]) chmodSync(join(folder, `${name}.key`), 0o600);
 }
 
 /** Makes a key and a certificate. @throws with what the program wrote */

@@ -126,7 +126,10 @@ export function signInCalls({
         agent,
         ...since,
       };
-      if (!(await access.signIn(given, call.nowMs))) throw refused();
+      if (!(await access.signIn(given, call.nowMs))) {
+        security.refused("SIGN_IN_REFUSED", { address, user: name });
+        throw refused();
+      }
       call.cookie.set(secret, lastsMs);
       if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
       security.signedIn("password", { user: name, address });
