@@ -28,6 +28,8 @@ const aftermathInterruptedMs = 20_000;
 const killPatienceMs = 2_000;
 const lookMs = 50;
 const watchMs = 250;
+/** A statement that is under way at a server is carried out within this, unless the machine is busy: then it is waited for again. */
+const settlesMs = 250;
 const electionMs = 20_000;
 
 export interface Result {
@@ -256,7 +258,15 @@ class Demo {
     const atMs = Date.now();
     await this.#processes.kill(node);
     this.#read();
-    const claimed = (await store.runs.list({ states: ["claimed"], limit: 100_000 })).filter((run) => run.node === node);
+    const claimedNow = async () =>
+      (await store.runs.list({ states: ["claimed"], limit: 100_000 })).filter((run) => run.node === node);
+    // A statement that the dead process had sent may still be carried out.
+    let claimed = await claimedNow();
+    for (let before = -1; before !== claimed.length; ) {
+      before = claimed.length;
+      await sleep(settlesMs);
+      claimed = await claimedNow();
+    }
     const underWay = this.#underWay(node).size;
     this.#kill = { node, atMs, claimed: claimed.length, underWay };
     this.#view.killed(node, pid, atMs, claimed.length, underWay);
