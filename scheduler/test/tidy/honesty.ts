@@ -52,6 +52,32 @@ export const nothingEvaluated: Rule = (files) =>
       ...find(file, "text", /["'](?:node:)?vm["']/g, "runs text as code"),
     ]);
 
+/** Of constants of their own; of words, which have letters alone (line.ts); of secrets, each character escaped (redactor.ts). */
+const madeExpressions =
+  /^scheduler\/src\/(?:coordination\/redis\/server|http\/console-pages|importers\/servers\/powerjob|schedule\/calendar-interval|schedule\/phrase\/line|access\/secrets\/redactor)\.ts$/;
+
+/** A regular expression is written, not made: what came from elsewhere might mean something in it. */
+export const expressionsWritten: Rule = (files) =>
+  files
+    .filter((file) => published.test(file.path) && !isTest(file) && !madeExpressions.test(file.path))
+    .flatMap((file) => find(file, "code", /\bRegExp\s*\(/g, "makes a regular expression"));
+
+/** It leads to the one path of the server that begins a sign-in elsewhere. */
+const ownLinks = "console/src/sign-in/sign-in.tsx";
+
+/** The console leads only to places of its own, by the router: no text from elsewhere is taken for an address, whose scheme might run it. */
+export const linksByRouter: Rule = (files) =>
+  files
+    .filter((file) => /^console\/src\/.*\.tsx?$/.test(file.path) && !isTest(file) && file.path !== ownLinks)
+    .flatMap((file) =>
+      find(
+        file,
+        "text",
+        /\b(?:href|action|formAction)=(?!"#)|\blocation\.(?:assign|replace)\(|\blocation(?:\.href)?\s*=(?!=)|\bwindow\.open\(/g,
+        "leads elsewhere; use the router's Link",
+      ),
+    );
+
 const switchedOff =
   /\b(?:describe|it|test|suite|bench)(?:\.\w+)*\.(?:only|skip|todo|fails)\b|\.(?:skipIf|runIf)\b|\b(?:context|ctx)\.skip\b|\b(?:xit|xtest|xdescribe|fit|fdescribe)\s*\(/g;
 

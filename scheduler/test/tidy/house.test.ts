@@ -3,7 +3,9 @@ import { errorCodes } from "../../src/base/errors.ts";
 import { noSpreadLiterals, smallFunctions } from "./functions.ts";
 import {
   everyTestRuns,
+  expressionsWritten,
   hooksHold,
+  linksByRouter,
   nothingEvaluated,
   nothingLeftOver,
   nothingSwallowed,
@@ -39,6 +41,8 @@ const rules: Record<string, Rule> = {
   "leaves nothing unfinished": nothingLeftOver,
   "swallows no error": nothingSwallowed,
   "runs no text as code": nothingEvaluated,
+  "makes no regular expression of text": expressionsWritten,
+  "takes no text for an address in the console": linksByRouter,
   "has files that one person can hold": smallFiles,
   "has functions that one person can read": smallFunctions,
   "spreads no literal": noSpreadLiterals,
