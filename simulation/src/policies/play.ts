@@ -139,9 +139,10 @@ class Player {
     const healedMs = this.#nowMs;
     // Slots would come for ever: what has come so far is to end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
-    // What a blackout delays comes at its end.
-    const ends = this.#plans.flat().map(({ plan }) => plan.blackout?.toMs ?? 0);
-    const lastMs = Math.max(healedMs, ...ends);
+    // What a blackout delays comes at its end, and what jitter delays after that.
+    const plans = this.#plans.flat().map(({ plan }) => plan);
+    const jitterMs = Math.max(0, ...plans.map(({ every }) => every?.jitterMs ?? 0));
+    const lastMs = Math.max(healedMs, ...plans.map(({ blackout }) => blackout?.toMs ?? 0)) + jitterMs;
     if (lastMs > healedMs && (await this.#look()) > 0) await this.#tower.advanceTo(this.#beganMs + lastMs);
     while (this.#nowMs < lastMs + quietWithinMs && (await this.#look()) > 0) {
       await this.#decideAll();
