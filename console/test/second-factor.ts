@@ -33,7 +33,7 @@ export function secondFactors(house: House): void {
     expect(await violations(page)).toEqual([]);
     expect(await overhang(page)).toBe(0);
   };
-  /** From the key to the recovery codes, which stay until they are said to be kept. @returns the key and the codes */
+  /** Adds a factor, from its key to its recovery codes, which stay until the user says that they are kept. @returns the key and the codes */
   const enrol = async (page: Page) => {
     await page.getByRole("img", { name: "QR code of the key" }).waitFor();
     const secret = (await page.locator("[data-secret]").innerText()).replaceAll(" ", "");

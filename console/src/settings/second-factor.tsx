@@ -24,7 +24,7 @@ export function SecondFactor() {
     setAct(undefined);
     outdate("getSecondFactor", "listSignIns", "getMe");
   };
-  // What is shown of a factor just added is shown until its user has kept it, whatever is answered meanwhile.
+  // Recovery codes stay until their user has kept them, whatever the server answers meanwhile.
   if (act === "add") return <AddFactor onDone={leave} onLeave={leave} />;
   if (act === "remove") return <RemoveFactor onDone={leave} />;
   return (

@@ -7,7 +7,7 @@ import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/state/notice.tsx";
 import css from "./sign-in.module.css";
 
-/** What must be done before anything else; one may also sign out. */
+/** A screen for what a user must do before anything else; it also lets the user sign out. */
 export function First({ title, told, children }: { title: string; told: string; children: ReactNode }) {
   const { t } = useWords();
   // A new page remembers nothing of whoever was here.

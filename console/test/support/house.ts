@@ -157,7 +157,7 @@ async function enter(
   return { context, page, complaints, go };
 }
 
-/** What is routed goes to the server itself again. A handler at work is waited for: its answer would come to a request that is gone on. */
+/** Removes all routes. It waits for handlers at work: the request of one that answered later would have been sent on. */
 export const unrouted = (page: Page): Promise<void> => page.unrouteAll({ behavior: "wait" });
 
 /** As when another tab of the browser comes to lie before the page, or goes: it cannot tell the difference. */

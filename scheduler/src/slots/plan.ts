@@ -90,10 +90,10 @@ export function planTask(
     // `skip` gives up only what is late; the others take everything up to now into the one catch-up.
     const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
     const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
+    const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
     if (schedule.judge) {
-      const told = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
-      const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason: told }, judge);
+      const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason }, judge);
       late.kept.forEach((slot, place) => {
         // Judged again for when it starts: the last of many may come due in a blackout.
         if (perSecond === null) step.slots.push(slot);
@@ -112,10 +112,8 @@ export function planTask(
     const tooLate = oldestMs > firstMs ? schedule.previous(oldestMs) : null;
     const given = tooLate !== null && tooLate >= firstMs ? schedule.next(tooLate) : firstMs;
     if (given !== firstMs) step.missed.push(...missedRanges(schedule, firstMs, tooLate as number, tooLateReason));
-    if (before !== null && given !== null && before >= given) {
-      const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
+    if (before !== null && given !== null && before >= given)
       step.missed.push(...missedRanges(schedule, given, before, reason));
-    }
     kept.forEach((slotMs, place) => {
       const spread = perSecond === null ? 0 : nowMs + (place * 1_000) / perSecond;
       step.slots.push({ slotMs, dueMs: Math.max(slotMs, Math.round(spread)) });

@@ -8,7 +8,7 @@ const role = z.enum(roles);
 const scope = z.enum(scopes as [Scope, ...Scope[]]);
 const userName = name(100);
 /** One that is longer than bcrypt's 72 bytes is hashed whole; above this it is no password any more. */
-const password = z.string().min(1).max(limits.passwordLength);
+export const password = z.string().min(1).max(limits.passwordLength);
 
 const namespace = name(namespaceLength);
 /** The role everywhere stands among them as the namespace `*`. */

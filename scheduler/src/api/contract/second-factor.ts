@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { limits } from "../../base/limits.ts";
+import { password } from "./access.ts";
 import { maybeTime, name, reason, route, text } from "./route.ts";
 
 const noun = "access" as const;
-const password = z.string().min(1).max(limits.passwordLength);
 const code = text(100).min(1).describe("Of the authenticator app.");
 
 export const secondFactorRoutes = {

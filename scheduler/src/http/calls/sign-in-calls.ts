@@ -43,7 +43,7 @@ export const signedIn = ({ who }: Call): Principal => {
 export interface SignInOptions {
   store: Store;
   principals: Principals;
-  /** Whether a password is right. */
+  /** Judges a password. */
   judged: Judge;
   factors: SecondFactors;
   provider: ProviderSettings | null;
@@ -96,10 +96,7 @@ export function signInCalls({
   /** The browser's name, where it has signed in as this user before. Only then is the store asked before the throttle is. */
   const browserOf = async (name: string, { browser: { present } }: Call): Promise<string | null> =>
     present && knownBrowser(present, name, (await access.userByName(name))?.hash ?? null);
-  const changed = <T>(result: T): T => {
-    principals.forget();
-    return result;
-  };
+  const changed = <T>(result: T): T => principals.changed(result);
 
   return {
     howToSignIn: async (_, call) => ({
@@ -144,7 +141,7 @@ export function signInCalls({
         scopes: null,
         temporary: user.temporary,
       };
-      const factorNeeded = !secondFactor && factors.isRequiredOf(who);
+      const factorNeeded = factors.isLackedBy({ who, isProven: secondFactor, cookie: secret });
       return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)), factorNeeded);
     },
 

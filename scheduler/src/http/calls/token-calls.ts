@@ -29,10 +29,7 @@ const asToken = ({ name, user, role, scopes, namespaces, createdMs, expiresMs, r
 });
 export function tokenCalls(store: Store, principals: Principals): Some<"listTokens" | "createToken" | "revokeToken"> {
   const { access } = store;
-  const changed = <T>(result: T): T => {
-    principals.forget();
-    return result;
-  };
+  const changed = <T>(result: T): T => principals.changed(result);
 
   return {
     async listTokens({ cursor, limit }, call) {

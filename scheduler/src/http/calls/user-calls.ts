@@ -53,10 +53,7 @@ export function userCalls(
 ): Some<"listUsers" | "createUser" | "changeUser" | "removeUser" | "listSignInsOf" | "endSignInOf" | "endSignInsOf"> {
   const { access } = store;
   const found = (name: string) => userCalled(access, name);
-  const changed = <T>(result: T): T => {
-    principals.forget();
-    return result;
-  };
+  const changed = <T>(result: T): T => principals.changed(result);
 
   return {
     async listUsers({ cursor, limit }) {

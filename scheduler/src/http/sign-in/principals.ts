@@ -103,6 +103,12 @@ export class Principals {
     for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
   }
 
+  /** The same, after a change that has this result. */
+  changed<T>(result: T): T {
+    this.forget();
+    return result;
+  }
+
   #judge(credential: Credential | null, what: string): Judged {
     if (!credential) throw needed(`${what} is not known`);
     const { user, expiresMs, isProven, token } = credential;

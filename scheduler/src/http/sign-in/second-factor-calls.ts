@@ -12,7 +12,7 @@ export interface SecondFactorOptions {
   access: AccessStore;
   principals: Principals;
   factors: SecondFactors;
-  /** Whether a password is right. @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
+  /** Judges a password. @throws SIGN_IN_REFUSED, TOO_MANY_ATTEMPTS */
   judged: Judge;
 }
 
@@ -25,10 +25,7 @@ export function secondFactorCalls({
   "getSecondFactor" | "beginSecondFactor" | "confirmSecondFactor" | "removeSecondFactor" | "resetSecondFactor"
 > {
   const reason = "by the user";
-  const changed = <T>(result: T): T => {
-    principals.forget();
-    return result;
-  };
+  const changed = <T>(result: T): T => principals.changed(result);
   return {
     async getSecondFactor(_, call) {
       const found = await factors.find(signedIn(call).userId);

@@ -65,13 +65,10 @@ export class SecondFactors {
     this.#security = security;
   }
 
-  isRequiredOf(who: Pick<Principal, "role" | "grants">): boolean {
-    return this.#required === "everyone" || (this.#required === "admins" && highestRole(who) === "admin");
-  }
-
   /** Whether this user signed in with a password alone and must make a second factor. Tokens need none. */
   isLackedBy({ who, isProven, cookie }: Shown): boolean {
-    return cookie !== null && !isProven && this.isRequiredOf(who);
+    if (cookie === null || isProven) return false;
+    return this.#required === "everyone" || (this.#required === "admins" && highestRole(who) === "admin");
   }
 
   /** A password that was handed over is replaced before a second factor is made. @throws SECOND_FACTOR_REQUIRED */

@@ -1,4 +1,5 @@
 import type { FactorGuess, FactorState, KeptFactor, SecondFactorStore } from "../../../access/second-factor-store.ts";
+import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import type { Json } from "../../../base/json.ts";
 import type { Database } from "../database.ts";
@@ -105,12 +106,7 @@ export function secondFactorStore(database: Database): SecondFactorStore {
 
     remove({ userId, name }, { author, reason, nowMs }) {
       return database.transaction(async (client) => {
-        const { rows } = await client.query(
-          `delete from ${s}.second_factor where user_id = $1 returning confirmed_ms`,
-          [userId],
-        );
-        await client.query(`delete from ${s}.recovery_code where user_id = $1`, [userId]);
-        if (rows.length === 0) return false;
+        if (!(await forgetFactor(client, s, userId))) return false;
         await client.query(`update ${s}.sign_in set second_factor = false where user_id = $1`, [userId]);
         const entry = { atMs: nowMs, who: author, act: "remove second factor", about: "user" as const, named: name };
         await audited(client, s, { ...entry, before: null, after: null, why: reason });
@@ -118,6 +114,13 @@ export function secondFactorStore(database: Database): SecondFactorStore {
       });
     },
   };
+}
+
+/** @returns false: there was none */
+export async function forgetFactor(client: SqlClient, s: string, userId: number): Promise<boolean> {
+  const { rows } = await client.query(`delete from ${s}.second_factor where user_id = $1 returning user_id`, [userId]);
+  await client.query(`delete from ${s}.recovery_code where user_id = $1`, [userId]);
+  return rows.length > 0;
 }
 
 async function guess(database: Database, userId: number, nowMs: number): Promise<FactorGuess | null> {

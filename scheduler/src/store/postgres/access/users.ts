@@ -1,10 +1,11 @@
 import { userUnknown } from "../../../access/access.ts";
 import type { NewUser, ProvidedUser, User, UserChange } from "../../../access/access-store.ts";
-import type { Change, SqlClient } from "../../../base/change.ts";
+import type { Change } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { type Json, sortedJson } from "../../../base/json.ts";
 import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
+import { forgetFactor } from "./second-factors.ts";
 
 const asJson = ({ name, role, grants, disabledMs }: User): Json => ({
   name,
@@ -271,11 +272,6 @@ export function changeUser(
     });
     return after;
   });
-}
-
-async function forgetFactor(client: SqlClient, s: string, userId: number): Promise<void> {
-  for (const table of ["second_factor", "recovery_code"])
-    await client.query(`delete from ${s}.${table} where user_id = $1`, [userId]);
 }
 
 const staleUser = ({ name, version }: User, expected: number): CarillonError =>

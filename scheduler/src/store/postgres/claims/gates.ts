@@ -2,7 +2,7 @@ import type { SqlClient } from "../../../base/change.ts";
 import { notifyReadySql, notifySql } from "../cluster/signals.ts";
 import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
 import { runOutcome, runRecall, runState, slotOutcome } from "../states.ts";
-import { givesUpSql, givesUpWhySql, misfireSql } from "../tasks/misfires.ts";
+import { endGivenUpSql, misfireSql } from "../tasks/misfires.ts";
 import { admitPaced, heldDueSql } from "./admission.ts";
 
 /**
@@ -116,18 +116,11 @@ async function skipOverdue(
 
 /** What waits longer for its place than its task's misfire policy lets it. */
 async function skipLate(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
-  const text = endUnclaimedSql(s, {
-    before: `late as materialized (
-      select r.id, ${givesUpWhySql("$2::bigint")} as why
-      from ${s}.run r join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id cross join lateral ${misfireSql}
-      where r.state = ${runState.held} and r.task_id = any($1) and r.gate > 0 and r.attempt = 0 and r.due_ms <= $2::bigint
-            and m.waiting and ${givesUpSql(s, "$2::bigint")}
-      for update of r skip locked),`,
-    which: "using late where r.id = late.id",
-    outcome: runOutcome.skipped,
-    slot: slotOutcome.missed,
-    why: "late.why",
-    now: "$2",
+  const text = endGivenUpSql(s, {
+    runs: `${s}.run r`,
+    where: `r.state = ${runState.held} and r.task_id = any($1) and r.gate > 0 and r.attempt = 0 and r.due_ms <= $2::bigint and m.waiting`,
+    now: "$2::bigint",
+    skipLocked: true,
     answer: "count(*)",
   });
   await client.query(text, [taskIds, now]);

@@ -1,8 +1,7 @@
 import type { ClaimedRun } from "../../../run/claim-store.ts";
 import type { Database } from "../database.ts";
-import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
-import { runOutcome, runRecall, runState, slotOutcome } from "../states.ts";
-import { givesUpSql, givesUpWhySql, misfireSql } from "../tasks/misfires.ts";
+import { runRecall, runState } from "../states.ts";
+import { endGivenUpSql } from "../tasks/misfires.ts";
 import { takeUpLeft } from "./set-aside.ts";
 
 /** No task's misfire time is shorter, so what is less late than this needs no look. */
@@ -38,18 +37,9 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
   // its guesses, and compared each with each of the list. 350 ms for 2,000 of 20,000; asked by their keys they take 15.
   const rows = await database.query<{ fence: number }>(
     "claim-late",
-    endUnclaimedSql(s, {
-      before: `late as materialized (
-        select r.id, ${givesUpWhySql("$3")} as why
-        from unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence
-             join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id
-             cross join lateral ${misfireSql}
-        where r.state + 0 = ${runState.claimed} and r.gate = 0 and r.recall <> ${runRecall.cancel} and ${givesUpSql(s, "$3")}
-        for update of r),`,
-      which: "using late where r.id = late.id",
-      outcome: runOutcome.skipped,
-      slot: slotOutcome.missed,
-      why: "late.why",
+    endGivenUpSql(s, {
+      runs: `unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence`,
+      where: `r.state + 0 = ${runState.claimed} and r.gate = 0 and r.recall <> ${runRecall.cancel}`,
       now: "$3",
       answer: "fence",
     }),

@@ -1,6 +1,7 @@
 import { tooLateReason } from "../../../slots/plan.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
-import { slotOutcome } from "../states.ts";
+import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
+import { runOutcome, slotOutcome } from "../states.ts";
 
 /** A task's misfire policy, as `m`, beside its row `t`. */
 export const misfireSql = `(
@@ -8,18 +9,36 @@ export const misfireSql = `(
          (t.definition->'misfire'->>'withinMs')::bigint as within_ms,
          coalesce((t.definition->'misfire'->>'waiting')::boolean, t.definition->'misfire'->>'policy' = 'skip') as waiting) m`;
 
-/** What slots and runs that are given up say: `r` and `m` as below. @param now a parameter */
-export const givesUpWhySql = (now: string) => `
-  case when r.due_ms < ${now} - m.within_ms then '${tooLateReason}' else 'misfire: ' || m.policy end`;
-
 /**
- * A condition on a run `r`, its task's plan `p` and policy `m`: the policy gives the run up. `skip` gives up what is later than the misfire time;
- * `fire_once` does where a newer slot of the task has come due, so that one of them runs; with a `within`, each what is later than that. A run that stands for a task planned from a run's
- * end, or that was made after its time (a catch-up, a backfill), is only late.
- * @param now a parameter
+ * Ends runs `r` that their task's misfire policy gives up: the run as skipped, the slot as missed, with the reason. `skip` gives up what is later
+ * than the misfire time; `fire_once` does where a newer slot of the task has come due, so that one of them runs; with a `within`, each what is
+ * later than that. A run that stands for a task planned from a run's end, or that was made after its time (a catch-up, a backfill), is only late.
+ * @param runs of a FROM list, with `r` @param where a condition on `r` and on the policy `m` @param now a parameter @param skipLocked leaves out
+ *   those that others have locked @param answer what the statement returns, over the ended runs `gone`
  */
-export const givesUpSql = (s: string, now: string) => `
-  r.source = ${sourceNumber("slot")} and not r.after_end and r.created_ms <= r.slot_ms + m.after_ms and r.due_ms < ${now} - m.after_ms
-  and (m.policy = 'skip' or r.due_ms < ${now} - m.within_ms or m.policy = 'fire_once' and (
-    p.next_slot_ms <= ${now} or exists (
-      select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms > r.slot_ms and l.slot_ms <= ${now} and l.outcome = ${slotOutcome.run})))`;
+export const endGivenUpSql = (s: string, { runs, where, now, skipLocked = false, answer }: GivenUp): string =>
+  endUnclaimedSql(s, {
+    before: `late as materialized (
+      select r.id, case when r.due_ms < ${now} - m.within_ms then '${tooLateReason}' else 'misfire: ' || m.policy end as why
+      from ${runs} join ${s}.task t on t.id = r.task_id join ${s}.plan p on p.task_id = r.task_id cross join lateral ${misfireSql}
+      where ${where}
+        and r.source = ${sourceNumber("slot")} and not r.after_end and r.created_ms <= r.slot_ms + m.after_ms and r.due_ms < ${now} - m.after_ms
+        and (m.policy = 'skip' or r.due_ms < ${now} - m.within_ms or m.policy = 'fire_once' and (
+          p.next_slot_ms <= ${now} or exists (
+            select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms > r.slot_ms and l.slot_ms <= ${now} and l.outcome = ${slotOutcome.run})))
+      for update of r ${skipLocked ? "skip locked" : ""}),`,
+    which: "using late where r.id = late.id",
+    outcome: runOutcome.skipped,
+    slot: slotOutcome.missed,
+    why: "late.why",
+    now,
+    answer,
+  });
+
+interface GivenUp {
+  runs: string;
+  where: string;
+  now: string;
+  skipLocked?: boolean;
+  answer: string;
+}
