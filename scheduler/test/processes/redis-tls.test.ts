@@ -5,6 +5,8 @@ import { fileURLToPath } from "node:url";
 import { freePort, throwAwayFolder } from "@carillon/zookeeper/testing";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
+import { postgres } from "../support/servers.ts";
+import { openStage, type Stage } from "../support/store-stage.ts";
 import { makeCertificates } from "../support/tls-store.ts";
 
 const program = fileURLToPath(new URL("../support/programs/lock-user.mjs", import.meta.url));
@@ -14,18 +16,24 @@ describe("a Redis that is reached by TLS alone, with an authority of its own", (
   const file = (name: string) => join(folder, name);
   let server: RedisServer;
   let port: number;
+  let stage: Stage;
   beforeAll(async () => {
+    stage = await openStage(postgres());
     makeCertificates(folder);
     port = await freePort();
     const files = { cert: "localhost.pem", key: "localhost.key", "ca-cert": "authority.pem" };
     const named = Object.entries(files).flatMap(([kind, name]) => [`--tls-${kind}-file`, file(name)]);
     server = await RedisServer.start(["--tls-port", `${port}`, "--tls-auth-clients", "no", ...named]);
   });
-  afterAll(() => server?.close());
+  afterAll(async () => {
+    await server?.close();
+    await stage?.close();
+  });
 
   /** A process that wants a lock. @param authority whose certificates it takes @returns what it says first, or its error */
   async function locking(host: string, scheme: string, authority?: string): Promise<string> {
-    const options = { coordination: `${scheme}://${host}:${port}`, failFast: true };
+    const { server: store, schema } = stage;
+    const options = { store: store.url, schema, coordination: `${scheme}://${host}:${port}`, failFast: true };
     const child = spawn(process.execPath, [program], {
       env: {
         ...process.env,
