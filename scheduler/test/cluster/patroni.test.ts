@@ -18,8 +18,9 @@ function underPatroni() {
     await goesOn(Date.now());
   });
   afterAll(async () => {
-    await watched.stop();
-    await patroni.close();
+    // The start may have failed.
+    await (watched as WatchedNodes | undefined)?.stop();
+    await (patroni as Patroni | undefined)?.close();
   });
 
   /** New runs start, slots fire, and all that was acknowledged so far has started. */

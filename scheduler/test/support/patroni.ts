@@ -19,7 +19,7 @@ const scripts = new URL("../../../scripts/servers/", import.meta.url);
  * it: one that ended meanwhile would have its runs taken back, and run again.
  */
 const ttlS = 6;
-const slowMs = 90_000;
+const slowMs = 180_000;
 
 /** One PostgreSQL with its Patroni. The others stream from it by way of `line`, which can be held up. */
 export class PatroniMember {
