@@ -28,8 +28,6 @@ export interface SessionSettings {
   coordination?: string | null;
   /** It never leads. */
   observer?: boolean;
-  /** The version of its time zone data, as "2026c"; absent: its runtime does not tell. */
-  zones?: string;
   /** Whose definitions it brings, where it brings any: see task/release.ts. */
   release?: string;
 }

@@ -16,6 +16,7 @@ import { Reaper } from "./reaper.ts";
 import { Rescuer } from "./rescuer.ts";
 import { Router } from "./router.ts";
 import { Steward } from "./steward.ts";
+import { ZoneKeeper } from "./zone-keeper.ts";
 
 export interface EngineOptions {
   store: Store;
@@ -63,13 +64,14 @@ export class Engine {
     const pauses = new Pauses(options);
     const steward = new Steward(options);
     const lookout = new Lookout(options);
+    const zones = new ZoneKeeper(options);
     this.#planner = planner;
     this.#dispatcher = dispatcher;
     this.#router = router;
     this.#rescuer = rescuer;
     this.#pauses = pauses;
     this.#steward = steward;
-    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward];
+    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward, zones];
     options.membership.onPulse((pulse) => {
       // The session outlives the engine. A timer set now would keep the process from ending, until the next slot.
       if (this.#stopped) return;
@@ -79,6 +81,7 @@ export class Engine {
       router.onPulse(pulse);
       reaper.onPulse(pulse);
       janitor.onPulse();
+      zones.onPulse();
       pauses.onPulse(pulse);
       steward.onPulse(pulse);
       lookout.onPulse(pulse);

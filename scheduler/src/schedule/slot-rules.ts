@@ -9,6 +9,7 @@ import { type Calendar, type CalendarRule, calendarSchedule, MovingSchedule, wee
 import { judgedSchedule, withoutAccounted } from "./judged-schedule.ts";
 import { at, compileSchedule, jitterMsOf, type Schedule, type ScheduleSpec } from "./schedule.ts";
 import { zoneName } from "./zone.ts";
+import { inZones, ownZones, type ZonesInForce } from "./zone-rules.ts";
 
 export interface CalendarOptions {
   /** As `carillon calendars set` stored it. */
@@ -188,12 +189,16 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
 /**
  * The schedule of a task as it is planned: its own, under its calendar and its blackout windows.
  * @param accountedMs nominal times that have their account already: see TaskRecord
+ * @param zones by whose rules; default: this process's own
  */
 export function plannedSchedule(
-  { schedule, calendar: rule, blackout }: { schedule: ScheduleSpec } & SlotRules,
-  calendar: Calendar | undefined,
+  given: { schedule: ScheduleSpec } & SlotRules,
+  daysGiven: Calendar | undefined,
   accountedMs: readonly number[] = [],
+  zones: ZonesInForce = ownZones,
 ): Schedule {
+  const { definition, calendar } = ruledIn(given, daysGiven, zones);
+  const { schedule, calendar: rule, blackout } = definition;
   const plain = compileSchedule(schedule);
   const moved = rule && calendar ? calendarSchedule(plain, rule, calendar) : plain;
   const ruled = blackout ? blackedOutSchedule(moved, blackout, jitterMsOf(schedule)) : moved;
@@ -204,6 +209,18 @@ export function plannedSchedule(
 export interface Ruled {
   definition: { schedule: ScheduleSpec } & SlotRules;
   calendar: Calendar | undefined;
+  /** By whose rules the two are; absent: this process's own. */
+  zones?: ZonesInForce;
+}
+
+/** A task's schedule and rules by the zone rules in force. */
+export function ruledIn(definition: Ruled["definition"], calendar: Calendar | undefined, zones: ZonesInForce): Ruled {
+  const zone = calendar && zones.named(calendar.zone);
+  return {
+    definition: inZones(definition, zones),
+    calendar: calendar && zone !== calendar.zone ? { ...calendar, zone: zone as string } : calendar,
+    zones,
+  };
 }
 
 /** Nominal times after `nowMs` whose slots a change of the task or its calendar puts before it: the planner, which begins at `nowMs`, leaves them out. */
@@ -219,10 +236,16 @@ export function slotsPutOff(ruled: Ruled, nowMs: number): number[] {
 /**
  * Nominal times of slots that had been put off to a later day, and that a change puts back to their own time, which has passed, or takes away:
  * the planner had left them for later before the change, and begins at `nowMs` after it.
+ * @param moved of nominal times before, those after: see zone-rules.ts
  */
-export function slotsPutBack(before: Ruled, after: Ruled, nowMs: number): number[] {
+export function slotsPutBack(
+  before: Ruled,
+  after: Ruled,
+  nowMs: number,
+  moved: ReadonlyMap<number, number> = new Map(),
+): number[] {
   const placeOf = placesOf(after);
-  return slotsPutOff(before, nowMs).filter((nominalMs) => (placeOf(nominalMs) ?? nowMs) <= nowMs);
+  return slotsPutOff(before, nowMs).filter((atMs) => (placeOf(moved.get(atMs) ?? atMs) ?? nowMs) <= nowMs);
 }
 
 /** Gives the time of the slot of a nominal time; null: the schedule does not have it. */

@@ -19,6 +19,16 @@ export interface Span {
   readonly left: number;
 }
 
+/** A zone's offsets in a time, as a version of the time zone database has them. */
+export interface ZoneRules {
+  /** Epoch milliseconds, ascending: the begin of the time, then each change in it. */
+  startsMs: number[];
+  /** Each from its start on: what to add to an instant to get local time. */
+  offsetsMs: number[];
+  /** The end of the time. */
+  toMs: number;
+}
+
 const dayMs = 86_400_000;
 
 /**
@@ -48,11 +58,14 @@ interface Searched {
 
 export class Zone {
   readonly name: string;
+  /** Count in the time that they tell of, in place of the runtime's. */
+  readonly #rules: ZoneRules | undefined;
   #searched: Searched | undefined;
   #recent: Span | undefined;
 
-  constructor(name: string) {
+  constructor(name: string, rules?: ZoneRules) {
     this.name = name;
+    this.#rules = rules;
   }
 
   /** The span that holds this instant. `from` and `to` may also be where the search has ended so far. */
@@ -81,6 +94,27 @@ export class Zone {
     }
   }
 
+  /** Its rules in [fromMs, toMs). */
+  rules(fromMs: number, toMs: number): ZoneRules {
+    const changes = [...this.transitions(fromMs, toMs)];
+    return {
+      startsMs: [fromMs, ...changes.map(({ from }) => from)],
+      offsetsMs: [this.at(fromMs).offset, ...changes.map(({ offset }) => offset)],
+      toMs,
+    };
+  }
+
+  #offsetReader(): (instant: number) => number {
+    const own = offsetReader(this.name);
+    const rules = this.#rules;
+    if (rules === undefined) return own;
+    const { startsMs, offsetsMs, toMs } = rules;
+    return (instant) => {
+      const place = instant < toMs ? startsMs.findLastIndex((startMs) => startMs <= instant) : -1;
+      return offsetsMs[place] ?? own(instant);
+    };
+  }
+
   /** What it finds is kept in one assignment: a search may be cut off anywhere (see base/cut-off.ts). */
   #search(instant: number): Searched {
     const year = new Date(instant).getUTCFullYear();
@@ -88,7 +122,7 @@ export class Zone {
     const to = Date.UTC(year + 1, 0, 1) + marginMs;
     const known = this.#searched;
     if (known !== undefined && from >= known.from && to <= known.to) return known;
-    const offsetAt = offsetReader(this.name);
+    const offsetAt = this.#offsetReader();
     let [starts, offsets] = known ? [[...known.starts], [...known.offsets]] : [[from], [offsetAt(from)]];
     const [knownFrom, knownTo] = known ? [known.from, known.to] : [from, from];
     if (from < knownFrom) {
@@ -186,6 +220,25 @@ export function zoneOf(value: unknown): Zone {
   }
   return zone;
 }
+
+/**
+ * Makes a zone known that has other rules than the runtime's.
+ * @returns the name under which `zoneOf` gives it, in this process alone: such as "Africa/Casablanca@3"
+ */
+export function ruledZone(value: string, rules: ZoneRules): string {
+  const name = zoneName(value);
+  const key = JSON.stringify([name, rules]);
+  let ruled = ruledNames.get(key);
+  if (ruled === undefined) {
+    ruled = `${name}@${ruledNames.size + 1}`;
+    ruledNames.set(key, ruled);
+    zones.set(ruled, new Zone(name, rules));
+  }
+  return ruled;
+}
+
+/** By zone and rules: as many as there are versions of the zone database that changed them. */
+const ruledNames = new Map<string, string>();
 
 /**
  * The name as the zone database spells it. Links (US/Pacific) stay as given: what they are links to depends on the

@@ -4,9 +4,8 @@ import { clockTroubles, disagreements, type Told } from "./agreement.ts";
 
 const dayMs = 86_400_000;
 const node = (name: string, over: Partial<Told> & Partial<SessionSettings> = {}): Told => {
-  const { retentionMs = 30 * dayMs, horizonMs = 15_000, address, observer = false, zones, ...rest } = over;
-  const known = { retentionMs, horizonMs, claimAheadMs: 1_000, address: address ?? null, observer };
-  const settings = { ...known, ...(zones === undefined ? {} : { zones }) };
+  const { retentionMs = 30 * dayMs, horizonMs = 15_000, address, observer = false, ...rest } = over;
+  const settings = { retentionMs, horizonMs, claimAheadMs: 1_000, address: address ?? null, observer };
   return { node: name, role: "node", host: `host-of-${name}`, timeoutMs: 6_000, settings, ...rest };
 };
 
@@ -32,15 +31,6 @@ describe("settings of two processes", () => {
     expect(disagreements(node("a"), node("b", { retentionMs: 90 * dayMs }))).toMatchObject([
       { setting: "retention", refused: false },
     ]);
-  });
-
-  it("are told of where one plans by other time zone data, for whichever leads decides when a local time is", () => {
-    const older = node("a", { zones: "2025b" });
-    const words = { code: "SETTINGS_DIFFER", setting: "zones", advice: expect.stringContaining("the same Node.js") };
-    const found = "a plans by the time zone data 2025b and b by 2026c";
-    expect(disagreements(older, node("b", { zones: "2026c" }))).toEqual([{ ...words, found, refused: false }]);
-    for (const other of [{ zones: "2025b" }, {}, { zones: "2026c", role: "worker" as const }])
-      expect(disagreements(older, node("b", other))).toEqual([]);
   });
 
   it("concern those who may lead: a worker or an observer plans ahead and drops nothing", () => {

@@ -15,7 +15,7 @@ export type Told = Pick<SessionIdentity, "node" | "role" | "host" | "timeoutMs" 
 /** Two live processes whose settings do not go together. */
 export interface Disagreement {
   code: "SETTINGS_DIFFER" | "NODE_ADDRESS_TAKEN";
-  setting: "retention" | "sessionTimeout" | "address" | "zones";
+  setting: "retention" | "sessionTimeout" | "address";
   /** Both nodes and both values. */
   found: string;
   advice: string;
@@ -25,7 +25,7 @@ export interface Disagreement {
 
 /**
  * Compares what a process is set to with what another that was there before is. Most settings are each process's own:
- * a session is judged by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Four are not:
+ * a session is judged by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Three are not:
  *
  * - an address leads to one process. One that leads every machine to itself (localhost) is another on each host, and is
  *   no place to be reached by a process on another host: whoever comes with it later is refused, whoever had it is told of.
@@ -34,10 +34,8 @@ export interface Disagreement {
  *   will not.
  * - the leader's horizon must last until its death was noticed and another has planned: its own timeout and a beat of
  *   the other. If not, every slot is still planned by a rescuer, so it is told and not refused.
- * - time zone data: a country that changed its clocks between two versions has its slots an hour apart by who leads. A roll-out of another
- *   Node.js cannot do without both for a while, so it is told and not refused.
  *
- * The latter three concern those who may lead: a worker or an observer plans ahead and drops nothing.
+ * The latter two concern those who may lead: a worker or an observer plans ahead and drops nothing.
  */
 export function disagreements(elder: Told, other: Told): Disagreement[] {
   const found: Disagreement[] = addresses(elder, other);
@@ -52,17 +50,6 @@ export function disagreements(elder: Told, other: Told): Disagreement[] {
       advice:
         "Whichever leads drops what is older than its own. Give every scheduler node the same retention; to shorten it, stop them all first.",
       refused: wanted < kept,
-    });
-  }
-  const [theirs, own] = [elder.settings.zones, other.settings.zones];
-  if (theirs !== undefined && own !== undefined && theirs !== own) {
-    found.push({
-      code: "SETTINGS_DIFFER",
-      setting: "zones",
-      found: `${elder.node} plans by the time zone data ${theirs} and ${other.node} by ${own}`,
-      advice:
-        "Where a country changed its clocks between the two, slots are an hour apart by which of them leads. Give every scheduler node the same Node.js.",
-      refused: false,
     });
   }
   for (const [leader, observer] of [

@@ -32,7 +32,6 @@ export function identityOf(
       address,
       coordination: coordination === undefined ? null : servicePlace(coordination),
       observer,
-      ...(process.versions.tz && { zones: process.versions.tz }),
       ...(release && { release: release.name }),
     },
   };

@@ -6,6 +6,7 @@ import type { Calendar } from "../schedule/calendar.ts";
 import { compileSchedule, type ScheduleSpec } from "../schedule/schedule.ts";
 import { plannedSchedule } from "../schedule/slot-rules.ts";
 import { zoneOf } from "../schedule/zone.ts";
+import type { ZonesInForce } from "../schedule/zone-rules.ts";
 import type { TaskDefinition } from "../task/task.ts";
 
 export interface SimulatedTask {
@@ -13,6 +14,8 @@ export interface SimulatedTask {
   calendar?: Calendar | undefined;
   /** Nominal times to come that have their account: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
+  /** By whose rules it is planned: see TaskRecord. */
+  zones?: ZonesInForce | undefined;
 }
 
 export interface SimulatedFire {
@@ -55,8 +58,8 @@ export interface Simulation {
 /** @throws OPTION_INVALID for more slots than limits.simulatedSlots */
 export function simulate(tasks: readonly SimulatedTask[], fromMs: number, toMs: number, show: number): Simulation {
   const slots: { atMs: number; task: number; previousMs: number | null }[] = [];
-  const schedules = tasks.map(({ definition, calendar, accountedMs }) =>
-    plannedSchedule(definition, calendar, accountedMs),
+  const schedules = tasks.map(({ definition, calendar, accountedMs, zones }) =>
+    plannedSchedule(definition, calendar, accountedMs, zones),
   );
   for (const [task, schedule] of schedules.entries()) {
     let previousMs: number | null = null;

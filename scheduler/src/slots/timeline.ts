@@ -12,6 +12,7 @@ import type { Calendar } from "../schedule/calendar.ts";
 import { dueOf, jitterMsOf, type Schedule, zoneNameOf } from "../schedule/schedule.ts";
 import { plannedSchedule } from "../schedule/slot-rules.ts";
 import { zoneOf } from "../schedule/zone.ts";
+import { inZones, ownZones, type ZonesInForce } from "../schedule/zone-rules.ts";
 import type { TaskDefinition } from "../task/task.ts";
 
 export const minuteMs = 60_000;
@@ -26,6 +27,8 @@ export interface TimelineTask {
   calendar?: Calendar | undefined;
   /** Nominal times to come that have their account: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
+  /** By whose rules it is planned: see TaskRecord. */
+  zones?: ZonesInForce | undefined;
 }
 
 /** Tasks that fire at the same times. */
@@ -139,9 +142,9 @@ export async function foretell(
 }
 
 /** null: this process cannot read it, and others may. */
-function readable({ definition, calendar, accountedMs }: TimelineTask): Schedule | null {
+function readable({ definition, calendar, accountedMs, zones }: TimelineTask): Schedule | null {
   try {
-    return plannedSchedule(definition, calendar, accountedMs);
+    return plannedSchedule(definition, calendar, accountedMs, zones);
   } catch {
     return null; // the node that leads has an alarm for it
   }
@@ -149,7 +152,7 @@ function readable({ definition, calendar, accountedMs }: TimelineTask): Schedule
 
 /** Whoever has the same fires at the same times; jitter is drawn for each task by itself. */
 function rhythmKey(task: TimelineTask): string {
-  const { schedule, calendar, blackout } = task.definition;
+  const { schedule, calendar, blackout } = inZones(task.definition, task.zones ?? ownZones);
   const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
   const version = task.calendar?.version ?? null;
   return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, task.accountedMs ?? null]);

@@ -4,8 +4,8 @@ import { plannedSchedule } from "../schedule/slot-rules.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import { type ComingTask, comingSlots, judgedSlot } from "./coming-slots.ts";
 
-export const scheduleOf = ({ definition, calendar, accountedMs }: TaskRecord) =>
-  plannedSchedule(definition, calendar, accountedMs);
+export const scheduleOf = ({ definition, calendar, accountedMs, zones }: TaskRecord) =>
+  plannedSchedule(definition, calendar, accountedMs, zones);
 
 export const coming = (record: TaskRecord): ComingTask => ({
   definition: record.definition,

@@ -2,6 +2,7 @@ import { limits } from "../base/limits.ts";
 import type { Calendar } from "../schedule/calendar.ts";
 import type { Schedule } from "../schedule/schedule.ts";
 import { plannedSchedule } from "../schedule/slot-rules.ts";
+import type { ZonesInForce } from "../schedule/zone-rules.ts";
 import type { TaskDefinition } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import type { TaskStore } from "../task/task-store.ts";
@@ -21,18 +22,20 @@ class Known implements KnownTask {
   readonly definition: TaskDefinition;
   readonly #calendar: Calendar | undefined;
   readonly #accountedMs: readonly number[] | undefined;
+  readonly #zones: ZonesInForce | undefined;
   #schedule: Schedule | undefined;
 
-  constructor({ taskId, version, definition, calendar, accountedMs }: TaskRecord) {
+  constructor({ taskId, version, definition, calendar, accountedMs, zones }: TaskRecord) {
     this.taskId = taskId;
     this.version = version;
     this.definition = definition;
     this.#calendar = calendar;
     this.#accountedMs = accountedMs;
+    this.#zones = zones;
   }
 
   get schedule(): Schedule {
-    this.#schedule ??= plannedSchedule(this.definition, this.#calendar, this.#accountedMs);
+    this.#schedule ??= plannedSchedule(this.definition, this.#calendar, this.#accountedMs, this.#zones);
     return this.#schedule;
   }
 }

@@ -1,4 +1,5 @@
 import type { Calendar } from "../schedule/calendar.ts";
+import type { ZonesInForce } from "../schedule/zone-rules.ts";
 import type { TaskDefinition } from "./task.ts";
 
 export interface TaskRecord {
@@ -13,6 +14,8 @@ export interface TaskRecord {
   nextSlotMs: number | null;
   /** Of the task's own calendar, as it is now. */
   calendar?: Calendar;
+  /** By whose rules it is planned; absent: each zone has this process's own. */
+  zones?: ZonesInForce;
   /** Nominal times whose slots lie ahead and that have their account already, from before the last edit: they do not run again. */
   accountedMs?: number[];
   /** Whose files define it: see applied-store.ts. */
@@ -44,6 +47,21 @@ export interface Adopted {
   task: string;
   from: string;
   to: string;
+}
+
+/** A zone that has other rules than those that its tasks were planned by. */
+export interface ChangedZone {
+  zone: string;
+  /** The versions of the time zone database, such as "2026a". */
+  from: string;
+  to: string;
+}
+
+export interface ZonesFollowed {
+  /** By this process's database, which is newer than what the store had. */
+  changed: ChangedZone[];
+  /** Tasks. */
+  replanned: number;
 }
 
 export interface TaskChange {

@@ -1,7 +1,15 @@
 import type { Change, SqlClient } from "../base/change.ts";
 import type { Release } from "./release.ts";
 import type { TaskDefinition } from "./task.ts";
-import type { Adopted, Counters, ReleaseOfTask, TaskChange, TaskRecord, VersionRecord } from "./task-record.ts";
+import type {
+  Adopted,
+  Counters,
+  ReleaseOfTask,
+  TaskChange,
+  TaskRecord,
+  VersionRecord,
+  ZonesFollowed,
+} from "./task-record.ts";
 
 /** @param client in the transaction of a change that is about to be made */
 export interface Paused {
@@ -69,6 +77,11 @@ export interface TaskStore {
   saveAll(definitions: readonly TaskDefinition[], change: Change, by: BroughtBy): Promise<BroughtTask[]>;
   /** Gives tasks whose definition nobody has stood behind for `graceMs` the one of the newest release that lives. */
   adoptLeft(graceMs: number, change: Change): Promise<Adopted[]>;
+  /**
+   * Puts the rules of time zones in force by which this process's database, where it is newer, has them, and plans the tasks anew that were
+   * planned by others: each in a transaction of its own. Repeatable.
+   */
+  followZones(change: Change): Promise<ZonesFollowed>;
   /** Which releases bring a definition of the task, the newest first. */
   releasesOf(name: string): Promise<ReleaseOfTask[]>;
   /** Forgets releases that nobody has lived of since then. */

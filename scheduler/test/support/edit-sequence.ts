@@ -1,11 +1,13 @@
-/** Random edits of a task and its calendar on virtual time, and what the ledger then says of each slot. */
+/** Random edits of a task, its calendar and the rules of its zone on virtual time, and what the ledger then says of each slot. */
 import type { Random } from "../../src/base/random.ts";
 import type { Call } from "../../src/http/call.ts";
 import { slotCalls } from "../../src/http/calls/slot-calls.ts";
 import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { compileSchedule, cron, every, type ScheduleSpec } from "../../src/schedule/schedule.ts";
 import type { BlackoutOptions, CalendarOptions } from "../../src/schedule/slot-rules.ts";
+import { zoneOf } from "../../src/schedule/zone.ts";
 import { change, dayMs, type Stage, settlement, succeededVerdict } from "./store-stage.ts";
+import { plantRules } from "./zone-data.ts";
 
 const hourMs = 3_600_000;
 const horizonMs = 15_000;
@@ -27,6 +29,10 @@ const windows: readonly BlackoutOptions[][] = [
   // biome-ignore lint/suspicious/noThenProperty: an option's name.
   [{ from: "22:00", to: "06:00", days: ["fri", "sun"], then: "delay" }],
 ];
+/** Hours of the day; no two are so near that new rules could make one the other. */
+const hoursOfDay = [[9], [9, 17], [1, 9, 17]];
+/** By how much new rules of a zone differ from its own. */
+const shiftsMs = [-2, -1, -0.5, 0, 0.5, 1, 2].map((hours) => hours * hourMs);
 const moves = ["skip", "next", "next", "previous", "previous"] as const;
 /** An edit comes at one of these distances from a slot: it is not planned yet, planned, claimed ahead, due, running. */
 const aroundMs = [-20_000, -10_000, -500, -500, 0, 5_000];
@@ -41,6 +47,8 @@ export interface Named {
   session: number;
   worker: number;
   beginMs: number;
+  /** With one offset all year: its rules change, and the schedule does not. Absent: the other way round. */
+  zone?: string;
 }
 
 /** One sequence: draws, carries out, ends with every day worked. */
@@ -55,6 +63,8 @@ export class EditSequence {
   #blackout: BlackoutOptions[] = [];
   #holidays = new Set<string>();
   #running: { run: ClaimedRun; untilMs: number }[] = [];
+  /** Of the schedule, where the zone's rules change. */
+  hours: readonly number[] = [];
   /** Each act with its time, for a failure's message. */
   readonly story: string[] = [];
 
@@ -67,7 +77,9 @@ export class EditSequence {
 
   /** @returns until when every slot must have its account */
   async play(): Promise<number> {
-    this.#schedule = this.#one(schedules);
+    const { zone } = this.#named;
+    this.hours = this.#one(hoursOfDay);
+    this.#schedule = zone === undefined ? this.#one(schedules) : cron(`0 ${this.hours} * * *`, { zone });
     this.#otherwise = this.#one(moves);
     await this.#setCalendar();
     await this.#save();
@@ -112,13 +124,20 @@ export class EditSequence {
   }
 
   async #setCalendar(): Promise<void> {
-    const content = { zone: "Europe/Berlin", weekend: [], holidays: [...this.#holidays] };
+    const content = { zone: this.#named.zone ?? "Europe/Berlin", weekend: [], holidays: [...this.#holidays] };
     await this.#stage.store.calendars.set(this.#named.name, content, change(this.#nowMs));
   }
 
   async #edit(): Promise<void> {
     const { tasks } = this.#stage.store;
-    const { name } = this.#named;
+    const { name, zone } = this.#named;
+    if (zone !== undefined && this.#below(2) === 0) {
+      const shiftMs = this.#one(shiftsMs);
+      this.#tell(`rules of ${shiftMs / hourMs} h`);
+      await plantRules(this.#stage, zone, shiftMs, this.#nowMs);
+      await tasks.followZones(change(this.#nowMs));
+      return;
+    }
     const kind = this.#below(10);
     if (kind < 5) {
       // Mostly the days around now; a day is made free, and sometimes worked again.
@@ -133,7 +152,7 @@ export class EditSequence {
       this.#hasCalendar = this.#below(4) > 0;
       this.#tell(this.#hasCalendar ? `otherwise ${this.#otherwise}` : "no calendar");
       await this.#save();
-    } else if (kind === 6) {
+    } else if (kind === 6 && zone === undefined) {
       this.#schedule = this.#one(schedules);
       this.#tell(`schedule ${JSON.stringify(this.#schedule)}`);
       await this.#save();
@@ -235,6 +254,47 @@ export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs:
     if (told.length > 1 && !Number.isNaN(time)) wrong.push(`${new Date(time).toISOString()}: ${told.join("; ")}`);
   const ran = (await runs.list({ task: name, limit: 1_000 })).map(({ slotMs }) => slotMs);
   if (new Set(ran).size !== ran.length) wrong.push("a slot has two runs");
+  return wrong;
+}
+
+/** So far an instant may be from that which its local time has by the zone's own rules. */
+const nearMs = 3 * hourMs;
+
+/**
+ * Every local time of a sequence whose zone has changed its rules, that has not exactly one account. A time is known by the instant that it has by
+ * the zone's own rules: accounts lie near that, by whatever rules.
+ */
+export async function localTimesNotToldOnce(
+  stage: Stage,
+  { name, beginMs, zone = "UTC" }: Named,
+  hours: readonly number[],
+  endMs: number,
+): Promise<string[]> {
+  const { items, ranges } = await slotCalls(stage.store).listSlots({ task: name, limit: 1_000 }, {
+    nowMs: endMs,
+  } as Call);
+  const { offset } = zoneOf(zone).at(beginMs);
+  const wrong: string[] = [];
+  for (
+    let midnightMs = Math.floor((beginMs + offset) / dayMs) * dayMs;
+    midnightMs < endMs + offset;
+    midnightMs += dayMs
+  )
+    for (const hour of hours) {
+      const localMs = midnightMs + hour * hourMs;
+      const atMs = localMs - offset;
+      if (atMs < beginMs + nearMs || atMs > endMs - nearMs) continue;
+      const isNear = (time: string) => Math.abs(Date.parse(time) - atMs) <= nearMs;
+      const rows = items.flatMap(({ slot, nominal, outcome, reason }) =>
+        (nominal ?? [slot]).filter(isNear).map((time) => `${outcome} at ${slot} for ${time} (${reason})`),
+      );
+      const told = ranges
+        .filter(({ from, to }) => isNear(from) || isNear(to) || (Date.parse(from) < atMs && atMs < Date.parse(to)))
+        .map(({ from, to, outcome, reason }) => `${outcome} from ${from} to ${to} (${reason})`);
+      // A slot in a range that has a row of its own is not among those that the range tells of.
+      const accounts = rows.length > 0 ? rows : told;
+      if (accounts.length !== 1) wrong.push(`${new Date(localMs).toISOString().slice(0, 16)}: ${accounts.join("; ")}`);
+    }
   return wrong;
 }
 

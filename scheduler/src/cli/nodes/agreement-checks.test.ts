@@ -111,10 +111,6 @@ describe("doctor, on whether all belong together", () => {
       [],
     );
     expect(wrong({ members: [member(1, "atlas"), member(2, "maria", { timeoutMs: 60_000 })] })).toHaveLength(1);
-    const zones = (data: string) => ({ settings: { ...settings, zones: data } });
-    expect(wrong({ members: [member(1, "atlas", zones("2025b")), member(2, "maria", zones("2026c"))] })).toEqual([
-      "remark: settings: atlas plans by the time zone data 2025b and maria by 2026c",
-    ]);
     expect(
       wrong({
         members: [

@@ -82,8 +82,6 @@ function settings({ members, nowMs }: ClusterFacts): Check[] {
   if (found.length === 0) return [good("settings", live.length > 1 ? "the nodes' go together" : "nothing to compare")];
   const kinds = new Map(found.map((one) => [one.setting, one]));
   return [...kinds.values()].map(({ code, setting, found: words, advice }) =>
-    setting === "sessionTimeout" || setting === "zones"
-      ? remark("settings", words, advice)
-      : problem("settings", `${code}: ${words}`, advice),
+    setting === "sessionTimeout" ? remark("settings", words, advice) : problem("settings", `${code}: ${words}`, advice),
   );
 }

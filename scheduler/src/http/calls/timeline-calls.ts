@@ -39,6 +39,7 @@ const asTimelineTask = ({
   definition,
   calendar,
   accountedMs,
+  zones,
 }: TaskRecord): TimelineTask => ({
   name,
   version,
@@ -47,6 +48,7 @@ const asTimelineTask = ({
   definition,
   calendar,
   accountedMs,
+  zones,
 });
 
 /**

@@ -120,7 +120,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     deadLetters: deadLetterStore(database),
     operations: operationStore(database, tasks, runs),
     groups: groupStore(database),
-    calendars: calendarStore(database, tasks.replan),
+    calendars: calendarStore(database, tasks),
     claims: claimStore(database),
     routes: routeStore(database),
     flow: flowStore(database),

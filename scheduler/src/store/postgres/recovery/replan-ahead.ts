@@ -45,18 +45,24 @@ export async function replanAhead(tasks: Tasks, change: Change): Promise<Replann
 }
 
 /** Tasks that have a slot before the one that is planned next. */
-async function namesAhead({ database, s, calendars }: Tasks, now: number): Promise<string[]> {
-  const rows = await database.query<Pick<TaskRow, "name" | "definition" | "next_slot_ms">>(
+async function namesAhead({ database, s, calendars, zones }: Tasks, now: number): Promise<string[]> {
+  const rows = await database.query<Pick<TaskRow, "name" | "definition" | "next_slot_ms" | "zones_version">>(
     "",
-    `select t.name, t.definition, p.next_slot_ms from ${s}.task t join ${s}.plan p on p.task_id = t.id
+    `select t.name, t.definition, p.next_slot_ms, p.zones_version from ${s}.task t join ${s}.plan p on p.task_id = t.id
      where t.deleted_ms is null and t.version > 0 and not p.paused and (p.next_slot_ms is null or p.next_slot_ms > $1) order by t.id`,
     [now],
   );
   const known = await calendars.of(rows.map(({ definition }) => definition));
-  const isAhead = ({ definition, next_slot_ms: planned }: (typeof rows)[number]) => {
+  await zones.readFor(rows);
+  const isAhead = ({ definition, next_slot_ms: planned, zones_version }: (typeof rows)[number]) => {
     // The next slot of a fixed delay that has none follows from a run that goes on.
     if (planned === null && afterEndOf(definition) !== null) return false;
-    const next = plannedSchedule(definition, known.get(definition.calendar?.name ?? "")).next(now);
+    const next = plannedSchedule(
+      definition,
+      known.get(definition.calendar?.name ?? ""),
+      [],
+      zones.at(zones_version),
+    ).next(now);
     return next !== null && (planned === null || next < Number(planned));
   };
   return rows.filter(isAhead).map(({ name }) => name);

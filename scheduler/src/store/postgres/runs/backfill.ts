@@ -129,7 +129,7 @@ async function lacking(
   const known = new Set(told);
   const given = (slotMs: number) => ranges.some(([from, to]) => slotMs >= from && slotMs <= to);
   const nominalMs = slots.flatMap((slotMs) => nominalOf(schedule, slotMs));
-  const outcomes = await outcomesOf(client, s, task.taskId, nominalMs);
+  const outcomes = await outcomesOf(client, s, task.taskId, nominalMs, { zones: task.zones });
   const isOpen = (atMs: number) => {
     const outcome = outcomes.get(atMs);
     return outcome === undefined || (missed && outcome !== slotOutcome.run);
@@ -212,7 +212,7 @@ async function link(client: SqlClient, s: string, { taskId }: TaskRecord, made: 
 }
 
 /** @throws OPTION_INVALID for one whose slots cannot be told beforehand */
-function scheduleOf({ name, definition, calendar }: TaskRecord): Schedule {
+function scheduleOf({ name, definition, calendar, zones }: TaskRecord): Schedule {
   const { schedule } = definition;
   if (schedule.type === "manual" || (schedule.type === "every" && schedule.mode === "delay")) {
     throw new CarillonError("OPTION_INVALID", `backfill: task ${name} has no slots that can be told beforehand`, {
@@ -220,7 +220,8 @@ function scheduleOf({ name, definition, calendar }: TaskRecord): Schedule {
     });
   }
   // A blackout is about when a run starts, and these start now: what it took out is told by the ledger.
-  return plannedSchedule({ schedule, ...(definition.calendar ? { calendar: definition.calendar } : {}) }, calendar);
+  const ruled = { schedule, ...(definition.calendar ? { calendar: definition.calendar } : {}) };
+  return plannedSchedule(ruled, calendar, [], zones);
 }
 
 /** What has not come due yet is not to be caught up with. */

@@ -2,6 +2,7 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec } from "../../../schedule/schedule.ts";
 import { placesOf, type Ruled, slotsPutOff } from "../../../schedule/slot-rules.ts";
+import { inZones, ownZones, type ZonesInForce } from "../../../schedule/zone-rules.ts";
 import { runState } from "../states.ts";
 
 /** Ranges of other versions are few; of a range that lies ahead no more of its times are looked at. */
@@ -18,8 +19,7 @@ async function rangesOver(
   client: SqlClient,
   s: string,
   taskId: number,
-  fromMs: number,
-  toMs: number,
+  { fromMs, toMs, zones }: { fromMs: number; toMs: number; zones: ZonesInForce },
 ): Promise<Range[]> {
   const { rows } = await client.query(
     `select r.from_ms::float8 as "fromMs", r.to_ms::float8 as "toMs", r.outcome, v.definition->'schedule' as spec
@@ -31,7 +31,7 @@ async function rangesOver(
     fromMs: fromMs as number,
     toMs: toMs as number,
     outcome: outcome as number,
-    schedule: compileSchedule(spec as ScheduleSpec),
+    schedule: compileSchedule(inZones({ schedule: spec as ScheduleSpec }, zones).schedule),
   }));
 }
 
@@ -41,8 +41,9 @@ export async function accountedOf(
   s: string,
   taskId: number,
   nominalMs: readonly number[],
+  zones?: ZonesInForce,
 ): Promise<Set<number>> {
-  return new Set((await outcomesOf(client, s, taskId, nominalMs)).keys());
+  return new Set((await outcomesOf(client, s, taskId, nominalMs, { zones })).keys());
 }
 
 /** Rows of the ledger that an edit at $3 leaves as they are: what is planned and not claimed by then is planned anew, and so are skips. */
@@ -53,13 +54,17 @@ const staysSql = (s: string) => `(l.slot_ms <= $3 or exists (
 /**
  * The outcomes of nominal times that have their account, as `slotOutcome`.
  * @param editedMs without rows that an edit at this time would plan anew; absent: all
+ * @param zones by whose rules ranges have their times; absent: this process's own
  */
 export async function outcomesOf(
   client: SqlClient,
   s: string,
   taskId: number,
   nominalMs: readonly number[],
-  editedMs: number = Number.MAX_SAFE_INTEGER,
+  {
+    editedMs = Number.MAX_SAFE_INTEGER,
+    zones = ownZones,
+  }: { editedMs?: number | undefined; zones?: ZonesInForce | undefined } = {},
 ): Promise<Map<number, number>> {
   if (nominalMs.length === 0) return new Map();
   const { rows } = await client.query(
@@ -72,8 +77,12 @@ export async function outcomesOf(
     [taskId, nominalMs, Math.round(editedMs)],
   );
   const accounted = new Map(rows.map(({ atMs, outcome }) => [atMs as number, outcome as number]));
-  const [first, last] = [nominalMs.reduce((a, b) => Math.min(a, b)), nominalMs.reduce((a, b) => Math.max(a, b))];
-  for (const { fromMs, toMs, schedule, outcome } of await rangesOver(client, s, taskId, first, last))
+  const span = {
+    fromMs: nominalMs.reduce((a, b) => Math.min(a, b)),
+    toMs: nominalMs.reduce((a, b) => Math.max(a, b)),
+    zones,
+  };
+  for (const { fromMs, toMs, schedule, outcome } of await rangesOver(client, s, taskId, span))
     for (const atMs of nominalMs)
       if (!accounted.has(atMs) && fromMs <= atMs && atMs <= toMs && schedule.next(atMs - 1) === atMs)
         accounted.set(atMs, outcome);
@@ -91,7 +100,8 @@ export async function accountedAhead(
   { ruled, nowMs, rangesCount }: { ruled: Ruled; nowMs: number; rangesCount: boolean },
 ): Promise<number[]> {
   const placeOf = placesOf(ruled);
-  const off = await accountedOf(client, s, taskId, slotsPutOff(ruled, nowMs));
+  const { zones = ownZones } = ruled;
+  const off = await accountedOf(client, s, taskId, slotsPutOff(ruled, nowMs), zones);
   const { rows } = await client.query(
     `select l.slot_ms::float8 as "atMs", l.slot_ms::float8 as "slotMs" from ${s}.slot l
      where l.task_id = $1 and l.slot_ms > $2
@@ -103,7 +113,8 @@ export async function accountedAhead(
   );
   const accountedAt = new Map(rows.map(({ atMs, slotMs }) => [atMs as number, slotMs as number]));
   const ahead = new Set([...off, ...accountedAt.keys()]);
-  const ranges = rangesCount ? await rangesOver(client, s, taskId, nowMs, Number.MAX_SAFE_INTEGER) : [];
+  const toMs = Number.MAX_SAFE_INTEGER;
+  const ranges = rangesCount ? await rangesOver(client, s, taskId, { fromMs: nowMs, toMs, zones }) : [];
   for (const { fromMs, toMs, schedule } of ranges) {
     let atMs = schedule.next(Math.max(fromMs - 1, nowMs));
     for (let looks = 0; atMs !== null && atMs <= toMs && looks < rangeTimesMax; looks++) {
@@ -127,7 +138,7 @@ export async function joinClaimed(
   client: SqlClient,
   s: string,
   taskId: number,
-  schedule: Schedule,
+  { schedule, zones }: { schedule: Schedule; zones: ZonesInForce | undefined },
   claimedMs: readonly number[],
 ): Promise<void> {
   const moves = claimedMs
@@ -138,6 +149,7 @@ export async function joinClaimed(
     s,
     taskId,
     moves.map(({ nominalMs }) => nominalMs),
+    zones,
   );
   const joining = moves.filter(({ nominalMs }) => !accounted.has(nominalMs));
   if (joining.length === 0) return;

@@ -9,11 +9,13 @@ import type { TaskDefinition } from "../../../task/task.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 
-/** Plans a task anew in the caller's transaction, as by an edit. */
-export type Replanning = (
-  client: SqlClient,
-  what: { name: string; former: Calendar | undefined; change: Change },
-) => Promise<void>;
+/** What the tasks do when a calendar changes. */
+export interface CalendarUsers {
+  /** Plans a task anew in the caller's transaction, as by an edit. */
+  replan(client: SqlClient, what: { name: string; former: Calendar | undefined; change: Change }): Promise<void>;
+  /** Puts the rules of a zone in force that the store has none of. */
+  enterZone(zone: string, nowMs: number): Promise<void>;
+}
 
 /**
  * Versions as they were read. One never changes, so a task's calendar is asked for by name and version, and read once; all
@@ -84,7 +86,7 @@ interface CalendarRow {
   content?: CalendarContent;
 }
 
-export function calendarStore(database: Database, replan: Replanning): CalendarStore {
+export function calendarStore(database: Database, { replan, enterZone }: CalendarUsers): CalendarStore {
   const s = database.schema;
   const usersSql = `select name from ${s}.task where deleted_ms is null and version > 0
     and definition->'calendar'->>'name' = $1 order by name`;
@@ -101,6 +103,7 @@ export function calendarStore(database: Database, replan: Replanning): CalendarS
       checkCalendarName(name);
       const content = calendarContent(given);
       const now = Math.round(change.nowMs);
+      await enterZone(content.zone, now);
       return database.persist(() =>
         database.transaction(async (client) => {
           // Creating first and locking then lets two that make it at once agree on who was first.

@@ -14,7 +14,7 @@ import { groupNumber, groupNumberIn } from "./groups.ts";
 import { createTasks } from "./new-tasks.ts";
 import { asRecords, lockTask, readTask, stale, type Tasks } from "./read.ts";
 import { bring, enterRelease, leftTasks, standings } from "./releases.ts";
-import { asRecord, type TaskRow, taskFields, withCalendar } from "./task-rows.ts";
+import { asRecord, type TaskRow, taskFields, withRules } from "./task-rows.ts";
 import { lockUpstream } from "./upstream.ts";
 
 /** An edit is a transaction of its own; so many go side by side. */
@@ -42,6 +42,7 @@ export async function saveAll(
 ): Promise<BroughtTask[]> {
   const { database, s, counted } = tasks;
   const byName = new Map(definitions.map((definition) => [definition.name, definition]));
+  await tasks.zones.enter(definitions, [], change.nowMs);
   const releaseId = await enterRelease(database, by.release, change.nowMs);
   const present = await database.query<TaskRow & { is_brought: boolean }>(
     "task-texts",
@@ -63,7 +64,7 @@ export async function saveAll(
     const ids = new Map<string, number>();
     for (const { group } of absent) if (!ids.has(group)) ids.set(group, await groupNumber(tasks, group));
     const groupIdOf = ({ group }: TaskDefinition) => ids.get(group) as number;
-    const made = await createTasks(database, absent, { groupIdOf, change, releaseId });
+    const made = await createTasks(database, absent, { groupIdOf, change, releaseId, zones: tasks.zones });
     records.push(...made);
     for (const { name } of made) brought.add(name);
     await counted(made.length);
@@ -177,6 +178,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
       throw await stale(tasks, name, expectedVersion);
     return { record: (await asRecords(tasks, [present]))[0] as TaskRecord, changed: false };
   }
+  await tasks.zones.enter([wanted], [], change.nowMs);
   const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
   const written = await database.transaction(async (client) => {
     // Before the task's own row: whoever changes a calendar locks the two in this order.
@@ -195,7 +197,11 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
       await markApplied(client, s, row.id, row.version, change);
       await auditedAdoption(client, s, row, change);
       return {
-        record: withCalendar(asRecord({ ...row, bundle: change.bundle ?? row.bundle }), calendar),
+        record: withRules(
+          asRecord({ ...row, bundle: change.bundle ?? row.bundle }),
+          calendar,
+          tasks.zones.of(row.definition, calendar, row.zones_version),
+        ),
         changed: false,
       };
     }
@@ -204,7 +210,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);
     const record = await edit(tasks, client, { row, definition, text, groupId, calendar, change });
-    return { record: withCalendar(record, calendar), changed: true };
+    return { record: withRules(record, calendar, tasks.zones.of(definition, calendar)), changed: true };
   });
   if (!written) return write(tasks, given);
   tasks.groups.set(written.record.definition.group, written.record.groupId);

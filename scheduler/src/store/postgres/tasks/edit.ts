@@ -1,5 +1,6 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import type { Calendar } from "../../../schedule/calendar.ts";
+import { ruledIn } from "../../../schedule/slot-rules.ts";
 import { codeOf } from "../../../task/release.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
@@ -7,6 +8,7 @@ import { auditedEdit } from "../access/audit.ts";
 import { settleGates } from "../claims/gates.ts";
 import { withdraw } from "../claims/withdraw.ts";
 import { notifySql } from "../cluster/signals.ts";
+import { queryIn } from "../query.ts";
 import { rehang } from "../rehang.ts";
 import { markApplied } from "./applied.ts";
 import { gateOf } from "./new-tasks.ts";
@@ -43,14 +45,13 @@ export async function edit(
   const { gate, limit } = gateOf(definition);
   const there = row.version > 0 && row.deleted_ms === null;
   const before = there ? (former ?? (await tasks.calendars.in(client, row.definition, false))) : undefined;
+  await tasks.zones.refresh(queryIn(client));
   await withdraw(client, s, row.id, now, "edited");
-  await accountMissed(tasks, client, { row, calendar: before, now, reason: "edited before it could be planned" });
-  await accountPaused(tasks, client, { row, calendar: before, now });
+  const was = ruledIn(row.definition, before, tasks.zones.at(row.zones_version));
+  await accountMissed(tasks, client, { row, ruled: was, now, reason: "edited before it could be planned" });
+  await accountPaused(tasks, client, { row, ruled: was, now });
   if (there) {
-    const [was, is] = [
-      { definition: row.definition, calendar: before },
-      { definition, calendar },
-    ];
+    const is = ruledIn(definition, calendar, tasks.zones.at(tasks.zones.version));
     await accountPutBack(tasks, client, { row, before: was, after: is, now });
   }
   const { rows: updated } = await client.query(
@@ -73,6 +74,7 @@ export async function edit(
   if (gate > 0) await client.query(`insert into ${s}.gate (task_id) values ($1) on conflict do nothing`, [row.id]);
   const { nextSlotMs, accountedMs } = await planAnew(tasks, client, {
     row,
+    was,
     definition,
     calendar,
     paused,
@@ -90,6 +92,7 @@ export async function edit(
     changed_ms: now,
     next_slot_ms: nextSlotMs,
     accounted_ms: accountedMs,
+    zones_version: tasks.zones.version,
     bundle: change.bundle ?? row.bundle,
     deleted_ms: null,
     paused_ms: paused ? row.paused_ms : null,

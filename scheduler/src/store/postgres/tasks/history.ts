@@ -52,7 +52,7 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
       nominalMs.length === 0
         ? Promise.resolve(new Set())
         : database.transaction(async (client) => {
-            const found = await outcomesOf(client, database.schema, taskId, nominalMs, editedMs);
+            const found = await outcomesOf(client, database.schema, taskId, nominalMs, { editedMs });
             return new Set(found.keys());
           }),
   };

@@ -1,5 +1,6 @@
 import type { Change } from "../../../base/change.ts";
 import { compileSchedule } from "../../../schedule/schedule.ts";
+import { inZones } from "../../../schedule/zone-rules.ts";
 import { isPaced } from "../../../task/policies.ts";
 import { codeOfText } from "../../../task/release.ts";
 import { definitionText, type TaskDefinition } from "../../../task/task.ts";
@@ -7,6 +8,7 @@ import type { TaskRecord } from "../../../task/task-record.ts";
 import { gates } from "../claims/gates.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
+import type { KnownZones } from "../zones/known-zones.ts";
 
 /** `task.gate` and `task.gate_limit`. A limit of its own on `allow` is `queue` with more places. */
 export function gateOf({ overlap: { policy, limit }, ...parts }: TaskDefinition): {
@@ -36,17 +38,26 @@ export async function createTasks(
     groupIdOf,
     change,
     releaseId,
-  }: { groupIdOf: (definition: TaskDefinition) => number; change: Change; releaseId: number },
+    zones: known,
+  }: {
+    groupIdOf: (definition: TaskDefinition) => number;
+    change: Change;
+    releaseId: number;
+    /** As `enter` has just read them. */
+    zones: KnownZones;
+  },
 ): Promise<TaskRecord[]> {
   const s = database.schema;
   const now = Math.round(change.nowMs);
+  const zonesVersion = known.version;
+  const zones = known.at(zonesVersion);
   const news = definitions
     .map((definition) => ({
       definition,
       text: definitionText(definition),
       ...gateOf(definition),
       groupId: groupIdOf(definition),
-      nextSlotMs: compileSchedule(definition.schedule).next(change.nowMs),
+      nextSlotMs: compileSchedule(inZones(definition, zones).schedule).next(change.nowMs),
     }))
     .sort((a, b) => (a.definition.name < b.definition.name ? -1 : 1));
   const rows = await database.query<{ id: number; name: string; version: number }>(
@@ -68,8 +79,8 @@ export async function createTasks(
        insert into ${s}.audit (at_ms, who, act, about, named, after, why)
        select $8, $9, 'create', 'task', name, definition, $10 from made order by name),
      plans as (
-       insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms)
-       select id, version, next_slot_ms, after_end_ms from made join given using (name)),
+       insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms, zones_version)
+       select id, version, next_slot_ms, after_end_ms, $13 from made join given using (name)),
      places as (
        insert into ${s}.gate (task_id) select id from made join given using (name) where gate > 0),
      told as (
@@ -88,11 +99,13 @@ export async function createTasks(
       change.reason,
       news.map(({ text }) => codeOfText(text)),
       releaseId,
+      zonesVersion,
     ],
   );
   const byName = new Map(news.map((one) => [one.definition.name, one]));
   return rows.map(({ id, name, version }) => {
     const { definition, groupId, nextSlotMs } = byName.get(name) as (typeof news)[number];
-    return { taskId: id, name, version, definition, groupId, paused: null, changedMs: now, nextSlotMs };
+    const record = { taskId: id, name, version, definition, groupId, paused: null, changedMs: now, nextSlotMs };
+    return { ...record, ...known.of(definition, undefined, zonesVersion) };
   });
 }

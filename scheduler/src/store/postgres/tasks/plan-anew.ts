@@ -1,11 +1,19 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { Calendar } from "../../../schedule/calendar.ts";
 import { compileSchedule, type Schedule } from "../../../schedule/schedule.ts";
-import { placesOf, plannedSchedule, type Ruled, slotsPassed, slotsPutBack } from "../../../schedule/slot-rules.ts";
+import {
+  placesOf,
+  plannedSchedule,
+  type Ruled,
+  ruledIn,
+  slotsPassed,
+  slotsPutBack,
+} from "../../../schedule/slot-rules.ts";
 import { type MissedRange, missedRanges, nominalRanges } from "../../../slots/plan.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import type { Database } from "../database.ts";
 import { slotOutcome } from "../states.ts";
+import { followMoved, movedBetween, nothingMoved } from "../zones/moved-times.ts";
 import { accountedAhead, accountedOf, joinClaimed } from "./accounted.ts";
 import { ensureLedger } from "./history.ts";
 import { afterEndOf } from "./new-tasks.ts";
@@ -15,6 +23,8 @@ import type { TaskRow } from "./task-rows.ts";
 interface NewPlan {
   /** The task as it was before the change. */
   row: TaskRow;
+  /** By which it was planned. */
+  was: Ruled;
   definition: TaskDefinition;
   calendar: Calendar | undefined;
   paused: boolean;
@@ -23,11 +33,14 @@ interface NewPlan {
   rangesAhead?: "planned";
 }
 
-/** Sets the plan's next slot: the first after now that the ledger does not have. */
+/**
+ * Sets the plan's next slot: the first after now that the ledger does not have, or one before it, whose local time had not come by the zone
+ * rules before. `zones.refresh` has just been called.
+ */
 export async function planAnew(
-  { database, s }: Tasks,
+  { database, s, zones }: Tasks,
   client: SqlClient,
-  { row, definition, calendar, paused, nowMs, rangesAhead }: NewPlan,
+  { row, was, definition, calendar, paused, nowMs, rangesAhead }: NewPlan,
 ): Promise<{ nextSlotMs: number | null; accountedMs: number[] | null }> {
   const { id: taskId, version: before } = row;
   const afterEnd = afterEndOf(definition);
@@ -38,24 +51,29 @@ export async function planAnew(
   );
   const accepted = new Set(rows[0]?.accepted as number[]);
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-  const ruled = { definition, calendar };
+  const ruled = ruledIn(definition, calendar, zones.at(zones.version));
   // A fixed delay's slots follow from its runs: none of them has been before.
   const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
-  const ahead = before > 0 && afterEnd === null ? await accountedAhead(client, s, taskId, asked) : [];
-  const accountedMs = ahead.length > 0 ? ahead : null;
-  const schedule = plannedSchedule(definition, calendar, ahead);
-  await joinClaimed(client, s, taskId, schedule, [...accepted]);
+  const isPlanned = before > 0 && afterEnd === null;
+  const moved = isPlanned ? await followMoved(client, s, taskId, { was, is: ruled, nowMs }) : nothingMoved;
+  if (paused) {
+    const skipped = { row, ruled, outcome: "skipped", nominalMs: moved.lateMs, reason: pausedReason } as const;
+    await accountNominal(client, s, { ...skipped, now: Math.round(nowMs) });
+  }
+  const ahead = isPlanned ? await accountedAhead(client, s, taskId, asked) : [];
+  const accounted = [...new Set([...ahead, ...moved.accountedMs])].sort((a, b) => a - b);
+  const accountedMs = accounted.length > 0 ? accounted : null;
+  const schedule = plannedSchedule(ruled.definition, ruled.calendar, accounted);
+  await joinClaimed(client, s, taskId, { schedule, zones: ruled.zones }, [...accepted]);
   // Only of a task that was there: a slot that came due before there was one is nobody's.
   if (before > 0 && !paused) await skipPassed(database, client, taskId, ruled, nowMs);
-  let next = waits ? null : schedule.next(nowMs);
+  let next = waits ? null : schedule.next(moved.fromMs ?? nowMs);
   // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
   while (next !== null && accepted.has(next)) next = schedule.next(next);
-  await client.query(`update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4 where task_id = $1`, [
-    taskId,
-    next === null ? null : Math.round(next),
-    afterEnd,
-    paused,
-  ]);
+  await client.query(
+    `update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4, zones_version = $5 where task_id = $1`,
+    [taskId, next === null ? null : Math.round(next), afterEnd, paused, zones.version],
+  );
   if (accountedMs !== null || row.accounted_ms !== null)
     await client.query(`update ${s}.task set accounted_ms = $2 where id = $1`, [taskId, accountedMs]);
   return { nextSlotMs: next, accountedMs };
@@ -71,7 +89,7 @@ async function skipPassed(
 ): Promise<void> {
   const s = database.schema;
   const passed = slotsPassed(ruled, nowMs);
-  const accounted = await accountedOf(client, s, taskId, passed);
+  const accounted = await accountedOf(client, s, taskId, passed, ruled.zones);
   const slotsMs = passed.filter((atMs) => !accounted.has(atMs));
   if (slotsMs.length === 0) return;
   await ensureLedger(database, slotsMs, nowMs);
@@ -85,18 +103,25 @@ async function skipPassed(
   );
 }
 
-/** Slots that came due under the old definition and were not planned yet are not forgotten. @param calendar as it was then */
+/** Slots that came due under the old definition and were not planned yet are not forgotten. @param ruled as it was then */
 export async function accountMissed(
   { s }: Tasks,
   client: SqlClient,
-  { row, calendar, now, reason }: { row: TaskRow; calendar: Calendar | undefined; now: number; reason: string },
+  { row, ruled, now, reason }: { row: TaskRow; ruled: Ruled; now: number; reason: string },
 ): Promise<void> {
   const first = row.next_slot_ms === null ? null : Number(row.next_slot_ms);
   if (first === null || first > now) return;
-  const schedule = plannedSchedule(row.definition, calendar, row.accounted_ms ?? []);
+  const schedule = plannedSchedule(ruled.definition, ruled.calendar, row.accounted_ms ?? []);
   const last = schedule.previous(now + 1) ?? first;
   if (schedule.nominalTimes) {
-    await accountNominal(client, s, { row, outcome: "missed", nominalMs: timesIn(schedule, first, last), reason, now });
+    await accountNominal(client, s, {
+      row,
+      ruled,
+      outcome: "missed",
+      nominalMs: timesIn(schedule, first, last),
+      reason,
+      now,
+    });
     return;
   }
   await writeRanges(client, s, { row, outcome: "missed", ranges: missedRanges(schedule, first, last, reason), now });
@@ -114,9 +139,11 @@ function timesIn(schedule: Schedule, fromMs: number, toMs: number): number[] {
 }
 
 const slotsMax = 10_000;
+const pausedReason = "task paused";
 
 interface Account {
   row: TaskRow;
+  ruled: Ruled;
   outcome: "missed" | "skipped";
   nominalMs: readonly number[];
   reason: string;
@@ -127,13 +154,13 @@ interface Account {
 async function accountNominal(
   client: SqlClient,
   s: string,
-  { row, outcome, nominalMs, reason, now }: Account,
+  { row, ruled, outcome, nominalMs, reason, now }: Account,
 ): Promise<void> {
   const wanted = [...new Set(nominalMs)];
-  const accounted = await accountedOf(client, s, row.id, wanted);
+  const accounted = await accountedOf(client, s, row.id, wanted, ruled.zones);
   const open = wanted.filter((atMs) => !accounted.has(atMs));
   if (open.length === 0) return;
-  const ranges = nominalRanges(row.definition.schedule, open, reason);
+  const ranges = nominalRanges(ruled.definition.schedule, open, reason);
   await writeRanges(client, s, { row, outcome, ranges, now });
 }
 
@@ -147,7 +174,8 @@ export async function accountPutBack(
   client: SqlClient,
   { row, before, after, now }: { row: TaskRow; before: Ruled; after: Ruled; now: number },
 ): Promise<void> {
-  const back = slotsPutBack(before, after, now);
+  const moved = new Map(movedBetween(before, after, now).map(({ wasMs, isMs }) => [wasMs, isMs]));
+  const back = slotsPutBack(before, after, now, moved);
   if (back.length === 0) return;
   const { rows } = await client.query(
     `select min(changed_ms)::float8 as "firstMs" from ${s}.task_version where task_id = $1`,
@@ -155,7 +183,7 @@ export async function accountPutBack(
   );
   const nominalMs = back.filter((atMs) => atMs > (rows[0]?.firstMs as number));
   const reason = "put off to a later day, until an edit";
-  await accountNominal(client, s, { row, outcome: "missed", nominalMs, reason, now });
+  await accountNominal(client, s, { row, ruled: before, outcome: "missed", nominalMs, reason, now });
 }
 
 /**
@@ -165,17 +193,16 @@ export async function accountPutBack(
 export async function accountPaused(
   { s }: Tasks,
   client: SqlClient,
-  { row, calendar, now }: { row: TaskRow; calendar: Calendar | undefined; now: number },
+  { row, ruled, now }: { row: TaskRow; ruled: Ruled; now: number },
 ): Promise<void> {
   // A fixed delay has no slots while no run ends.
   if (row.paused_ms === null || row.deleted_ms !== null || afterEndOf(row.definition) !== null) return;
   // The pause or the last edit in it: nothing else changes a paused task.
   const sinceMs = Number(row.changed_ms);
-  const schedule = plannedSchedule(row.definition, calendar, row.accounted_ms ?? []);
+  const schedule = plannedSchedule(ruled.definition, ruled.calendar, row.accounted_ms ?? []);
   if (schedule.nominalTimes) {
-    const ruled = { definition: row.definition, calendar };
     const nominalMs = [...timesIn(schedule, sinceMs + 1, now), ...timesMovedBefore(ruled, sinceMs, now)];
-    await accountNominal(client, s, { row, outcome: "skipped", nominalMs, reason: "task paused", now });
+    await accountNominal(client, s, { row, ruled, outcome: "skipped", nominalMs, reason: pausedReason, now });
     return;
   }
   const { rows } = await client.query(
@@ -188,7 +215,7 @@ export async function accountPaused(
     const first = schedule.next(afterMs);
     if (first === null) break;
     if (first < beforeMs)
-      skipped.push(...missedRanges(schedule, first, schedule.previous(beforeMs) ?? first, "task paused"));
+      skipped.push(...missedRanges(schedule, first, schedule.previous(beforeMs) ?? first, pausedReason));
     afterMs = beforeMs;
   }
   if (skipped.length > 0) await writeRanges(client, s, { row, outcome: "skipped", ranges: skipped, now });

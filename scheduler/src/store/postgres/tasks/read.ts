@@ -2,26 +2,34 @@ import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { namespaceOf } from "../../../base/namespace.ts";
 import { meant } from "../../../base/nearest.ts";
+import { type Ruled, ruledIn } from "../../../schedule/slot-rules.ts";
 import type { TaskChange, TaskRecord, VersionRecord } from "../../../task/task-record.ts";
 import { staleTask } from "../../../task/versions.ts";
 import type { Database } from "../database.ts";
+import { queryIn } from "../query.ts";
+import type { KnownZones } from "../zones/known-zones.ts";
 import type { KnownCalendars } from "./calendars.ts";
-import { asRecord, type TaskRow, taskFields, withCalendar } from "./task-rows.ts";
+import { asRecord, type TaskRow, taskFields, withRules } from "./task-rows.ts";
 
 /** What the verbs of one task store share. */
 export interface Tasks {
   database: Database;
   s: string;
   calendars: KnownCalendars;
+  zones: KnownZones;
   /** Numbers of groups by name: a group keeps its number, unless the store that it was made in is lost. */
   groups: Map<string, number>;
   /** Is told how many tasks were made. */
   counted: (made: number) => Promise<void>;
 }
 
-export async function asRecords({ calendars }: Tasks, rows: TaskRow[]): Promise<TaskRecord[]> {
+export async function asRecords({ calendars, zones }: Tasks, rows: TaskRow[]): Promise<TaskRecord[]> {
   const known = await calendars.of(rows.map(({ definition }) => definition));
-  return rows.map((row) => withCalendar(asRecord(row), known.get(row.definition.calendar?.name ?? "")));
+  await zones.readFor(rows);
+  return rows.map((row) => {
+    const calendar = known.get(row.definition.calendar?.name ?? "");
+    return withRules(asRecord(row), calendar, zones.of(row.definition, calendar, row.zones_version));
+  });
 }
 
 /** The task of this name, removed or not. */
@@ -32,6 +40,13 @@ export async function readTask({ database, s }: Tasks, name: string): Promise<Ta
     [name],
   );
   return row;
+}
+
+/** What a task is planned by. */
+export async function ruledOf({ calendars, zones }: Tasks, client: SqlClient, row: TaskRow): Promise<Ruled> {
+  const calendar = await calendars.in(client, row.definition, false);
+  await zones.readFor([row], queryIn(client));
+  return ruledIn(row.definition, calendar, zones.at(row.zones_version));
 }
 
 /** Locks the task and its plan. @throws TASK_UNKNOWN where there never was one */

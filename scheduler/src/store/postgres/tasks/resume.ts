@@ -1,8 +1,10 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
+import { ruledIn } from "../../../schedule/slot-rules.ts";
 import type { IsWanted } from "../../../task/task-store.ts";
 import { auditedTask } from "../access/audit.ts";
 import { lookAgain, takeUp } from "../claims/set-aside.ts";
 import { notifySql } from "../cluster/signals.ts";
+import { queryIn } from "../query.ts";
 import { accountPaused, planAnew } from "./plan-anew.ts";
 import { lockTask, type Tasks, unknownTask } from "./read.ts";
 import type { TaskRow } from "./task-rows.ts";
@@ -54,17 +56,19 @@ export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, 
 
 /** As of the end of its pause, where that has passed: slots from then on are planned, however late. */
 async function goOn(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<void> {
-  const { s, calendars } = tasks;
+  const { s, calendars, zones } = tasks;
   const { nowMs } = change;
   const sinceMs = row.paused_until_ms === null ? nowMs : Math.min(nowMs, row.paused_until_ms - 1);
   await auditedTask(client, s, "resume", row, change);
   const calendar = await calendars.in(client, row.definition, false);
-  await accountPaused(tasks, client, { row, calendar, now: Math.round(sinceMs) });
+  await zones.refresh(queryIn(client));
+  const was = ruledIn(row.definition, calendar, zones.at(row.zones_version));
+  await accountPaused(tasks, client, { row, ruled: was, now: Math.round(sinceMs) });
   await client.query(
     `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, paused_until_ms = null, changed_ms = $2 where id = $1`,
     [row.id, Math.round(nowMs)],
   );
-  await planAnew(tasks, client, { row, definition: row.definition, calendar, paused: false, nowMs: sinceMs });
+  await planAnew(tasks, client, { row, was, definition: row.definition, calendar, paused: false, nowMs: sinceMs });
   await takeUp(client, s, [row.id], nowMs);
   await client.query(`select ${notifySql(s, "'tasks'")}`);
 }

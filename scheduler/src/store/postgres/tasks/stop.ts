@@ -8,7 +8,7 @@ import { notifySql } from "../cluster/signals.ts";
 import { runRecall, runState } from "../states.ts";
 import { markRemoved } from "./applied.ts";
 import { accountMissed, accountPaused } from "./plan-anew.ts";
-import { lockTask, stale, type Tasks, unknownTask } from "./read.ts";
+import { lockTask, ruledOf, stale, type Tasks, unknownTask } from "./read.ts";
 import { pauseEnded } from "./resume.ts";
 
 const recallAgainMs = 10;
@@ -82,17 +82,17 @@ async function stop(
     if (isPaused && row.paused_until_ms === untilMs) return unchanged;
     if (isWanted && !(await isWanted(client))) return unchanged;
     const now = Math.round(change.nowMs);
-    const calendar = await tasks.calendars.in(client, row.definition, false);
+    const ruled = await ruledOf(tasks, client, row);
     if (isPaused) {
       // What it holds stays as it is: only its end is another.
-      await accountPaused(tasks, client, { row, calendar, now });
+      await accountPaused(tasks, client, { row, ruled, now });
       await mark(client, row.id);
       await auditedTask(client, s, "pause", row, change);
       await client.query(`select ${notifySql(s, "'tasks'")}`);
       return unchanged;
     }
-    await accountMissed(tasks, client, { row, calendar, now, reason: `${how} before it could be planned` });
-    await accountPaused(tasks, client, { row, calendar, now });
+    await accountMissed(tasks, client, { row, ruled, now, reason: `${how} before it could be planned` });
+    await accountPaused(tasks, client, { row, ruled, now });
     await client.query(`update ${s}.plan set paused = true, next_slot_ms = null where task_id = $1`, [row.id]);
     const waiting = await withdraw(client, s, row.id, now, how);
     await mark(client, row.id);

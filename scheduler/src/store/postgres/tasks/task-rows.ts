@@ -1,4 +1,5 @@
 import type { Calendar } from "../../../schedule/calendar.ts";
+import type { ZonesInForce } from "../../../schedule/zone-rules.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
 
@@ -19,11 +20,13 @@ export interface TaskRow {
   bundle: string | null;
   applied_version: number | null;
   accounted_ms: number[] | null;
+  /** By whose zone rules it is planned. */
+  zones_version: number;
 }
 
 /** A task `t` and its plan `p` as a TaskRow. */
 export const taskFields = `t.id, t.name, t.version, t.group_id, t.definition, t.definition_text, t.paused_ms, t.paused_by,
-                  t.paused_why, t.paused_until_ms::float8 as paused_until_ms, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version, t.accounted_ms::float8[] as accounted_ms`;
+                  t.paused_why, t.paused_until_ms::float8 as paused_until_ms, t.deleted_ms, t.changed_ms, p.next_slot_ms, t.bundle, t.applied_version, t.accounted_ms::float8[] as accounted_ms, p.zones_version`;
 
 export const asRecord = (row: TaskRow): TaskRecord => ({
   taskId: Number(row.id),
@@ -46,5 +49,9 @@ export const asRecord = (row: TaskRow): TaskRecord => ({
   ...(row.accounted_ms === null ? {} : { accountedMs: row.accounted_ms }),
 });
 
-export const withCalendar = (record: TaskRecord, calendar: Calendar | undefined): TaskRecord =>
-  calendar === undefined ? record : { ...record, calendar };
+/** With what it is planned by beside its definition. */
+export const withRules = (
+  record: TaskRecord,
+  calendar: Calendar | undefined,
+  zones: { zones?: ZonesInForce },
+): TaskRecord => (calendar === undefined ? { ...record, ...zones } : { ...record, calendar, ...zones });

@@ -3,7 +3,9 @@ import { takeUpLeft } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
 import { growthOfTasks } from "../growth.ts";
 import { replanAhead } from "../recovery/replan-ahead.ts";
-import { KnownCalendars, type Replanning } from "./calendars.ts";
+import { followZones } from "../zones/follow-zones.ts";
+import { KnownZones } from "../zones/known-zones.ts";
+import { type CalendarUsers, KnownCalendars } from "./calendars.ts";
 import { counters, foldCounters } from "./counters.ts";
 import { adoptLeft, save, saveAll } from "./define.ts";
 import { replan } from "./edit.ts";
@@ -13,11 +15,12 @@ import { forgetReleases, releasesOf } from "./releases.ts";
 import { endPauses, resume } from "./resume.ts";
 import { pause, remove } from "./stop.ts";
 
-export function taskStore(database: Database): TaskStore & { replan: Replanning; forget: () => void } {
+export function taskStore(database: Database): TaskStore & CalendarUsers & { forget: () => void } {
   const tasks: Tasks = {
     database,
     s: database.schema,
     calendars: new KnownCalendars(database),
+    zones: new KnownZones(database),
     groups: new Map(),
     counted: growthOfTasks(database),
   };
@@ -28,6 +31,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning;
     releasesOf: (name) => releasesOf(database, name),
     forgetReleases: (beforeMs) => forgetReleases(database, beforeMs),
     replan: (client, what) => replan(tasks, client, what),
+    enterZone: (zone, nowMs) => tasks.zones.enter([], [zone], nowMs),
     byName: (name) => byName(tasks, name),
     byNames: (names) => byNames(tasks, names),
     byIds: (taskIds) => byIds(tasks, taskIds),
@@ -38,6 +42,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning;
     resume: (name, change, isWanted) => resume(tasks, name, change, isWanted),
     endPauses: (change) => endPauses(tasks, change),
     replanAhead: (change) => replanAhead(tasks, change),
+    followZones: (change) => followZones(tasks, change),
     remove: (name, change, expectedVersion = null) => remove(tasks, name, change, expectedVersion),
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
     counters: (taskIds) => counters(database, taskIds),
@@ -45,6 +50,7 @@ export function taskStore(database: Database): TaskStore & { replan: Replanning;
     group: (name) => groupNumber(tasks, name),
     forget() {
       tasks.calendars.forget();
+      tasks.zones.forget();
       tasks.groups.clear();
     },
   };

@@ -1,0 +1,131 @@
+/**
+ * The rules by which a cluster plans in a zone. Each version of the time zone database may change them, and processes may have different
+ * versions, so the store keeps the rules that are in force, and every process plans by those: see docs/schedules.md.
+ */
+import type { BlackoutWindow } from "./blackout.ts";
+import { compileSchedule, type Schedule, type ScheduleSpec, zoneNameOf } from "./schedule.ts";
+import { type Zone, type ZoneRules, zoneOf } from "./zone.ts";
+
+/** Kept are rules from some years back, for what is asked of the past, to many ahead. */
+const yearsBack = 2;
+const yearsAhead = 20;
+
+/** A zone's rules by this process's own database. @throws ZONE_UNKNOWN */
+export function ownRules(name: string, nowMs: number): ZoneRules {
+  const year = new Date(nowMs).getUTCFullYear();
+  return zoneOf(name).rules(Date.UTC(year - yearsBack, 0, 1), Date.UTC(year + yearsAhead, 0, 1));
+}
+
+/** Whether two give the same offset to every instant that both tell of. */
+export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
+  const from = Math.max(a.startsMs[0] as number, b.startsMs[0] as number);
+  const to = Math.min(a.toMs, b.toMs);
+  const changes = ({ startsMs, offsetsMs }: ZoneRules) =>
+    startsMs.flatMap((atMs, place) => (atMs > from && atMs < to ? [atMs, offsetsMs[place]] : []));
+  const offsetAt = ({ startsMs, offsetsMs }: ZoneRules) => offsetsMs[startsMs.findLastIndex((atMs) => atMs <= from)];
+  return offsetAt(a) === offsetAt(b) && String(changes(a)) === String(changes(b));
+}
+
+/** The rules in force, of all zones. */
+export interface ZonesInForce {
+  /** The name by which `zoneOf` gives a zone with the rules in force; the zone's own where this process's rules are those. */
+  named(zone: string): string;
+}
+
+/** Each zone has the rules of this process. */
+export const ownZones: ZonesInForce = { named: (zone) => zone };
+
+/** A definition's schedule and blackouts by the rules in force: for compiling, not for showing. */
+export function inZones<T extends { schedule: ScheduleSpec; blackout?: BlackoutWindow[] }>(
+  definition: T,
+  zones: ZonesInForce,
+): T {
+  const { schedule, blackout } = definition;
+  const own = zoneNameOf(schedule);
+  const isOwn = own === null || zones.named(own) === own;
+  const isBlackoutOwn = !blackout?.some((window) => "zone" in window && zones.named(window.zone) !== window.zone);
+  if (isOwn && isBlackoutOwn) return definition;
+  return {
+    ...definition,
+    schedule: own === null ? schedule : { ...schedule, zone: zones.named(own) },
+    ...(blackout && {
+      blackout: blackout.map((window) => ("zone" in window ? { ...window, zone: zones.named(window.zone) } : window)),
+    }),
+  };
+}
+
+/** Names of the zones that a definition and its calendar use; UTC is none: its rules never change. */
+export function zonesUsed(
+  definition: { schedule: ScheduleSpec; blackout?: BlackoutWindow[] },
+  calendar: { zone: string } | undefined,
+): string[] {
+  const windows = (definition.blackout ?? []).flatMap((window) => ("zone" in window ? [window.zone] : []));
+  const names = [zoneNameOf(definition.schedule), calendar?.zone, ...windows];
+  return [...new Set(names.filter((name) => name !== undefined && name !== null && name !== "UTC"))] as string[];
+}
+
+/** A local time of a schedule, whose instant a change of its zone's rules has moved. */
+export interface MovedTime {
+  wasMs: number;
+  isMs: number;
+}
+
+/** Offsets are compared so far on either side of the span: no two rules are further apart. */
+const apartMs = 26 * 3_600_000;
+const timesMax = 10_000;
+
+/**
+ * The times of a span and a day on either side, whose local times are the schedule's by both rules, at different instants: who ran one has
+ * run the other. An instant that the schedule has by both, such as a full hour's, is one slot, whatever its local time.
+ * @param was the schedule by the rules before @param is the same by the rules in force now
+ */
+export function movedTimes(was: ScheduleSpec, is: ScheduleSpec, span: { fromMs: number; toMs: number }): MovedTime[] {
+  const [before, after] = [zoneIn(was), zoneIn(is)];
+  if (before === null || after === null || before === after) return [];
+  const { apart, sinceMs } = difference(before, after, span.fromMs - apartMs, span.toMs + apartMs);
+  if (apart === 0) return [];
+  const [plainBefore, plainAfter] = [compileSchedule(was), compileSchedule(is)];
+  const [fromMs, toMs] = [Math.max(span.fromMs, sinceMs) - 2 * apart, span.toMs + 2 * apart];
+  const byLocal = new Map<string, number>();
+  for (const [local, wasMs] of localTimes(plainBefore, before, fromMs, toMs))
+    if (!has(plainAfter, wasMs)) byLocal.set(local, wasMs);
+  const moved: MovedTime[] = [];
+  for (const [local, isMs] of localTimes(plainAfter, after, fromMs, toMs)) {
+    const wasMs = byLocal.get(local);
+    if (wasMs !== undefined && !has(plainBefore, isMs)) moved.push({ wasMs, isMs });
+  }
+  return moved;
+}
+
+const zoneIn = (spec: ScheduleSpec): Zone | null => {
+  const name = zoneNameOf(spec);
+  return name === null ? null : zoneOf(name);
+};
+
+const has = (schedule: Schedule, atMs: number) => schedule.next(atMs - 1) === atMs;
+
+/** The most that offsets are apart, and since when they are. */
+function difference(a: Zone, b: Zone, fromMs: number, toMs: number): { apart: number; sinceMs: number } {
+  const changes = [a, b].flatMap((zone) => Array.from(zone.transitions(fromMs, toMs), ({ from }) => from));
+  const differing = [fromMs, ...changes.sort((x, y) => x - y)]
+    .map((atMs) => ({ atMs, apart: Math.abs(a.at(atMs).offset - b.at(atMs).offset) }))
+    .filter(({ apart }) => apart > 0);
+  return { apart: Math.max(0, ...differing.map(({ apart }) => apart)), sinceMs: differing[0]?.atMs ?? toMs };
+}
+
+/** The newest times of a schedule in a span, by their local times; of two with the same one, where clocks go back, each has its place. */
+function localTimes(schedule: Schedule, zone: Zone, fromMs: number, toMs: number): Map<string, number> {
+  const times: number[] = [];
+  for (
+    let atMs = schedule.previous(toMs);
+    atMs !== null && atMs >= fromMs && times.length < timesMax;
+    atMs = schedule.previous(atMs)
+  )
+    times.unshift(atMs);
+  const byLocal = new Map<string, number>();
+  for (const atMs of times) {
+    const local = `${atMs + zone.at(atMs).offset}`;
+    byLocal.set(byLocal.has(local) ? `${local} again` : local, atMs);
+  }
+  return byLocal;
+}

@@ -1,0 +1,20 @@
+/**
+ * The rules of time zones by which tasks are planned, so that processes with different versions of the time zone database plan alike. Each
+ * change of a zone's rules is a row; `cluster.zones_version` is the newest, `plan.zones_version` the one that a task is planned by. A task
+ * that is planned by a number from before its zone's first row is planned by that row. Older code plans by its own rules.
+ */
+export const zoneRules = (s: string) => `
+create table ${s}.zone_rules (
+  name text not null,
+  version int not null,
+  -- The version of the time zone database, such as 2026a; empty: unknown.
+  data text not null,
+  -- The begin of what is kept and each change of offset in it, with the offset from then on, both in ms.
+  starts_ms bigint[] not null,
+  offsets_ms int[] not null,
+  to_ms bigint not null,
+  primary key (name, version)
+);
+alter table ${s}.cluster add column zones_version int not null default 0;
+alter table ${s}.plan add column zones_version int not null default 0;
+`;

@@ -1,0 +1,273 @@
+/** The rules of time zones by which tasks are planned: see docs/schedules.md and migration 61. */
+import type { Change } from "../../../base/change.ts";
+import type { Calendar } from "../../../schedule/calendar.ts";
+import { ruledZone, type ZoneRules } from "../../../schedule/zone.ts";
+import { ownRules, ownZones, sameRules, type ZonesInForce, zonesUsed } from "../../../schedule/zone-rules.ts";
+import type { TaskDefinition } from "../../../task/task.ts";
+import type { ChangedZone } from "../../../task/task-record.ts";
+import { audited } from "../access/audit.ts";
+import type { Database } from "../database.ts";
+import { type Query, queryOf } from "../query.ts";
+
+/** The version of this process's time zone database, such as "2026a"; "": unknown, and older than any other. */
+const ownData: string = process.versions.tz ?? "";
+
+interface RulesRow {
+  name: string;
+  version: number;
+  data: string;
+  starts: number[];
+  offsets: number[];
+  to: number;
+}
+
+const rowFields = `name, version, data, starts_ms::float8[] as starts, offsets_ms::float8[] as offsets, to_ms::float8 as "to"`;
+
+/** A change of a zone's rules. */
+interface StoredRules {
+  version: number;
+  data: string;
+  rules: ZoneRules;
+}
+
+interface ZoneChange {
+  name: string;
+  version: number;
+}
+
+/** What the store has of zones, as far as it was read. A row never changes what it means, so it is read once. */
+export class KnownZones {
+  readonly #database: Database;
+  #version = 0;
+  #hasRead = false;
+  readonly #changes = new Map<string, StoredRules[]>();
+  readonly #inForce = new Map<number, ZonesInForce>();
+  /** By zone and version of its row. */
+  readonly #names = new Map<string, string>();
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  /** The store went back: what is known may be of what it lost. */
+  forget(): void {
+    this.#version = 0;
+    this.#hasRead = false;
+    this.#changes.clear();
+    this.#inForce.clear();
+    this.#names.clear();
+  }
+
+  /** The newest version that was read. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** The rules as tasks of this version are planned by them. `refresh` has read that far. */
+  at(version: number): ZonesInForce {
+    if (this.#changes.size === 0) return ownZones;
+    const upTo = Math.min(version, this.#version);
+    let known = this.#inForce.get(upTo);
+    if (known === undefined) {
+      known = { named: (zone) => this.#named(zone, upTo) };
+      this.#inForce.set(upTo, known);
+    }
+    return known;
+  }
+
+  /** Those of the zones that this definition and its calendar use; absent: they are this process's own. */
+  of(
+    definition: TaskDefinition,
+    calendar: Calendar | undefined,
+    version: number = this.#version,
+  ): { zones?: ZonesInForce } {
+    const zones = this.at(version);
+    return zonesUsed(definition, calendar).some((zone) => zones.named(zone) !== zone) ? { zones } : {};
+  }
+
+  /** Of this change of a zone, or of its first. */
+  #named(zone: string, version: number): string {
+    const changes = this.#changes.get(zone);
+    const change = changes?.findLast((one) => one.version <= version) ?? changes?.[0];
+    if (change === undefined || change.data === ownData) return zone;
+    const key = `${zone} ${change.version}`;
+    let name = this.#names.get(key);
+    if (name === undefined) {
+      // From the begin of what is kept: all of it is compared.
+      const own = ownRules(zone, change.rules.startsMs[0] as number);
+      name = sameRules(own, change.rules) ? zone : ruledZone(zone, change.rules);
+      this.#names.set(key, name);
+    }
+    return name;
+  }
+
+  /** Reads what is newer than what is known. */
+  async refresh(query: Query = queryOf(this.#database)): Promise<void> {
+    const s = this.#database.schema;
+    const rows = await query<RulesRow & { newest: number }>(
+      "zone-rules",
+      `select c.zones_version as newest, z.* from ${s}.cluster c
+       left join (select ${rowFields} from ${s}.zone_rules) z on z.version > $1 order by z.version`,
+      [this.#version],
+    );
+    for (const row of rows) {
+      if (row.name === null) continue;
+      const changes = this.#changes.get(row.name) ?? [];
+      if (changes.some(({ version }) => version === row.version)) continue;
+      this.#changes.set(row.name, [...changes, stored(row)]);
+    }
+    this.#hasRead = true;
+    this.#version = Math.max(this.#version, rows[0]?.newest ?? 0);
+  }
+
+  /** Reads as far as these tasks need it. */
+  async readFor(rows: readonly { definition: TaskDefinition; zones_version: number }[], query?: Query): Promise<void> {
+    const isNewer = rows.some((row) => row.zones_version > this.#version);
+    const useZones = ({ definition }: { definition: TaskDefinition }) =>
+      definition.calendar !== undefined || zonesUsed(definition, undefined).length > 0;
+    if (isNewer || (!this.#hasRead && rows.some(useZones))) await this.refresh(query);
+  }
+
+  /**
+   * Puts the rules of zones in force that the store has none of, by this process's own database. Safe to repeat.
+   * To be called before tasks that use them are stored.
+   */
+  async enter(definitions: readonly TaskDefinition[], others: readonly string[], nowMs: number): Promise<void> {
+    const names = new Set([...definitions.flatMap((definition) => zonesUsed(definition, undefined)), ...others]);
+    names.delete("UTC");
+    if (names.size === 0) return;
+    await this.refresh();
+    const wanted = [...names].filter((name) => !this.#changes.has(name));
+    if (wanted.length > 0) await this.#write(wanted, nowMs, "missing");
+  }
+
+  /** Once for a store: the rules of zones that tasks and calendars have used since before rules were kept. */
+  async enterUsed(nowMs: number): Promise<void> {
+    await this.refresh();
+    if (this.#version > 0) return;
+    const s = this.#database.schema;
+    const rows = await this.#database.query<{ zone: string | null }>(
+      "zone-rules-used",
+      `select t.definition->'schedule'->>'zone' as zone from ${s}.task t where t.definition->'schedule' ? 'zone'
+       union select b->>'zone' from ${s}.task t, jsonb_array_elements(t.definition->'blackout') b where b ? 'zone'
+       union select v.content->>'zone' from ${s}.calendar_version v`,
+    );
+    const names = rows.flatMap(({ zone }) => (zone === null || zone === "UTC" ? [] : [zone]));
+    if (names.length > 0) await this.#write(names, nowMs, "missing");
+    await this.#database.query(
+      "zone-rules-begun",
+      `update ${s}.cluster set zones_version = 1 where zones_version = 0`,
+      [],
+    );
+    await this.refresh();
+  }
+
+  /** Zones whose rules this process's database, which is newer, has otherwise than the store. They come into force. */
+  async bring(change: Change): Promise<ChangedZone[]> {
+    await this.refresh();
+    const older: string[] = [];
+    for (const [name, changes] of this.#changes) if ((changes.at(-1) as StoredRules).data < ownData) older.push(name);
+    return older.length === 0 ? [] : this.#write(older, change.nowMs, "older", change.author);
+  }
+
+  /** Locks the cluster's row, so that one process after the other decides by what is there. */
+  async #write(
+    names: readonly string[],
+    nowMs: number,
+    which: "missing" | "older",
+    who?: string,
+  ): Promise<ChangedZone[]> {
+    const s = this.#database.schema;
+    const changed = await this.#database.persist(() =>
+      this.#database.transaction(async (client) => {
+        await client.query(`select 1 from ${s}.cluster for update`);
+        const { rows } = await client.query(
+          `select distinct on (name) ${rowFields} from ${s}.zone_rules where name = any($1) order by name, version desc`,
+          [names],
+        );
+        const present = new Map((rows as unknown as RulesRow[]).map((row) => [row.name, stored(row)]));
+        const told: ChangedZone[] = [];
+        for (const name of names) {
+          const there = present.get(name);
+          if (which === "missing" ? there !== undefined : there === undefined || there.data >= ownData) continue;
+          const rules = readable(name, nowMs);
+          if (rules === null) continue;
+          const values = [name, ownData, rules.startsMs, rules.offsetsMs, rules.toMs];
+          if (there && sameRules(there.rules, rules)) {
+            // Newer, and says the same: no change.
+            await client.query(
+              `update ${s}.zone_rules set data = $2, starts_ms = $3, offsets_ms = $4, to_ms = $5 where name = $1 and version = $6`,
+              [...values, there.version],
+            );
+            continue;
+          }
+          await client.query(
+            `with next as (update ${s}.cluster set zones_version = zones_version + 1 returning zones_version)
+             insert into ${s}.zone_rules (name, version, data, starts_ms, offsets_ms, to_ms)
+             select $1, zones_version, $2, $3, $4, $5 from next`,
+            values,
+          );
+          if (there === undefined) continue;
+          told.push({ zone: name, from: there.data, to: ownData });
+          await audited(client, s, {
+            atMs: Math.round(nowMs),
+            who: who as string,
+            act: "edit",
+            about: "cluster",
+            named: name,
+            before: { zoneData: there.data },
+            after: { zoneData: ownData },
+            why: "a newer time zone database has other rules",
+          });
+        }
+        return told;
+      }),
+    );
+    await this.refresh();
+    return changed;
+  }
+
+  /** Tasks that are planned by rules from before the newest change of a zone that they use, soonest first. */
+  async plannedBefore(query: Query, changed: readonly ZoneChange[], most: number): Promise<string[]> {
+    const rows = await query<{ name: string }>("zone-rules-behind", plannedBeforeSql(this.#database.schema), [
+      changed.map(({ name }) => name),
+      changed.map(({ version }) => version),
+      most,
+    ]);
+    return rows.map(({ name }) => name);
+  }
+
+  /** Of zones whose rules have changed: their names, and the version of the newest change. */
+  changedZones(): ZoneChange[] {
+    const changed = [...this.#changes].filter(([, changes]) => changes.length > 1);
+    return changed.map(([name, changes]) => ({ name, version: (changes.at(-1) as StoredRules).version }));
+  }
+}
+
+const stored = ({ version, data, starts, offsets, to }: RulesRow): StoredRules => ({
+  version,
+  data,
+  rules: { startsMs: starts, offsetsMs: offsets, toMs: to },
+});
+
+/** null: this process's database has no such zone, and so is no judge of it. */
+function readable(name: string, nowMs: number): ZoneRules | null {
+  try {
+    return ownRules(name, nowMs);
+  } catch {
+    return null;
+  }
+}
+
+const plannedBeforeSql = (s: string) => `
+  with changed as (select * from unnest($1::text[], $2::int[]) as c (zone, version))
+  select t.name from ${s}.plan p join ${s}.task t on t.id = p.task_id
+  where p.zones_version < (select max(version) from changed) and t.deleted_ms is null and t.version > 0
+    and exists (
+      select from changed c where p.zones_version < c.version and (
+        t.definition->'schedule'->>'zone' = c.zone
+        or exists (select from jsonb_array_elements(t.definition->'blackout') b where b->>'zone' = c.zone)
+        or exists (
+          select from ${s}.calendar k join ${s}.calendar_version v on v.calendar_id = k.id and v.version = k.version
+          where k.name = t.definition->'calendar'->>'name' and v.content->>'zone' = c.zone)))
+  order by p.next_slot_ms nulls last limit $3`;

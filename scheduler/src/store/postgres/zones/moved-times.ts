@@ -1,0 +1,120 @@
+/** What becomes of a task's slots where its zone has other rules than those that it was planned by: see docs/schedules.md. */
+import type { SqlClient } from "../../../base/change.ts";
+import { sortedJson } from "../../../base/json.ts";
+import { type ScheduleSpec, zoneNameOf } from "../../../schedule/schedule.ts";
+import { placesOf, plannedSchedule, type Ruled } from "../../../schedule/slot-rules.ts";
+import { zoneOf } from "../../../schedule/zone.ts";
+import { type MovedTime, movedTimes } from "../../../schedule/zone-rules.ts";
+import { accountedOf } from "../tasks/accounted.ts";
+
+export interface Followed {
+  /** Nominal times of slots between that and now, that are not to be planned: they have their account, or are nobody's. */
+  accountedMs: number[];
+  /** Nominal times whose slots lie before now, and had not come by the rules before. */
+  lateMs: number[];
+  /** Where there are any, planning begins after this. */
+  fromMs: number | undefined;
+}
+
+/** As long as a calendar puts a slot off at most. */
+const backMs = 400 * 86_400_000;
+export const nothingMoved: Followed = { accountedMs: [], lateMs: [], fromMs: undefined };
+
+/** So many slots are looked at that lie between the first that is late by the new rules, and now. */
+const slotsMax = 10_000;
+
+/**
+ * Each local time keeps its account where its instant has moved: the ledger's row of a slot becomes the account of the new instant, which does
+ * not run again; and a local time that had not come, and is past by the new rules, is planned late. The caller has withdrawn what is
+ * planned and not claimed.
+ */
+export async function followMoved(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  { was, is, nowMs }: { was: Ruled; is: Ruled; nowMs: number },
+): Promise<Followed> {
+  const moved = movedBetween(was, is, nowMs, await putForwardMost(client, s, taskId, nowMs));
+  if (moved.length === 0) return nothingMoved;
+  const accounted = await accountedOf(
+    client,
+    s,
+    taskId,
+    moved.map(({ wasMs }) => wasMs),
+    was.zones,
+  );
+  const kept = moved.filter(({ wasMs }) => accounted.has(wasMs));
+  await handOn(client, s, taskId, kept);
+  const [placeBefore, placeAfter] = [placesOf(was), placesOf(is)];
+  const placed = ({ isMs }: MovedTime) => placeAfter(isMs) ?? isMs;
+  const late = moved.filter(
+    (time) => !accounted.has(time.wasMs) && (placeBefore(time.wasMs) ?? nowMs) > nowMs && placed(time) <= nowMs,
+  );
+  if (late.length === 0) return nothingMoved;
+  const fromMs = Math.min(...late.map(placed)) - 1;
+  const lateMs = late.map(({ isMs }) => isMs);
+  return { accountedMs: othersIn(is, fromMs, nowMs, lateMs), lateMs, fromMs };
+}
+
+/**
+ * Local times that the zone rules before and after have at different instants, from a year back to a day ahead; none where the schedule itself
+ * is another. A later edit may ask for the account of what was so long ago, to put it off until then.
+ * @param toMs also up to this time
+ */
+export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs): MovedTime[] {
+  const [before, after] = [was.definition.schedule, is.definition.schedule];
+  if (zoneNameOf(before) === zoneNameOf(after) || plain(before) !== plain(after)) return [];
+  return movedTimes(before, after, { fromMs: nowMs - backMs, toMs });
+}
+
+/** The last nominal time ahead that has its account, since a calendar has put its slot forward; now where there is none. */
+async function putForwardMost(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
+  const { rows } = await client.query(
+    `select max(nominal_ms)::float8 as last from ${s}.moved_slot where task_id = $1 and nominal_ms > $2`,
+    [taskId, Math.round(nowMs)],
+  );
+  return (rows[0]?.last as number | null) ?? nowMs;
+}
+
+/** A schedule's text, whatever rules its zone has. */
+const plain = (spec: ScheduleSpec): string => {
+  const zone = zoneNameOf(spec);
+  return sortedJson({ ...spec, ...(zone === null ? {} : { zone: zoneOf(zone).name }), jitterMs: null } as never);
+};
+
+/** Nominal times of the slots in (fromMs, nowMs] that are not of these. */
+function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly number[]): number[] {
+  const planned = new Set(lateMs);
+  const schedule = plannedSchedule(ruled.definition, ruled.calendar);
+  const others: number[] = [];
+  let slotMs = schedule.next(fromMs);
+  for (let looks = 0; slotMs !== null && slotMs <= nowMs && looks < slotsMax; looks++) {
+    others.push(...(schedule.nominalTimes?.(slotMs) ?? [slotMs]).filter((atMs) => !planned.has(atMs)));
+    slotMs = schedule.next(slotMs);
+  }
+  return others;
+}
+
+/** What accounts for the instants before accounts for those that they have become: rows of the ledger, and ranges by their ends. */
+async function handOn(client: SqlClient, s: string, taskId: number, moved: readonly MovedTime[]): Promise<void> {
+  if (moved.length === 0) return;
+  const values = [taskId, moved.map(({ wasMs }) => wasMs), moved.map(({ isMs }) => isMs)];
+  await client.query(
+    `with times as (select * from unnest($2::bigint[], $3::bigint[]) as i (was_ms, is_ms)),
+     rows as (
+       select i.was_ms, i.is_ms, m.slot_ms from times i join ${s}.moved_slot m on m.task_id = $1 and m.nominal_ms = i.was_ms
+       union all
+       select i.was_ms, i.is_ms, l.slot_ms from times i join ${s}.slot l on l.task_id = $1 and l.slot_ms = i.was_ms
+       where not exists (select from ${s}.moved_slot m where m.task_id = $1 and m.slot_ms = l.slot_ms)),
+     gone as (delete from ${s}.moved_slot m using rows where m.task_id = $1 and m.nominal_ms = rows.was_ms)
+     insert into ${s}.moved_slot (task_id, nominal_ms, slot_ms) select $1, is_ms, slot_ms from rows
+     on conflict (task_id, nominal_ms) do nothing`,
+    values,
+  );
+  for (const end of ["from_ms", "to_ms"])
+    await client.query(
+      `with times as (select * from unnest($2::bigint[], $3::bigint[]) as i (was_ms, is_ms))
+       update ${s}.slot_range r set ${end} = i.is_ms from times i where r.task_id = $1 and r.${end} = i.was_ms`,
+      values,
+    );
+}
