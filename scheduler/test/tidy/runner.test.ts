@@ -138,7 +138,7 @@ describe("npm test -- --gate", { timeout: 120_000 }, () => {
   const asideName = `${join(root, "a.test.ts")} > aside`;
 
   it("forgives what passes at its second look, and names it; what fails always, does not load or is skipped is red", async () => {
-    const { failures, tests } = await run(
+    const { passed, failures, tests } = await run(
       {
         "unsteady.test.mjs": `${head}test("second time lucky", () => {
           const seen = import.meta.filename + ".seen"; const was = existsSync(seen);
@@ -146,13 +146,18 @@ describe("npm test -- --gate", { timeout: 120_000 }, () => {
         "worse.test.mjs": `${head}test("first time lucky", () => {
           const seen = import.meta.filename + ".seen"; const was = existsSync(seen);
           writeFileSync(seen, ""); expect(was).toBe(false); }); test("broken", () => expect(1).toBe(2)); test.skip("skipped", () => {});`,
+        "hook.test.mjs": `${head}import { beforeAll, describe } from "vitest"; describe("of one hook", () => {
+          beforeAll(() => { const seen = import.meta.filename + ".seen"; const was = existsSync(seen);
+            writeFileSync(seen, ""); expect(was).toBe(true); });
+          for (let n = 0; n < 7; n++) test("test " + n, () => {}); });`,
         "unloaded.test.mjs": 'import "./is-not-there.js";',
       },
       [],
     );
+    expect(passed).toBe(7);
     const { verdictOf } = await script<Gate>("gate.mjs");
     const { failed, unsteady } = verdictOf(failures, tests, []);
-    expect(names(unsteady).sort()).toEqual(["first time lucky", "second time lucky"]);
+    expect(names(unsteady).sort()).toEqual(["first time lucky", "second time lucky", "the file itself"]);
     expect(names(failed).sort()).toEqual(["broken", "skipped", "the file itself"]);
   });
 
