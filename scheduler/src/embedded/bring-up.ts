@@ -1,8 +1,8 @@
 import { pause, systemClock } from "../base/clock.ts";
-import { CarillonError } from "../base/errors.ts";
 import { findBinaries } from "./binaries.ts";
 import { dataMajor, initialise, markStore, requireNew, wasInterrupted } from "./data.ts";
-import { fileFailure, throwIfAborted } from "./failure.ts";
+import { fileFailure, overdueFailure, throwIfAborted } from "./failure.ts";
+import { freeBytes } from "./log-file.ts";
 import { ensurePlace, type Place, rootHome } from "./place.ts";
 import { attend, type Presence } from "./presence.ts";
 import { serverProcesses } from "./processes.ts";
@@ -35,17 +35,7 @@ const pollMs = 10;
  */
 export async function bringUp(place: Place, options: BringUpOptions): Promise<BringUp> {
   const deadline = new AbortController();
-  const cancel = systemClock.after(bringUpMs, () =>
-    deadline.abort(
-      new CarillonError(
-        "EMBEDDED_FAILED",
-        `The embedded server did not accept connections within ${bringUpMs / 1000} s.`,
-        {
-          hint: `Its log is ${place.log}. A process that is stopped (SIGSTOP) while it starts the server holds up all others.`,
-        },
-      ),
-    ),
-  );
+  const cancel = systemClock.after(bringUpMs, () => deadline.abort());
   const signal = options.signal ? AbortSignal.any([deadline.signal, options.signal]) : deadline.signal;
   try {
     await ensurePlace(place);
@@ -61,6 +51,9 @@ export async function bringUp(place: Place, options: BringUpOptions): Promise<Br
       await release();
     }
   } catch (error) {
+    if (deadline.signal.aborted && !options.signal?.aborted)
+      // A folder that is gone by now has no free space to be told of.
+      throw overdueFailure(bringUpMs, place.log, await freeBytes(place.home).catch(() => undefined));
     throwIfAborted(signal);
     throw fileFailure(error, `cannot be started in ${place.directory}`);
   } finally {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { serverFailure } from "./failure.ts";
+import { overdueFailure, serverFailure } from "./failure.ts";
 
 it("tells a small /dev/shm from a full disk: initdb in a container with 16 KiB of it says this", () => {
   const output = `creating configuration files ... ok
@@ -13,4 +13,18 @@ child process exited with exit code 1
   });
   const full = 'FATAL:  could not write to file "pg_wal/xlogtemp.29": No space left on device';
   expect(serverFailure("the server ended", full, "log")).toMatchObject({ code: "STORE_FULL" });
+});
+
+it("tells a full disk from a server that hangs, where neither ends", () => {
+  expect(overdueFailure(120_000, "log", 4_096)).toMatchObject({
+    code: "STORE_FULL",
+    message: "The disk of the embedded store is full (4 KiB free); the server did not accept connections within 120 s",
+    hint: expect.stringContaining("Free space"),
+  });
+  for (const free of [2 ** 30, undefined])
+    expect(overdueFailure(120_000, "log", free)).toMatchObject({
+      code: "EMBEDDED_FAILED",
+      message: "The embedded store does not start: the server did not accept connections within 120 s.",
+      hint: expect.stringContaining("SIGSTOP"),
+    });
 });

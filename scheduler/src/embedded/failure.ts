@@ -49,18 +49,32 @@ export function serverFailure(what: string, output: string, log: string, free?: 
     return new CarillonError("EMBEDDED_FAILED", `/dev/shm is too small for the embedded server; ${what}: ${said}`, {
       hint: hints.sharedMemory,
     });
-  if (full.test(said) || (free !== undefined && free < 1024 * 1024)) {
-    const left = free === undefined ? "" : ` (${Math.floor(free / 1024)} KiB free)`;
-    return new CarillonError("STORE_FULL", `The disk of the embedded store is full${left}; ${what}: ${said}`, {
-      hint: hints.full,
-    });
-  }
+  if (full.test(said) || isFull(free)) return fullDisk(`${what}: ${said}`, free);
   if (readOnly.test(said)) {
     return new CarillonError("STORE_READ_ONLY", `The embedded store cannot be written; ${what}: ${said}`, {
       hint: hints.readOnly,
     });
   }
   return new CarillonError("EMBEDDED_FAILED", `${what}: ${said}`, { hint: `Log: ${log}. ${hints.failed}` });
+}
+
+/** A server that has not come up in time, nor ended: one that a full disk holds up may do neither. */
+export function overdueFailure(withinMs: number, log: string, free: number | undefined): CarillonError {
+  const what = `the server did not accept connections within ${withinMs / 1000} s`;
+  if (isFull(free)) return fullDisk(what, free);
+  return new CarillonError("EMBEDDED_FAILED", `The embedded store does not start: ${what}.`, {
+    hint: `Its log is ${log}. A process that is stopped (SIGSTOP) while it starts the server holds up all others.`,
+  });
+}
+
+/** @param free bytes */
+const isFull = (free: number | undefined): boolean => free !== undefined && free < 1024 * 1024;
+
+function fullDisk(what: string, free: number | undefined): CarillonError {
+  const left = free === undefined ? "" : ` (${Math.floor(free / 1024)} KiB free)`;
+  return new CarillonError("STORE_FULL", `The disk of the embedded store is full${left}; ${what}`, {
+    hint: hints.full,
+  });
 }
 
 /** @throws what aborted it: a deadline's own error, or CANCELLED */
