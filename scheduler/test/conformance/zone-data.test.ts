@@ -231,7 +231,7 @@ describe("time zone data", () => {
 
   it(`each local time has one account through random changes of rules, calendar and pause, seed ${seed}`, async () => {
     await stage.store.history.rotate(stage.nowMs, null, sequenceDays + 1);
-    for (let round = 0; round < rounds(12, 400); round++) {
+    for (let round = 0; round < rounds(12, 2_000); round++) {
       const zone = zones[round % zones.length] as string;
       const named = { name: `rules-${round}`, session, worker, beginMs: nineMs - dayMs, zone };
       await plantRules(stage, zone, 0, named.beginMs);

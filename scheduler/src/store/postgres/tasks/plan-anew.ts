@@ -56,10 +56,9 @@ export async function planAnew(
   const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
   const isPlanned = before > 0 && afterEnd === null;
   const moved = isPlanned ? await followMoved(client, s, taskId, { was, is: ruled, nowMs }) : nothingMoved;
-  if (paused) {
-    const skipped = { row, ruled, outcome: "skipped", nominalMs: moved.lateMs, reason: pausedReason } as const;
-    await accountNominal(client, s, { ...skipped, now: Math.round(nowMs) });
-  }
+  const skipped = { row, ruled, outcome: "skipped", now: Math.round(nowMs) } as const;
+  await accountNominal(client, s, { ...skipped, nominalMs: moved.passedMs, reason: passedReason });
+  if (paused) await accountNominal(client, s, { ...skipped, nominalMs: moved.lateMs, reason: pausedReason });
   const ahead = isPlanned ? await accountedAhead(client, s, taskId, asked) : [];
   const accounted = [...new Set([...ahead, ...moved.accountedMs])].sort((a, b) => a - b);
   const accountedMs = accounted.length > 0 ? accounted : null;
@@ -96,10 +95,10 @@ async function skipPassed(
   await client.query(
     `with skipped as (
        insert into ${s}.slot (task_id, slot_ms, outcome, reason, accepted_ms)
-       select $1, slot_ms, ${slotOutcome.skipped}, 'calendar: moved to a time that had passed', $3 from unnest($2::bigint[]) as i (slot_ms)
+       select $1, slot_ms, ${slotOutcome.skipped}, $4, $3 from unnest($2::bigint[]) as i (slot_ms)
        on conflict do nothing returning 1)
      insert into ${s}.tally_delta (task_id, skipped) select $1, count(*) from skipped having count(*) > 0`,
-    [taskId, slotsMs, Math.round(nowMs)],
+    [taskId, slotsMs, Math.round(nowMs), passedReason],
   );
 }
 
@@ -140,6 +139,7 @@ function timesIn(schedule: Schedule, fromMs: number, toMs: number): number[] {
 
 const slotsMax = 10_000;
 const pausedReason = "task paused";
+const passedReason = "calendar: moved to a time that had passed";
 
 interface Account {
   row: TaskRow;

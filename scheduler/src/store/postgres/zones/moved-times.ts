@@ -14,11 +14,13 @@ export interface Followed {
   lateMs: number[];
   /** Where there are any, planning begins after this. */
   fromMs: number | undefined;
+  /** Nominal times before now, that were still to come by the rules before, but put forward by a calendar to before now. */
+  passedMs: number[];
 }
 
 /** As long as a calendar puts a slot off at most. */
 const backMs = 400 * 86_400_000;
-export const nothingMoved: Followed = { accountedMs: [], lateMs: [], fromMs: undefined };
+export const nothingMoved: Followed = { accountedMs: [], lateMs: [], fromMs: undefined, passedMs: [] };
 
 /** So many slots are looked at that lie between the first that is late by the new rules, and now. */
 const slotsMax = 10_000;
@@ -47,13 +49,15 @@ export async function followMoved(
   await handOn(client, s, taskId, kept);
   const [placeBefore, placeAfter] = [placesOf(was), placesOf(is)];
   const placed = ({ isMs }: MovedTime) => placeAfter(isMs) ?? isMs;
-  const late = moved.filter(
-    (time) => !accounted.has(time.wasMs) && (placeBefore(time.wasMs) ?? nowMs) > nowMs && placed(time) <= nowMs,
-  );
-  if (late.length === 0) return nothingMoved;
+  const open = moved.filter((time) => !accounted.has(time.wasMs) && placed(time) <= nowMs);
+  const late = open.filter(({ wasMs }) => (placeBefore(wasMs) ?? nowMs) > nowMs);
+  const passedMs = open
+    .filter((time) => time.wasMs > nowMs && time.isMs <= nowMs && !late.includes(time))
+    .map(({ isMs }) => isMs);
+  if (late.length === 0) return { ...nothingMoved, passedMs };
   const fromMs = Math.min(...late.map(placed)) - 1;
   const lateMs = late.map(({ isMs }) => isMs);
-  return { accountedMs: othersIn(is, fromMs, nowMs, lateMs), lateMs, fromMs };
+  return { accountedMs: othersIn(is, fromMs, nowMs, lateMs), lateMs, fromMs, passedMs };
 }
 
 /**
@@ -70,7 +74,9 @@ export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs)
 /** The last nominal time ahead that has its account, since a calendar has put its slot forward; now where there is none. */
 async function putForwardMost(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
   const { rows } = await client.query(
-    `select max(nominal_ms)::float8 as last from ${s}.moved_slot where task_id = $1 and nominal_ms > $2`,
+    `select greatest(
+       (select max(nominal_ms) from ${s}.moved_slot where task_id = $1 and nominal_ms > $2),
+       (select max(to_ms) from ${s}.slot_range where task_id = $1 and to_ms > $2))::float8 as last`,
     [taskId, Math.round(nowMs)],
   );
   return (rows[0]?.last as number | null) ?? nowMs;
@@ -79,7 +85,12 @@ async function putForwardMost(client: SqlClient, s: string, taskId: number, nowM
 /** A schedule's text, whatever rules its zone has. */
 const plain = (spec: ScheduleSpec): string => {
   const zone = zoneNameOf(spec);
-  return sortedJson({ ...spec, ...(zone === null ? {} : { zone: zoneOf(zone).name }), jitterMs: null } as never);
+  return sortedJson({
+    ...spec,
+    ...(zone === null ? {} : { zone: zoneOf(zone).name }),
+    jitterMs: null,
+    jitterBy: null,
+  } as never);
 };
 
 /** Nominal times of the slots in (fromMs, nowMs] that are not of these. */
