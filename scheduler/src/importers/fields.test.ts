@@ -104,6 +104,7 @@ const cases: [string, FieldTable, (row: Row) => Findings, string][] = [
         utc,
       ),
     `{"OnCalendar":"daily","OnActiveSec":"1m","OnBootSec":"1m","OnStartupSec":"1m","RandomizedDelaySec":"5m","Persistent":"true","Unit":"b.service","AccuracySec":"1s","FixedRandomDelay":"true","RandomizedOffsetSec":"1m","RemainAfterElapse":"true","WakeSystem":"true","OnClockChange":"true","OnTimezoneChange":"true","DeferReactivation":"true"}
+     {"OnCalendar":"daily","RandomizedOffsetSec":"1m"}
      {"OnUnitActiveSec":"5min"}
      {"OnUnitInactiveSec":"5min"}`,
   ],

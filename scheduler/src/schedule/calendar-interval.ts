@@ -2,10 +2,21 @@
  * The schedule kind `interval`: every n days, weeks, months or years of the calendar, on some of their days at some times of
  * day. It counts from the period of its anchor, in both directions, so that all nodes agree and none keeps a count.
  */
-import { type Duration, parseDuration } from "../base/duration.ts";
 import { limits } from "../base/limits.ts";
 import { type Bounds, boundNames, boundsOf, givenBounds, mostTimesOfCron } from "./bounds.ts";
-import { instantOf, jitterOf, oneOf, only, show, time, wrong } from "./given.ts";
+import {
+  givenJitter,
+  instantOf,
+  type Jitter,
+  jitterNames,
+  jitterOf,
+  jitterOptionNames,
+  oneOf,
+  only,
+  show,
+  time,
+  wrong,
+} from "./given.ts";
 import { clock, list, monthNames, nth, ordinals, weekdayNames } from "./in-words.ts";
 import {
   clockText,
@@ -48,12 +59,12 @@ export type IntervalSpec = {
   monthEnd?: (typeof monthEnds)[number];
   gap: GapPolicy;
   overlap: FoldPolicy;
-  jitterMs?: number;
-} & Bounds;
+} & Jitter &
+  Bounds;
 
 export const calendarOptionNames = ["on", "at", "zone", "monthEnd", "gap", "overlap"] as const;
 
-const names = ["type", "count", "unit", "anchor", "jitterMs", ...calendarOptionNames, ...boundNames] as const;
+const names = ["type", "count", "unit", "anchor", ...jitterNames, ...calendarOptionNames, ...boundNames] as const;
 const mostCount = 10_000;
 const mostAt = 100;
 const weekdayCodes = ["MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN"] as const;
@@ -78,8 +89,8 @@ export function calendarPeriodOf(text: unknown): { count: number; unit: PeriodUn
  * @throws SCHEDULE_INVALID, ZONE_UNKNOWN, SLOT_TOO_FAR, DURATION_INVALID
  */
 export function calendarEvery(period: { count: number; unit: PeriodUnit }, options: unknown): IntervalSpec {
-  const own = [...calendarOptionNames, "anchor", "mode", "jitter", "from", "until", "times"] as const;
-  const { mode, anchor, jitter, from, until, times, ...parts } = only(options, "every options", own);
+  const own = [...calendarOptionNames, "anchor", "mode", ...jitterOptionNames, "from", "until", "times"] as const;
+  const { mode, anchor, jitter, jitterBy, from, until, times, ...parts } = only(options, "every options", own);
   if (mode !== undefined && mode !== "rate")
     throw wrong(
       `mode: ${show(mode)} does not go with a period of the calendar`,
@@ -92,7 +103,7 @@ export function calendarEvery(period: { count: number; unit: PeriodUnit }, optio
     ...period,
     ...parts,
     anchor: isDate ? anchor : dateOfInstant(instantOf(anchor, "anchor"), parts.zone),
-    jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+    ...givenJitter({ jitter, jitterBy }),
     ...givenBounds({ from, until, times }),
   });
 }
@@ -136,7 +147,7 @@ export function intervalSpec(value: unknown): IntervalSpec {
     ...monthEnd,
     gap: oneOf("gap", given.gap ?? "shift", gapPolicies),
     overlap: oneOf("overlap", given.overlap ?? "first", foldPolicies),
-    ...jitterOf(given.jitterMs),
+    ...jitterOf(given),
     ...bounds,
   };
   if (new IntervalSchedule(spec).next(-1) === null)

@@ -1,4 +1,5 @@
 /** What a program or a file gives as part of a schedule, looked at: each check says what is wrong, and how it should be. */
+import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { endOfTime } from "./zone.ts";
@@ -59,8 +60,37 @@ export function instant(name: string, value: unknown): number {
   return ms;
 }
 
-export function jitterOf(value: unknown): { jitterMs?: number } {
-  if (value === undefined || value === 0) return {};
+/** Slots are due up to `jitterMs` later. Absent: by none; `jitterBy` absent: each slot by an amount of its own. */
+export interface Jitter {
+  jitterMs?: number;
+  /** All slots by one amount, which is the task's: a fixed place in a window that begins at the slot. */
+  jitterBy?: "task";
+}
+
+export interface JitterOptions {
+  /** Each slot is due up to this much later, by an amount that every node computes alike. At most a day. */
+  jitter?: Duration;
+  /** Whose amount it is: each slot's own (the default), or the task's, so that it is due at the same time of each period. */
+  jitterBy?: (typeof jitterKinds)[number];
+}
+
+const jitterKinds = ["slot", "task"] as const;
+/** Of options, and of a spec. */
+export const jitterOptionNames = ["jitter", "jitterBy"] as const;
+export const jitterNames = ["jitterMs", "jitterBy"] as const;
+
+/** @param given unchecked @throws DURATION_INVALID */
+export const givenJitter = ({ jitter, jitterBy }: { jitter?: unknown; jitterBy?: unknown }) => ({
+  jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+  jitterBy,
+});
+
+export function jitterOf({ jitterMs: value, jitterBy: by }: { jitterMs?: unknown; jitterBy?: unknown }): Jitter {
+  const whose = oneOf("jitterBy", by ?? jitterKinds[0], jitterKinds);
+  if (value === undefined || value === 0) {
+    if (whose === "slot") return {};
+    throw wrong("jitterBy: goes with jitter alone", 'Say how long the window is: jitter: "2h".', "jitterBy");
+  }
   const jitterMs = whole("jitterMs", value, 0);
   if (jitterMs > limits.jitterMs) {
     throw wrong(
@@ -68,7 +98,7 @@ export function jitterOf(value: unknown): { jitterMs?: number } {
       "Spread the slots themselves if you need them further apart.",
     );
   }
-  return { jitterMs };
+  return whose === "task" ? { jitterMs, jitterBy: whose } : { jitterMs };
 }
 
 const iso = /^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d):?(\d\d)?)$/i;

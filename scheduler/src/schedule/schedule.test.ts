@@ -17,6 +17,7 @@ import {
   manual,
   nextSlots,
   previousSlots,
+  rrule,
   type ScheduleSpec,
   validateSchedule,
 } from "./schedule.ts";
@@ -162,6 +163,18 @@ describe("what is refused", () => {
     ["a policy that is none", () => cron("0 0 * * *", { gap: "jump" } as never), "SCHEDULE_INVALID", /gap: "jump"/],
     ["a cron that is no text", () => cron(5 as never), "CRON_INVALID", /not a text/],
     ["a bad jitter", () => cron("0 0 * * *", { jitter: "soon" }), "DURATION_INVALID", /jitter/],
+    [
+      "a window without a length",
+      () => cron("0 0 * * *", { jitterBy: "task" }),
+      "SCHEDULE_INVALID",
+      /jitterBy: goes with jitter/,
+    ],
+    [
+      "another's window",
+      () => cron("0 0 * * *", { jitter: "1h", jitterBy: "node" as never }),
+      "SCHEDULE_INVALID",
+      /jitterBy/,
+    ],
     ["more than a day of jitter", () => cron("0 0 * * *", { jitter: "2d" }), "SCHEDULE_INVALID", /more than a day/],
     ["a period that is none", () => every("often"), "DURATION_INVALID", /every/],
     ["a period of 0", () => every(0), "DURATION_INVALID", /every/],
@@ -211,6 +224,29 @@ describe("dueOf()", () => {
     expect([0, 60_000, ms("2030-01-01T00:00Z")].map((slot) => dueOf(spec, 7, slot) - slot)).toEqual([6083, 5334, 3000]);
     expect(dueOf(every("1m"), 42, 60_000)).toBe(60_000);
     expect(dueOf(at(5), 42, 5)).toBe(5);
+  });
+
+  it("has one place in the window for all slots of a task, and spreads tasks over it", () => {
+    const window = { jitter: "2h", jitterBy: "task" } as const;
+    const specs = [
+      cron("0 2 * * *", window),
+      every("1 day", { at: "02:00", ...window }),
+      rrule("FREQ=DAILY", { start: "2026-01-01T02:00", ...window }),
+    ];
+    const places = (spec: ScheduleSpec, seed: number) => {
+      const dues = nextSlots(spec, ms("2026-02-01T00:00Z"), 50).map((slot) => dueOf(spec, seed, slot) - slot);
+      return [...new Set(dues)];
+    };
+    const [first, ...others] = specs.map((spec) => places(spec, 7));
+    expect(first).toHaveLength(1);
+    expect(others).toEqual([first, first]);
+    const fleet = Array.from({ length: 2_000 }, (_, task) => places(specs[0] as ScheduleSpec, task + 1)[0] as number);
+    const quarters = [0, 0, 0, 0];
+    for (const place of fleet)
+      quarters[Math.floor((place / 7_200_001) * 4)] = (quarters[Math.floor((place / 7_200_001) * 4)] ?? 0) + 1;
+    expect(Math.min(...quarters)).toBeGreaterThan(400);
+    // Fixed: two nodes of different versions must agree.
+    expect(fleet.slice(0, 3)).toEqual([2_425_574, 4_151_990, 1_943_677]);
   });
 });
 

@@ -35,7 +35,23 @@ import {
 } from "./calendar-interval.ts";
 import type { Cron } from "./cron.ts";
 import { parseCron, tidyCron } from "./cron-parse.ts";
-import { instant, instantOf, jitterOf, oneOf, only, show, time, tooFar, whole, wrong } from "./given.ts";
+import {
+  givenJitter,
+  instant,
+  instantOf,
+  type Jitter,
+  type JitterOptions,
+  jitterNames,
+  jitterOf,
+  jitterOptionNames,
+  oneOf,
+  only,
+  show,
+  time,
+  tooFar,
+  whole,
+  wrong,
+} from "./given.ts";
 import { cronWords, everyWords } from "./in-words.ts";
 import { nextAfterDelay, nextAtRate, previousAtRate } from "./interval.ts";
 import { type RuleOptions, RuleSchedule, type RuleSpec, ruleSpec } from "./rrule/rrule.ts";
@@ -63,8 +79,8 @@ export type ScheduleSpec =
       gap: GapPolicy;
       /** For a local time that exists twice. */
       overlap: FoldPolicy;
-      jitterMs?: number;
-    } & Bounds)
+    } & Jitter &
+      Bounds)
   | ({
       type: "every";
       everyMs: number;
@@ -72,25 +88,23 @@ export type ScheduleSpec =
       mode: "rate" | "delay";
       /** Any slot of a fixed rate; without it, the epoch. */
       anchorMs?: number;
-      jitterMs?: number;
-    } & Bounds)
+    } & Jitter &
+      Bounds)
   | IntervalSpec
   | RuleSpec
   | { type: "at"; atMs: number }
   | { type: "manual" };
 
-export interface CronOptions extends BoundOptions {
+export interface CronOptions extends BoundOptions, JitterOptions {
   /** Default "UTC". */
   zone?: string;
   /** Default: "skip" when the cron covers all 24 hours (it is about elapsed time), else "shift". */
   gap?: GapPolicy;
   /** Default: "both" when the cron covers all 24 hours, else "first". */
   overlap?: FoldPolicy;
-  /** Each slot is due up to this much later, by an amount that every node computes alike. */
-  jitter?: Duration;
 }
 
-export interface EveryOptions extends BoundOptions {
+export interface EveryOptions extends BoundOptions, JitterOptions {
   /** Default "rate". */
   mode?: "rate" | "delay";
   /**
@@ -119,15 +133,15 @@ export interface EveryOptions extends BoundOptions {
 
 /** @throws CRON_INVALID, CRON_NEVER, SLOT_TOO_FAR, ZONE_UNKNOWN, SCHEDULE_INVALID, DURATION_INVALID */
 export function cron(expression: string, options: CronOptions = {}): ScheduleSpec {
-  const names = ["zone", "gap", "overlap", "jitter", "from", "until", "times"] as const;
-  const { zone, gap, overlap, jitter, ...bounds } = only(options, "cron options", names);
+  const names = ["zone", "gap", "overlap", ...jitterOptionNames, "from", "until", "times"] as const;
+  const { zone, gap, overlap, jitter, jitterBy, ...bounds } = only(options, "cron options", names);
   return validateSchedule({
     type: "cron",
     expression,
     zone,
     gap,
     overlap,
-    jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+    ...givenJitter({ jitter, jitterBy }),
     ...givenBounds(bounds),
   });
 }
@@ -139,7 +153,7 @@ export function cron(expression: string, options: CronOptions = {}): ScheduleSpe
 export function every(period: Duration, options: EveryOptions = {}): ScheduleSpec {
   const calendarPeriod = calendarPeriodOf(period);
   if (calendarPeriod !== null) return withSlots(calendarEvery(calendarPeriod, options));
-  const names = ["mode", "anchor", "jitter", "from", "until", "times"] as const;
+  const names = ["mode", "anchor", ...jitterOptionNames, "from", "until", "times"] as const;
   const stranger = calendarOptionNames.find((name) => name in options);
   if (stranger !== undefined)
     throw wrong(
@@ -147,13 +161,13 @@ export function every(period: Duration, options: EveryOptions = {}): ScheduleSpe
       'Say a period of the calendar in words: "3 days", "2 weeks", "1 month", "1 year".',
       stranger,
     );
-  const { mode, anchor, jitter, ...bounds } = only(options, "every options", names);
+  const { mode, anchor, jitter, jitterBy, ...bounds } = only(options, "every options", names);
   return validateSchedule({
     type: "every",
     everyMs: parseDuration(period, "every"),
     mode,
     anchorMs: anchor === undefined ? undefined : instantOf(anchor, "anchor"),
-    jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+    ...givenJitter({ jitter, jitterBy }),
     ...givenBounds(bounds),
   });
 }
@@ -165,13 +179,13 @@ export function every(period: Duration, options: EveryOptions = {}): ScheduleSpe
  */
 export function rrule(rule: string, options: RuleOptions = {}): ScheduleSpec {
   const own = ["zone", "start", "rdate", "exdate", "gap", "overlap"] as const;
-  const names = [...own, "jitter", "from", "until", "times"] as const;
-  const { jitter, from, until, times, ...parts } = only(options, "rrule options", names);
+  const names = [...own, ...jitterOptionNames, "from", "until", "times"] as const;
+  const { jitter, jitterBy, from, until, times, ...parts } = only(options, "rrule options", names);
   return validateSchedule({
     type: "rrule",
     rule,
     ...parts,
-    jitterMs: jitter === undefined ? undefined : parseDuration(jitter as Duration, "jitter", 0),
+    ...givenJitter({ jitter, jitterBy }),
     ...givenBounds({ from, until, times }),
   });
 }
@@ -191,7 +205,7 @@ export function validateSchedule(value: unknown): ScheduleSpec {
   const type = typeof value === "object" && value !== null ? (value as { type?: unknown }).type : undefined;
   switch (type) {
     case "cron": {
-      const spec = only(value, "cron", ["type", "expression", "zone", "gap", "overlap", "jitterMs", ...boundNames]);
+      const spec = only(value, "cron", ["type", "expression", "zone", "gap", "overlap", ...jitterNames, ...boundNames]);
       const parsed = parseCron(spec.expression as string);
       const elapsed = parsed.fields.hours === allHours;
       const zone = zoneOf(spec.zone ?? "UTC").name;
@@ -200,10 +214,10 @@ export function validateSchedule(value: unknown): ScheduleSpec {
       refuseNever(parsed, spec.expression as string, zone, gap, overlap);
       const expression = tidyCron(spec.expression as string);
       const bounds = boundsOf(spec, mostTimesOfCron);
-      return withSlots({ type, expression, zone, gap, overlap, ...jitterOf(spec.jitterMs), ...bounds });
+      return withSlots({ type, expression, zone, gap, overlap, ...jitterOf(spec), ...bounds });
     }
     case "every": {
-      const spec = only(value, "every", ["type", "everyMs", "mode", "anchorMs", "jitterMs", ...boundNames]);
+      const spec = only(value, "every", ["type", "everyMs", "mode", "anchorMs", ...jitterNames, ...boundNames]);
       const everyMs = whole("everyMs", spec.everyMs, 1);
       const mode = oneOf("mode", spec.mode ?? "rate", ["rate", "delay"] as const);
       if (mode === "delay" && spec.anchorMs !== undefined) {
@@ -220,7 +234,7 @@ export function validateSchedule(value: unknown): ScheduleSpec {
         );
       }
       if (everyMs >= endOfTime) throw tooFar(`every ${everyMs} ms`);
-      const jitter = jitterOf(spec.jitterMs);
+      const jitter = jitterOf(spec);
       if ((jitter.jitterMs ?? 0) > everyMs) {
         throw wrong("jitter: is longer than the period", "Slots would overtake each other. Give at most the period.");
       }
@@ -384,7 +398,7 @@ function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
       return `${spec.everyMs}|${spec.mode}|${spec.anchorMs ?? 0}${boundsKey(spec)}`;
     case "interval":
     case "rrule":
-      return JSON.stringify({ ...spec, jitterMs: undefined });
+      return JSON.stringify({ ...spec, jitterMs: undefined, jitterBy: undefined });
     case "at":
       return `${spec.atMs}`;
     default:
@@ -428,11 +442,12 @@ export const jitterMsOf = (spec: ScheduleSpec): number => ("jitterMs" in spec ? 
 /** The zone of its local times; null: it has none, such as an interval of elapsed time. */
 export const zoneNameOf = (spec: ScheduleSpec): string | null => ("zone" in spec ? spec.zone : null);
 
-/** The slot plus its jitter: a whole number of ms in [0, jitterMs], which depends only on the arguments. */
+/** The slot plus its jitter: a whole number of ms in [0, jitterMs], which depends only on the arguments; of `jitterBy: "task"` not on the slot. */
 export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number {
   const jitterMs = jitterMsOf(spec);
   if (jitterMs === 0) return slotMs;
-  const chance = mix(mix(seed, slotMs), Math.floor(slotMs / 2 ** 32)) / 2 ** 32;
+  const ofMs = "jitterBy" in spec && spec.jitterBy === "task" ? 0 : slotMs;
+  const chance = mix(mix(seed, ofMs), Math.floor(ofMs / 2 ** 32)) / 2 ** 32;
   return slotMs + Math.floor(chance * (jitterMs + 1));
 }
 

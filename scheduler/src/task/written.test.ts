@@ -16,8 +16,11 @@ const schedule = fc.oneof(
       gap: maybe(fc.constantFrom("skip" as const, "shift" as const)),
       overlap: maybe(fc.constantFrom("first" as const, "last" as const, "both" as const)),
       jitter: maybe(fc.integer({ min: 1, max: 60_000 })),
+      jitterBy: fc.constantFrom("slot" as const, "task" as const),
     })
-    .map(({ expression, ...options }) => cron(expression, options)),
+    .map(({ expression, jitterBy, ...options }) =>
+      cron(expression, options.jitter ? { ...options, jitterBy } : options),
+    ),
   span.map((ms) => every(ms)),
   span.map((ms) => every(ms, { mode: "delay", jitter: 500 })),
   span.map((ms) => every(ms, { anchor: 86_400_001 })),

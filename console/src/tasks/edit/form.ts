@@ -33,6 +33,8 @@ export interface Form extends Rules {
   every: string;
   /** "": none. */
   jitter: string;
+  /** Whose amount it is. */
+  jitterBy: "slot" | "task";
   /** null: as it is, or as the expression has it by itself. */
   gap: string | null;
   fold: string | null;
@@ -70,6 +72,7 @@ export function formOf(task: Task): Form {
     zone: zoneNameOf(schedule) ?? ownZone,
     every: schedule.type === "every" ? short(schedule.everyMs) : "5m",
     jitter: "jitterMs" in schedule && schedule.jitterMs ? short(schedule.jitterMs) : "",
+    jitterBy: "jitterBy" in schedule && schedule.jitterBy ? schedule.jitterBy : "slot",
     gap: null,
     fold: null,
     plain: plainValues(ownParts(task.definition)),
@@ -87,7 +90,13 @@ export function formOf(task: Task): Form {
 export function scheduleOf(form: Form, before: Schedule): Schedule {
   // None may have been said, or not: what was not touched is no change.
   const none = "jitterMs" in before && before.jitterMs === 0 ? { jitterMs: 0 } : {};
-  const jitter = form.jitter.trim() === "" ? none : { jitterMs: parseDuration(form.jitter.trim(), "jitter") };
+  const jitter =
+    form.jitter.trim() === ""
+      ? none
+      : {
+          jitterMs: parseDuration(form.jitter.trim(), "jitter"),
+          ...(form.jitterBy === "task" && { jitterBy: form.jitterBy }),
+        };
   // The form has no fields for them: they stay.
   const { fromMs, untilMs, times } = before.type === "at" || before.type === "manual" ? {} : before;
   const bounds = { fromMs, untilMs, times };

@@ -87,6 +87,15 @@ export function ScheduleFields({
             value={form.jitter}
             onChange={(event) => set({ jitter: event.currentTarget.value })}
           />
+          {form.jitter.trim() !== "" && (
+            <Select
+              label={t("edit.jitterBy")}
+              allowDeselect={false}
+              data={choices(t, "jitterBy", ["slot", "task"])}
+              value={form.jitterBy}
+              onChange={(jitterBy) => set({ jitterBy: jitterBy as "slot" })}
+            />
+          )}
         </div>
       )}
     </>

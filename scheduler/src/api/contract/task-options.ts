@@ -17,13 +17,21 @@ const zoned = {
   overlap: z.enum(["first", "last", "both"]).optional(),
 };
 
+const jitter = {
+  jitterMs: z.int().min(0).optional().describe("Slots are due up to this much later."),
+  jitterBy: z
+    .enum(["task"])
+    .optional()
+    .describe("All slots are later by one amount, which is the task's; absent: each by its own."),
+};
+
 const schedule = z
   .discriminatedUnion("type", [
     z.strictObject({
       type: z.literal("cron"),
       expression: text(limits.cronTextLength),
       ...zoned,
-      jitterMs: z.int().min(0).optional(),
+      ...jitter,
       ...bounds,
     }),
     z.strictObject({
@@ -31,7 +39,7 @@ const schedule = z
       everyMs: z.int().min(1),
       mode: z.enum(["rate", "delay"]).optional(),
       anchorMs: z.number().optional(),
-      jitterMs: z.int().min(0).optional(),
+      ...jitter,
       ...bounds,
     }),
     z.strictObject({
@@ -47,7 +55,7 @@ const schedule = z
       anchor: z.string().max(10).optional().describe("A local date; its period is one that has slots."),
       monthEnd: z.enum(["last", "skip"]).optional().describe("For a month that lacks the day."),
       ...zoned,
-      jitterMs: z.int().min(0).optional(),
+      ...jitter,
       ...bounds,
     }),
     z.strictObject({
@@ -59,7 +67,7 @@ const schedule = z
       rdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
       exdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
       ...zoned,
-      jitterMs: z.int().min(0).optional(),
+      ...jitter,
       ...bounds,
     }),
     z.strictObject({ type: z.literal("at"), atMs: z.number() }),

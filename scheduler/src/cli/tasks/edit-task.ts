@@ -170,7 +170,10 @@ function valueGiven(option: OptionName, text: string): unknown {
 function scheduleOf(text: string, present: ScheduleSpec): ScheduleSpec {
   const words = text.trim();
   const [, kind, rest = ""] = /^(every|rrule|at)\s+(.*)$/s.exec(words) ?? [];
-  const jitter = "jitterMs" in present && present.jitterMs ? { jitter: present.jitterMs } : {};
+  const jitter =
+    "jitterMs" in present && present.jitterMs
+      ? { jitter: present.jitterMs, ...(present.jitterBy && { jitterBy: present.jitterBy }) }
+      : {};
   if (words === "manual") return manual;
   if (words.startsWith("{")) return readSchedule(json("schedule", words));
   // A rule goes on counting from where the present one does; a period of the calendar too.

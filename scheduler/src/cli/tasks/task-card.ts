@@ -4,7 +4,7 @@ import { formatDuration } from "../../base/duration.ts";
 import type { Follower } from "../../run/flow.ts";
 import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
-import { compileSchedule } from "../../schedule/schedule.ts";
+import { compileSchedule, type ScheduleSpec } from "../../schedule/schedule.ts";
 import { plannedSlots } from "../../slots/upcoming-slots.ts";
 import { editedParts } from "../../task/edits.ts";
 import type { TaskDefinition } from "../../task/task.ts";
@@ -204,9 +204,16 @@ function releaseText({ name, isInForce, nodes, seenMs }: ReleaseOfTask, now: num
   return `release ${name}: ${isInForce ? "in force" : "waits"}; ${who}`;
 }
 
+function jitterText(schedule: ScheduleSpec): string {
+  if (!("jitterMs" in schedule) || !schedule.jitterMs) return "";
+  const most = formatDuration(schedule.jitterMs);
+  return schedule.jitterBy === "task"
+    ? `, later by one amount of up to ${most}, which is the task's`
+    : `, up to ${most} later by jitter`;
+}
+
 function scheduleText({ schedule }: TaskDefinition): string {
-  const jitter =
-    "jitterMs" in schedule && schedule.jitterMs ? `, up to ${formatDuration(schedule.jitterMs)} later by jitter` : "";
+  const jitter = jitterText(schedule);
   if (!("zone" in schedule)) return jitter.slice(2);
   const source =
     schedule.type === "cron" ? `cron ${schedule.expression}; ` : schedule.type === "rrule" ? `${schedule.rule}; ` : "";

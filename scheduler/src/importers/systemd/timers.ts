@@ -16,8 +16,8 @@ RandomizedDelaySec | carried | jitter |
 Persistent | carried | misfire: fire_once; without it skip |
 Unit | carried | the service; without it that of the same name |
 AccuracySec | unused | how far systemd may shift a time |
-FixedRandomDelay | unused | here a delay is a rule of task and slot |
-RandomizedOffsetSec | lost | a stable shift for each machine | Choose another minute.
+FixedRandomDelay | carried | jitterBy: task; without it each slot has its own |
+RandomizedOffsetSec | carried | jitter, and jitterBy: task; beside RandomizedDelaySec it is lost |
 RemainAfterElapse | unused | |
 WakeSystem | lost | the machine is woken for it |
 OnClockChange | lost | a start at a change of the clock |
@@ -61,6 +61,27 @@ export function importSystemd(files: readonly SourceFile[], options: ImportOptio
   return findings;
 }
 
+const isTrue = (value: string) => /^(?:yes|true|on|1)$/i.test(value);
+
+/** How much later it starts than its times: by an amount of each start, or one that stays. */
+function spreadOf(
+  one: (field: string) => string,
+  name: string,
+  findings: Findings,
+): { jitter: number; jitterBy?: "task" } {
+  const ms = (field: string) => {
+    const text = one(field);
+    const length = text === "" ? 0 : spanMs(text);
+    if (length === null) findings.lost(name, `its ${field} ${text}, which has no fixed length`);
+    return length ?? 0;
+  };
+  const [delay, offset] = [ms("RandomizedDelaySec"), ms("RandomizedOffsetSec")];
+  if (delay > 0 && offset > 0)
+    findings.lost(name, `its RandomizedOffsetSec ${one("RandomizedOffsetSec")}, since it has a RandomizedDelaySec too`);
+  const stays = delay > 0 ? isTrue(one("FixedRandomDelay")) : offset > 0;
+  return { jitter: delay > 0 ? delay : offset, ...(stays && { jitterBy: "task" }) };
+}
+
 /** A skipped local time has no start there, a repeated one its first, as `systemd-analyze calendar` shows. */
 const clockChanges = { gap: "skip", overlap: "first" };
 
@@ -93,17 +114,15 @@ function addTimer(
     group: options.group,
     // A unit that is active is not started again.
     overlap: "skip",
-    misfire: { policy: /^(?:yes|true|on|1)$/i.test(one("Persistent")) ? "fire_once" : "skip" },
+    misfire: { policy: isTrue(one("Persistent")) ? "fire_once" : "skip" },
     ...workOf(service, units.get(service)?.get("Service"), name, findings),
   };
-  const random = one("RandomizedDelaySec");
-  const jitterMs = random === "" ? 0 : (spanMs(random) ?? Number.NaN);
-  if (Number.isNaN(jitterMs)) findings.lost(name, `its RandomizedDelaySec ${random}, which has no fixed length`);
+  const spread = spreadOf(one, name, findings);
   const schedules = schedulesOf(timer, options.zone, name, findings);
   for (const [at, { schedule, times, periodMs }] of schedules.made.entries()) {
     const source = schedules.made.length === 1 ? name : `${name}-${at + 1}`;
-    const jitter =
-      jitterMs > 0 && schedule.mode !== "delay" ? { jitter: Math.min(jitterMs, periodMs ?? jitterMs) } : {};
+    const { jitter: most, ...by } = spread;
+    const jitter = most > 0 && schedule.mode !== "delay" ? { jitter: Math.min(most, periodMs ?? most), ...by } : {};
     findings.add(
       source,
       source,

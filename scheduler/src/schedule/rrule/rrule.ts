@@ -4,7 +4,7 @@
  */
 import { CarillonError, within } from "../../base/errors.ts";
 import { type BoundOptions, type Bounds, boundNames, boundsOf, mostTimesOfCron } from "../bounds.ts";
-import { instantOf, jitterOf, oneOf, only, time } from "../given.ts";
+import { instantOf, type Jitter, type JitterOptions, jitterNames, jitterOf, oneOf, only, time } from "../given.ts";
 import { dayMs, type LocalTimes, localText, lowerBound, sortedUnique } from "../local-times.ts";
 import { endOfTime, type Zone, zoneName, zoneOf } from "../zone.ts";
 import {
@@ -35,12 +35,12 @@ export type RuleSpec = {
   exdate?: string[];
   gap: GapPolicy;
   overlap: FoldPolicy;
-  jitterMs?: number;
-} & Bounds;
+} & Jitter &
+  Bounds;
 
 export type RuleDate = Date | number | string;
 
-export interface RuleOptions extends BoundOptions {
+export interface RuleOptions extends BoundOptions, JitterOptions {
   /** Default: that of DTSTART, else "UTC". */
   zone?: string;
   /** DTSTART: the local time from which the rule counts. A text without Z is a time in the zone. Default: `from`. */
@@ -51,8 +51,6 @@ export interface RuleOptions extends BoundOptions {
   exdate?: RuleDate[];
   gap?: GapPolicy;
   overlap?: FoldPolicy;
-  /** Each slot is due up to this much later, by an amount that every node computes alike. */
-  jitter?: number | string;
 }
 
 const names = [
@@ -64,7 +62,7 @@ const names = [
   "exdate",
   "gap",
   "overlap",
-  "jitterMs",
+  ...jitterNames,
   ...boundNames,
 ] as const;
 
@@ -95,7 +93,7 @@ export function ruleSpec(value: unknown): RuleSpec {
     ...(exdate.length === 0 ? {} : { exdate: exdate.map(ruleTimeText) }),
     gap: oneOf("gap", given.gap ?? (elapsed ? "skip" : "shift"), gapPolicies),
     overlap: oneOf("overlap", given.overlap ?? (elapsed ? "both" : "first"), foldPolicies),
-    ...jitterOf(given.jitterMs),
+    ...jitterOf(given),
     ...bounds,
   };
   if (new RuleSchedule(spec).next(-1) === null)

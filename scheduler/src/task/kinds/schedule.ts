@@ -69,7 +69,9 @@ const oneOrAll = <Item extends Json>(items: Item[]): Json => (items.length === 1
 
 export function writtenSchedule(spec: ScheduleSpec): Json {
   const jitter: { [name: string]: Json } =
-    "jitterMs" in spec && spec.jitterMs ? { jitter: formatDuration(spec.jitterMs) } : {};
+    "jitterMs" in spec && spec.jitterMs
+      ? { jitter: formatDuration(spec.jitterMs), ...(spec.jitterBy && { jitterBy: spec.jitterBy }) }
+      : {};
   const bounds = spec.type === "at" || spec.type === "manual" ? {} : writtenBounds(spec);
   switch (spec.type) {
     case "cron": {
