@@ -95,6 +95,8 @@ export function completionsAndUndo(house: House): void {
       await jitter.fill("3x");
       await dialog.getByText(/^jitter/).waitFor();
       await jitter.fill("30s");
+      await dialog.getByRole("combobox", { name: "How much later" }).click();
+      await page.getByRole("option", { name: "always the same amount" }).click();
       await dialog.getByLabel("Tries at most").fill("3");
       await dialog.getByRole("combobox", { name: "Waits between tries" }).click();
       await page.getByRole("option", { name: "always as long" }).click();
@@ -105,6 +107,7 @@ export function completionsAndUndo(house: House): void {
       await page.getByRole("tab", { name: "Versions" }).click();
       for (const part of ["schedule", "retry", "calendar", "blackout", "labels", "limit"])
         await page.getByRole("heading", { name: part, exact: true }).waitFor();
+      await page.getByText("jitterBy").first().waitFor();
     });
 
     test("is undone: a way back by versions, and a removal", async () => {

@@ -65,7 +65,7 @@ export async function planAnew(
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, accounted);
   await joinClaimed(client, s, taskId, { schedule, zones: ruled.zones }, [...accepted]);
   // Only of a task that was there: a slot that came due before there was one is nobody's.
-  if (before > 0 && !paused) await skipPassed(database, client, taskId, ruled, nowMs);
+  if (before > 0 && !paused) await skipPassed(database, client, taskId, { ruled, lateMs: moved.lateMs, nowMs });
   let next = waits ? null : schedule.next(moved.fromMs ?? nowMs);
   // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
   while (next !== null && accepted.has(next)) next = schedule.next(next);
@@ -78,16 +78,18 @@ export async function planAnew(
   return { nextSlotMs: next, accountedMs };
 }
 
-/** Slots that an edit moves to before now, where the planner does not look: told as skipped at their nominal times, which are to come. */
+/**
+ * Slots that an edit moves to before now, where the planner does not look: told as skipped at their nominal times, which are to come.
+ * @param lateMs nominal times of those that are planned late
+ */
 async function skipPassed(
   database: Database,
   client: SqlClient,
   taskId: number,
-  ruled: Ruled,
-  nowMs: number,
+  { ruled, lateMs, nowMs }: { ruled: Ruled; lateMs: readonly number[]; nowMs: number },
 ): Promise<void> {
   const s = database.schema;
-  const passed = slotsPassed(ruled, nowMs);
+  const passed = slotsPassed(ruled, nowMs).filter((atMs) => !lateMs.includes(atMs));
   const accounted = await accountedOf(client, s, taskId, passed, ruled.zones);
   const slotsMs = passed.filter((atMs) => !accounted.has(atMs));
   if (slotsMs.length === 0) return;

@@ -2,7 +2,7 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { sortedJson } from "../../../base/json.ts";
 import { type ScheduleSpec, zoneNameOf } from "../../../schedule/schedule.ts";
-import { placesOf, plannedSchedule, type Ruled } from "../../../schedule/slot-rules.ts";
+import { placesOf, plannedSchedule, type Ruled, slotsPassed } from "../../../schedule/slot-rules.ts";
 import { zoneOf } from "../../../schedule/zone.ts";
 import { type MovedTime, movedTimes } from "../../../schedule/zone-rules.ts";
 import { accountedOf } from "../tasks/accounted.ts";
@@ -36,7 +36,8 @@ export async function followMoved(
   taskId: number,
   { was, is, nowMs }: { was: Ruled; is: Ruled; nowMs: number },
 ): Promise<Followed> {
-  const moved = movedBetween(was, is, nowMs, await putForwardMost(client, s, taskId, nowMs));
+  const toMs = slotsPassed(is, nowMs).reduce((a, b) => Math.max(a, b), await putForwardMost(client, s, taskId, nowMs));
+  const moved = movedBetween(was, is, nowMs, toMs);
   if (moved.length === 0) return nothingMoved;
   const accounted = await accountedOf(
     client,
