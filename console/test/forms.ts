@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { type House, heading, settled, unrouted, type Visit, violations } from "./support/house.ts";
@@ -144,14 +145,19 @@ export function formsAmongOthers(house: House): void {
       const shown = { lines: 3 };
       expect(JSON.parse(await payload.inputValue())).toEqual(shown);
       // Answers are read on their way to the page: of a read that the page gave up, the browser keeps no answer.
-      const { held: read, release: isRead } = hold();
+      const { held: read, release: tellRead } = hold();
+      let isRead = false;
       await page.route(whole, async (route) => {
         const response = await route.fetch();
         await route.fulfill({ response });
-        if ((await response.text()).includes('"lines":5')) isRead();
+        isRead ||= (await response.text()).includes('"lines":5');
+        if (isRead) tellRead();
       });
-      await tower.enqueue("import-feed", { lines: 5 });
-      await read;
+      // A read that the page gives up for a newer one fails on its way through here: another run makes another.
+      while (!isRead) {
+        await tower.enqueue("import-feed", { lines: 5 });
+        await Promise.race([read, pause(10_000)]);
+      }
       await unrouted(page);
       await settled(page);
       expect(JSON.parse(await payload.inputValue())).toEqual(shown);
