@@ -1,7 +1,7 @@
 /** Operations are asked for, begun and watched in one dialog. */
 import { Button, Group } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { type ComponentProps, useState } from "react";
+import { type ComponentProps, type ReactNode, useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { call, type Given } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
@@ -48,12 +48,17 @@ export function Begin({
 export function BeginMatching({
   kind,
   filter,
+  pauseUntil,
+  fields,
   titleOf,
   none,
   ...asking
 }: {
   kind: Request["kind"];
   filter: Request["filter"];
+  pauseUntil?: string | undefined;
+  /** What else is asked, above the names. */
+  fields?: ReactNode;
   titleOf: (total: number) => string;
   /** Instead of names where nothing matches. */
   none: string;
@@ -64,10 +69,11 @@ export function BeginMatching({
   return (
     <Begin
       {...asking}
-      request={{ kind, filter }}
+      request={{ kind, filter, pauseUntil }}
       title={preview.data ? titleOf(total) : t("bulk.counting")}
       blocked={total === 0}
     >
+      {fields}
       <Shown of={preview} rows={3}>
         {({ first }) => (total === 0 ? <p>{none}</p> : <Names names={first} total={total} />)}
       </Shown>

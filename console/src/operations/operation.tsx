@@ -1,7 +1,7 @@
 import { Button } from "@mantine/core";
 import { IconArrowBackUp, IconPlayerStop } from "@tabler/icons-react";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { outdate } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useMay } from "../api/may.ts";
@@ -103,6 +103,12 @@ function Whole({ operation }: { operation: Operation }) {
         <Facts
           facts={[
             [t("operations.filter"), <FilterText key="filter" filter={operation.filter} />],
+            ...(operation.pauseUntil
+              ? ([[t("operations.pauseUntil"), <Moment key="until" at={operation.pauseUntil} />]] as [
+                  string,
+                  ReactNode,
+                ][])
+              : []),
             [t("operations.by"), plain(operation.author)],
             [
               t("operations.why"),

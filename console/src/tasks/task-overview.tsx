@@ -176,6 +176,11 @@ function Policies({ task }: { task: Task }) {
                 [t("task.fold"), t(`fold.${schedule.overlap}`)],
               ] as [string, React.ReactNode][])
             : []),
+          ...("jitterMs" in schedule && schedule.jitterMs
+            ? ([
+                [t("task.jitter"), t(`jitterBy.${schedule.jitterBy ?? "slot"}`, { span: span(schedule.jitterMs) })],
+              ] as [string, React.ReactNode][])
+            : []),
           [
             t("task.overlap"),
             `${t(`overlap.${overlap.policy}`)}${overlap.limit !== null && overlap.limit > 1 ? ` (${overlap.limit})` : ""}`,

@@ -227,12 +227,13 @@ export const apiWordTargets = [
       const call = { who, reach, nowMs: 1_900_000_000_000 } as unknown as Call;
       const request = expect(() => requestOf(given.data as Parameters<typeof requestOf>[0], call))?.value;
       if (!request) return;
-      const { filter, range } = request;
-      const times = [filter.sinceMs, filter.untilMs, range?.fromMs, range?.toMs].filter((ms) => ms !== undefined);
+      const { filter, range, pauseUntilMs } = request;
+      const maybe = [filter.sinceMs, filter.untilMs, range?.fromMs, range?.toMs, pauseUntilMs];
+      const times = maybe.filter((ms) => ms !== undefined);
       hold(times.every(Number.isSafeInteger), () => `its times are ${times}`);
       const isWide = filter.task === undefined && filter.namespaces === undefined;
       hold(reach.namespaces === null || !isWide, () => "who acts in one namespace would act in all");
-      expect(() => checkRequest(request));
+      expect(() => checkRequest(request, call.nowMs));
     },
   }),
   target({

@@ -3,7 +3,7 @@ import { iso, isoTime } from "./run-json.ts";
 
 /** An operation as JSON for programs: the command line's --json and the HTTP API give the same. */
 export function operationObject(operation: OperationRecord) {
-  const { operationId, createdMs, startedMs, endedMs, filter, range, ...rest } = operation;
+  const { operationId, createdMs, startedMs, endedMs, filter, range, pauseUntilMs, ...rest } = operation;
   const { sinceMs, untilMs, runId, ...named } = filter;
   return {
     operation: operationId,
@@ -15,6 +15,7 @@ export function operationObject(operation: OperationRecord) {
       ...(untilMs === undefined ? {} : { until: isoTime(untilMs) }),
     },
     ...(range === undefined ? {} : { range: rangeObject(range) }),
+    ...(pauseUntilMs === undefined ? {} : { pauseUntil: isoTime(pauseUntilMs) }),
     created: isoTime(createdMs),
     started: iso(startedMs),
     ended: iso(endedMs),

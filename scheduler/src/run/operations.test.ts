@@ -36,8 +36,10 @@ describe("a request", () => {
   const range = { fromMs: 1, toMs: 2, perSecond: null, reverse: false, missed: false };
 
   it("without any filter is refused, unless everything is meant", () => {
-    expect(() => checkRequest(request({ filter: {} }))).toThrowError(expect.objectContaining({ code: "FILTER_EMPTY" }));
-    expect(() => checkRequest(request({ filter: { all: true } }))).not.toThrow();
+    expect(() => checkRequest(request({ filter: {} }), 5)).toThrowError(
+      expect.objectContaining({ code: "FILTER_EMPTY" }),
+    );
+    expect(() => checkRequest(request({ filter: { all: true } }), 5)).not.toThrow();
   });
 
   it.each<[string, Partial<OperationRequest>]>([
@@ -47,6 +49,8 @@ describe("a request", () => {
     ["pausing runs", { kind: "pause", filter: { states: ["ready"] } }],
     ["cancelling by what failed", { filter: { fingerprint: "c5" } }],
     ["pausing since a time", { kind: "pause", filter: { sinceMs: 1 } }],
+    ["an end of what is no pause", { kind: "resume", pauseUntilMs: 9 }],
+    ["a pause that is over", { kind: "pause", pauseUntilMs: 5 }],
     ["running one run again as many", { kind: "rerun", filter: { runId: 1 } }],
     ["a backfill of all tasks", { kind: "backfill", filter: { all: true }, range }],
     ["a backfill without a range", { kind: "backfill" }],
@@ -54,7 +58,7 @@ describe("a request", () => {
     ["no time", { kind: "backfill", range: { ...range, toMs: Number.NaN } }],
     ["no rate", { kind: "backfill", range: { ...range, perSecond: 0 } }],
   ])("is refused for %s", (_, given) => {
-    expect(() => checkRequest(request(given))).toThrowError(expect.objectContaining({ code: "OPTION_INVALID" }));
+    expect(() => checkRequest(request(given), 5)).toThrowError(expect.objectContaining({ code: "OPTION_INVALID" }));
   });
 
   it("takes * and ? in names, and nothing else as more than itself", () => {

@@ -79,6 +79,8 @@ export interface OperationRequest {
   kind: OperationKind;
   filter: OperationFilter;
   range?: BackfillRange;
+  /** Of a pause: when its tasks are resumed by themselves; absent: not before they are resumed. */
+  pauseUntilMs?: number;
   author: string;
   reason: string;
 }
@@ -146,7 +148,7 @@ const looksAt: Record<OperationKind, (keyof OperationFilter)[]> = {
 const filterNames: Record<string, string> = { sinceMs: "since", untilMs: "until", runId: "run" };
 
 /** @throws FILTER_EMPTY, OPTION_INVALID */
-export function checkRequest({ kind, filter, range }: OperationRequest): void {
+export function checkRequest({ kind, filter, range, pauseUntilMs }: OperationRequest, nowMs: number): void {
   const wrong = (message: string, hint = "") => new CarillonError("OPTION_INVALID", `${kind}: ${message}`, { hint });
   const given = Object.entries(filter).filter(([name, value]) => name !== "all" && value !== undefined);
   if (given.length === 0 && filter.all !== true) {
@@ -164,6 +166,8 @@ export function checkRequest({ kind, filter, range }: OperationRequest): void {
   const state = states.find((one) => !allowed.includes(one));
   if (state !== undefined)
     throw wrong(`does not act on runs that are ${state}`, allowed.length === 0 ? "" : `Give ${allowed.join(", ")}.`);
+  if (pauseUntilMs !== undefined && kind !== "pause") throw wrong("has no end", "Only a pause has pauseUntil.");
+  if (pauseUntilMs !== undefined && !(pauseUntilMs > nowMs)) throw pauseInPast(pauseUntilMs, "pauseUntil");
   if (kind !== "backfill") return;
   if (filter.task === undefined) throw wrong("takes one task by its name");
   if (!range) throw wrong("has no range of time");
@@ -177,6 +181,13 @@ export function checkRequest({ kind, filter, range }: OperationRequest): void {
   if (perSecond !== null && !(perSecond > 0 && perSecond <= 10_000))
     throw wrong(`the rate cannot be ${shownValue(perSecond)} a second`, "Give more than 0 and at most 10000.");
 }
+
+/** @param path as who asks calls it */
+export const pauseInPast = (untilMs: number, path = "until"): CarillonError =>
+  new CarillonError("OPTION_INVALID", `${path} ${new Date(untilMs).toISOString()} is no time to come`, {
+    path,
+    hint: "Give a later time, or none for a pause that lasts until the task is resumed.",
+  });
 
 export const operationUnknown = (operationId: number): CarillonError =>
   new CarillonError("OPERATION_UNKNOWN", `there is no operation ${operationId}`, {

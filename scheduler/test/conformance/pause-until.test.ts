@@ -88,6 +88,42 @@ describe.each(everyPostgres())("a pause until a time, on $title", (server) => {
     ]);
   });
 
+  it("is given to all that a filter matches; what an operation reaches after its end is passed over", async () => {
+    const { operations, tasks } = stage.store;
+    const untilMs = stage.nowMs + 30 * s;
+    const names = ["filtered-a", "filtered-b", "filtered-c"];
+    for (const name of names) await stage.task(name, { group: "filtered", schedule: every("10s") });
+    await tasks.pause("filtered-b", change(stage.nowMs));
+    const request = (given: object) => ({
+      kind: "pause" as const,
+      filter: { group: "filtered" },
+      author: "ann",
+      reason: "",
+      ...given,
+    });
+    const id = await operations.begin(request({ pauseUntilMs: untilMs }), "pause filtered", stage.nowMs);
+    while ((await operations.step(stage.nowMs, id)).stepped !== null);
+    expect(await operations.find(id)).toMatchObject({ state: "done", total: 2, done: 2, pauseUntilMs: untilMs });
+    const ends = (await tasks.byNames(names)).map(({ name, paused }) => [name, paused?.untilMs]).sort();
+    expect(ends, "what is paused already keeps its own").toEqual([
+      ["filtered-a", untilMs],
+      ["filtered-b", null],
+      ["filtered-c", untilMs],
+    ]);
+    expect((await tasks.endPauses(change(untilMs))).resumed.sort()).toEqual(["filtered-a", "filtered-c"]);
+    const late = await operations.begin(request({ pauseUntilMs: untilMs }), "pause late", stage.nowMs);
+    while ((await operations.step(untilMs, late)).stepped !== null);
+    expect(await operations.find(late)).toMatchObject({ state: "done", done: 0, passed: 2 });
+    const wrong = { code: "OPTION_INVALID" };
+    await expect(operations.begin(request({ pauseUntilMs: stage.nowMs }), "past", stage.nowMs)).rejects.toMatchObject({
+      ...wrong,
+      path: "pauseUntil",
+    });
+    await expect(
+      operations.begin(request({ kind: "resume", pauseUntilMs: untilMs }), "none", stage.nowMs),
+    ).rejects.toMatchObject(wrong);
+  });
+
   it("refuses an end that has passed, and pauses nothing", async () => {
     const task = await stage.task("past-end", { group: "past-end" });
     const paused = stage.store.tasks.pause(task.name, { ...change(stage.nowMs), untilMs: stage.nowMs });

@@ -36,6 +36,7 @@ export const operationsEn = {
   "operations.created": "Asked for",
   "operations.started": "Started",
   "operations.ended": "Ended",
+  "operations.pauseUntil": "Paused until",
   "operations.range": "Slots from",
   "operations.rangeTo": "to",
   "operations.rate": "{n} run a second|{n} runs a second",

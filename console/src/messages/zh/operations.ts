@@ -37,6 +37,7 @@ export const operationsZh: Record<keyof typeof operationsEn, string> = {
   "operations.created": "提出于",
   "operations.started": "开始于",
   "operations.ended": "结束于",
+  "operations.pauseUntil": "暂停至",
   "operations.range": "时刻从",
   "operations.rangeTo": "到",
   "operations.rate": "每秒 {n} 个运行",

@@ -91,7 +91,7 @@ export function ScheduleFields({
             <Select
               label={t("edit.jitterBy")}
               allowDeselect={false}
-              data={choices(t, "jitterBy", ["slot", "task"])}
+              data={(["slot", "task"] as const).map((value) => ({ value, label: t(`edit.jitterBy.${value}`) }))}
               value={form.jitterBy}
               onChange={(jitterBy) => set({ jitterBy: jitterBy as "slot" })}
             />

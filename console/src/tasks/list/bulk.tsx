@@ -1,10 +1,12 @@
 /** Pauses or resumes many tasks: those that were chosen, or all that match, as an operation that can be watched and stopped. */
+import { type ReactNode, useState } from "react";
 import { outdate } from "../../api/answers.ts";
 import { call, type Given } from "../../api/call.ts";
 import { useWords } from "../../messages/words.ts";
 import { BeginMatching, Names } from "../../operations/begin.tsx";
 import { Confirm } from "../../parts/form/confirm.tsx";
 import { useEach } from "../../parts/form/each.ts";
+import { TimeField } from "../../parts/form/time-field.tsx";
 import { Gauge } from "../../parts/state/gauge.tsx";
 import { toast } from "../../parts/state/toasts.tsx";
 
@@ -14,11 +16,16 @@ export type BulkTarget = { kind: "pause" | "resume" } & ({ tasks: string[] } | {
 export function Bulk({ target, onClose, onDone }: { target: BulkTarget; onClose: () => void; onDone: () => void }) {
   const { t } = useWords();
   const { kind } = target;
-  if ("tasks" in target) return <Chosen kind={kind} tasks={target.tasks} onClose={onClose} onDone={onDone} />;
+  const [until, setUntil] = useState<string>();
+  const fields = kind === "pause" && <TimeField label={t("task.pauseUntil")} value={until} onChange={setUntil} />;
+  if ("tasks" in target)
+    return <Chosen kind={kind} tasks={target.tasks} until={until} fields={fields} onClose={onClose} onDone={onDone} />;
   return (
     <BeginMatching
       kind={kind}
       filter={target.filter}
+      pauseUntil={until}
+      fields={fields}
       titleOf={(n) => t(`bulk.${kind}Title`, { n })}
       consequence={t(`task.${kind}Told`)}
       act={t(`task.${kind}`)}
@@ -32,11 +39,16 @@ export function Bulk({ target, onClose, onDone }: { target: BulkTarget; onClose:
 function Chosen({
   kind,
   tasks,
+  until,
+  fields,
   onClose,
   onDone,
 }: {
   kind: "pause" | "resume";
   tasks: string[];
+  /** Of a pause. */
+  until: string | undefined;
+  fields: ReactNode;
   onClose: () => void;
   onDone: () => void;
 }) {
@@ -51,8 +63,11 @@ function Chosen({
       onDo={async (doing) => {
         const { reason } = doing;
         try {
-          const act = kind === "pause" ? "pauseTask" : "resumeTask";
-          if (!(await each(doing, (task, key) => call(act, { task, reason }, { key })))) return;
+          const act = (task: string, key: string) =>
+            kind === "pause"
+              ? call("pauseTask", { task, reason, until }, { key })
+              : call("resumeTask", { task, reason }, { key });
+          if (!(await each(doing, act))) return;
         } finally {
           outdate("listTasks", "getTask", "listComing");
         }
@@ -61,6 +76,7 @@ function Chosen({
       }}
       onClose={onClose}
     >
+      {fields}
       <Names names={tasks} total={tasks.length} />
       {done > 0 && <Gauge done={done} total={tasks.length} label={t("bulk.progress")} />}
     </Confirm>

@@ -40,6 +40,7 @@ const operation = z
     reason: z.string(),
     filter,
     range: range.optional(),
+    pauseUntil: time.optional().describe("Of a pause: when its tasks are resumed by themselves."),
     total: z.int(),
     done: z.int(),
     passed: z
@@ -65,6 +66,7 @@ const asked = {
     .partial({ to: true, perSecond: true, reverse: true, missed: true })
     .optional()
     .describe("Of a backfill."),
+  pauseUntil: time.optional().describe("Of a pause: when its tasks are resumed by themselves."),
 };
 const reasonOf = z.strictObject({ code: z.string(), words: z.string() }).nullable();
 const noun = "operations" as const;

@@ -244,7 +244,7 @@ function serverBundles(api: Client): ClusterBundles {
 }
 
 function serverOperations(api: Client): ClusterOperations {
-  const asked = ({ kind, filter, range }: Bulk) => {
+  const asked = ({ kind, filter, range, pauseUntilMs }: Bulk) => {
     const { sinceMs, untilMs, ...named } = filter;
     const times = lettersOf({
       ...(sinceMs === undefined ? {} : { sinceMs }),
@@ -255,6 +255,7 @@ function serverOperations(api: Client): ClusterOperations {
       kind,
       filter: { ...named, ...times },
       ...(range === undefined ? {} : { range: { ...rest, from: isoTime(fromMs), to: isoTime(toMs) } }),
+      ...(pauseUntilMs === undefined ? {} : { pauseUntil: isoTime(pauseUntilMs) }),
     };
   };
   return {

@@ -131,6 +131,7 @@ export function operationRecord({
   ended,
   filter,
   range,
+  pauseUntil,
   ...rest
 }: Answer<"getOperation">): OperationRecord {
   const { since, until, ...named } = filter;
@@ -143,6 +144,7 @@ export function operationRecord({
       ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
     } as OperationFilter,
     ...(range === undefined ? {} : { range: rangeRecord(range) }),
+    ...(pauseUntil === undefined ? {} : { pauseUntilMs: Date.parse(pauseUntil) }),
     createdMs: Date.parse(created),
     startedMs: ms(started),
     endedMs: ms(ended),

@@ -1,19 +1,14 @@
-import { CarillonError } from "../../base/errors.ts";
 import { late } from "../late.ts";
 import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
 import { partsToSet } from "../tasks/parts-to-set.ts";
-import { bulkOptions, namedOr } from "./operation-commands.ts";
+import { bulkOptions, byFilter, namedOr } from "./operation-commands.ts";
 import { type CommandParts, collectPart, wholeNumber } from "./parts.ts";
-
-const untilOfFilter = () =>
-  new CarillonError("USAGE", "--until is for tasks that are named", {
-    hint: "Name them. A pause by a filter lasts until its tasks are resumed.",
-  });
 
 const showTask = late(() => import("../tasks/task-card.ts"), "showTask");
 const listTasks = late(() => import("../tasks/tasks.ts"), "listTasks");
 const nextOfTask = late(() => import("../tasks/tasks.ts"), "nextOfTask");
 const pauseTasks = late(() => import("../tasks/tasks.ts"), "pauseTasks");
+const pauseByFilter = late(() => import("../runs/operations.ts"), "pauseByFilter");
 const resumeTasks = late(() => import("../tasks/tasks.ts"), "resumeTasks");
 const runTask = late(() => import("../tasks/tasks.ts"), "runTask");
 const editTask = late(() => import("../tasks/edit-task.ts"), "editTask");
@@ -59,14 +54,13 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
     ),
     "tasks",
   )
-    .option("--until <TIME>", "of named tasks: when they are resumed by themselves")
+    .option("--until <TIME>", "when they are resumed by themselves")
     .option("--reason <TEXT>", "why, for those who look at the task later")
     .action(
-      doing((words, { until, ...options }: BulkOptions) => {
-        if (until !== undefined && words.length > 0 && words[0]?.length === 0) throw untilOfFilter();
-        const end = until === undefined ? {} : { until };
-        const pause = namedOr("pause", terminal, (names, given) => pauseTasks(names, { ...given, ...end }, terminal));
-        return pause(words, options);
+      doing(([given], { until, ...options }: BulkOptions) => {
+        const names = given as unknown as string[];
+        if (byFilter(names, options)) return pauseByFilter(options, until, terminal);
+        return pauseTasks(names, { ...options, ...(until === undefined ? {} : { until }) }, terminal);
       }),
     );
   bulkOptions(

@@ -153,7 +153,7 @@ export interface ClusterRuns {
   ): Promise<void>;
 }
 
-export type Bulk = Pick<OperationRequest, "kind" | "filter" | "range" | "reason">;
+export type Bulk = Pick<OperationRequest, "kind" | "filter" | "range" | "pauseUntilMs" | "reason">;
 
 export interface ClusterOperations {
   preview(bulk: Bulk, show: number): Promise<{ total: number; first: string[] }>;

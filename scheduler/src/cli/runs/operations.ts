@@ -62,6 +62,19 @@ export function timeOf(option: string, text: string, nowMs: number): number {
   }
 }
 
+/** A time with an offset. @throws USAGE */
+export function instantOf(option: string, text: string): number {
+  try {
+    const spec = parseTime(text);
+    return spec.type === "at" ? spec.atMs : 0;
+  } catch (cause) {
+    throw new CarillonError("USAGE", `${option} ${JSON.stringify(text)} is not a time with an offset or Z`, {
+      hint: "For example 2027-03-27T00:00:00Z or 2027-03-27T00:00:00+01:00.",
+      cause,
+    });
+  }
+}
+
 export function filterOf(options: BulkOptions, nowMs: number): OperationFilter {
   const { task, matching, group, fingerprint, state, since, until, all } = options;
   return {
@@ -132,6 +145,12 @@ export function beginOperation(
   });
 }
 
+/** @param until when the tasks are resumed by themselves */
+export function pauseByFilter(options: BulkOptions, until: string | undefined, terminal: Terminal): Promise<ExitCode> {
+  const end = until === undefined ? {} : { pauseUntilMs: instantOf("--until", until) };
+  return beginOperation("pause", options, terminal, () => end);
+}
+
 /** Until it has ended. It is stepped from here too, so it goes on where no node runs. */
 async function follow(id: number, { cluster, signal }: Reached, terminal: Terminal): Promise<ExitCode> {
   let told = "";
@@ -158,7 +177,7 @@ async function follow(id: number, { cluster, signal }: Reached, terminal: Termin
 
 /** Why something needed nothing any more when its turn came. */
 const passedText: Record<OperationKind, string> = {
-  pause: "paused already",
+  pause: "paused already, or their pause would be over",
   resume: "at work already",
   cancel: "had ended before the cancel reached them",
   rerun: "were run again already",
@@ -178,7 +197,7 @@ const countsText = ({ kind, total, done, passed, asked, late, failed }: Operatio
     .filter((part) => part !== "")
     .join(", ");
 
-function filterText({ filter, range }: OperationRecord): string {
+function filterText({ filter, range, pauseUntilMs }: OperationRecord): string {
   const { task, matching, group, fingerprint, runId, states, sinceMs, untilMs, all } = filter;
   return [
     all ? "all" : "",
@@ -194,6 +213,7 @@ function filterText({ filter, range }: OperationRecord): string {
     range?.perSecond ? `${range.perSecond} a second` : "",
     range?.reverse ? "newest first" : "",
     range?.missed ? "missed and skipped too" : "",
+    pauseUntilMs === undefined ? "" : `paused until ${iso(pauseUntilMs)}`,
   ]
     .filter((part) => part !== "")
     .join(", ");

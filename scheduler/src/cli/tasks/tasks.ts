@@ -6,13 +6,14 @@ import { readJson } from "../../base/json.ts";
 import type { Member } from "../../cluster/session-store.ts";
 import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
-import { compileSchedule, at as parseTime } from "../../schedule/schedule.ts";
+import { compileSchedule } from "../../schedule/schedule.ts";
 import { plannedSlots } from "../../slots/upcoming-slots.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Cluster } from "../nodes/cluster.ts";
 import { withCluster } from "../reach.ts";
 import { endLine } from "../runs/event-lines.ts";
+import { instantOf } from "../runs/operations.ts";
 import { endOfRun } from "../runs/run-text.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
@@ -143,18 +144,6 @@ export function nextOfTask(name: string, options: NextOptions, terminal: Termina
     );
     return exitCodes.ok;
   });
-}
-
-function instantOf(option: string, text: string): number {
-  try {
-    const spec = parseTime(text);
-    return spec.type === "at" ? spec.atMs : 0;
-  } catch (cause) {
-    throw new CarillonError("USAGE", `${option} ${JSON.stringify(text)} is not a time with an offset or Z`, {
-      hint: "For example 2027-03-27T00:00:00Z or 2027-03-27T00:00:00+01:00.",
-      cause,
-    });
-  }
 }
 
 export interface RunTaskOptions extends CommonOptions {

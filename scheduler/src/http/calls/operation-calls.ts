@@ -49,12 +49,13 @@ export const isWithin = ({ task, namespaces }: OperationFilter, reach: Reach): b
 
 /** @throws ACCESS_DENIED */
 export function requestOf(
-  { kind, filter, range }: Pick<Read<"previewOperation">, "kind" | "filter" | "range">,
+  { kind, filter, range, pauseUntil }: Pick<Read<"previewOperation">, "kind" | "filter" | "range" | "pauseUntil">,
   call: Call,
   reason?: string,
 ): OperationRequest {
   const { author, reason: why } = changeOf(call, reason);
-  const request = { kind, filter: filterOf(filter, call.reach), author, reason: why };
+  const until = pauseUntil === undefined ? {} : { pauseUntilMs: Date.parse(pauseUntil) };
+  const request = { kind, filter: filterOf(filter, call.reach), ...until, author, reason: why };
   if (!range) return request;
   const { from, to, perSecond = null, reverse = false, missed = false } = range;
   const toMs = to === undefined ? Math.floor(call.nowMs) : Date.parse(to);

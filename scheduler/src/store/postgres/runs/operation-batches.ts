@@ -127,8 +127,15 @@ export async function carryOut(
   const asked = [...(open.cursor.asked ?? [])];
   const one = async (item: BatchItem): Promise<"done" | "passed" | "asked"> => {
     if (kind === "cancel") return cancelOne(item.id, reason);
-    if (kind === "pause") await tasks.pause(item.name, { author, reason, nowMs }, isWanted);
-    else await tasks.resume(item.name, { author, reason, nowMs }, isWanted);
+    if (kind === "pause") return pauseOne(item.name);
+    await tasks.resume(item.name, { author, reason, nowMs }, isWanted);
+    return "done";
+  };
+  const pauseOne = async (name: string) => {
+    const untilMs = open.pause_until_ms === null ? null : Number(open.pause_until_ms);
+    // Its pause would be over.
+    if (untilMs !== null && untilMs <= nowMs) return "passed";
+    await tasks.pause(name, { author, reason, nowMs, untilMs }, isWanted);
     return "done";
   };
   const cancelOne = async (runId: number, why: string) => {

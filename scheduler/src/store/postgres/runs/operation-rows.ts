@@ -26,6 +26,7 @@ export interface OpenOperation {
   kind: OperationKind;
   filter: OperationFilter;
   range: BackfillRange | null;
+  pause_until_ms: number | null;
   state: OperationState;
   reason: string;
   author: string;
@@ -93,6 +94,7 @@ export const asOperation = (row: OperationRow): OperationRecord => ({
   kind: row.kind,
   filter: row.filter,
   ...(row.range === null ? {} : { range: row.range }),
+  ...(row.pause_until_ms === null ? {} : { pauseUntilMs: Number(row.pause_until_ms) }),
   author: row.author,
   reason: row.reason,
   state: row.state,

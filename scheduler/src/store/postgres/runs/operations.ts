@@ -52,7 +52,7 @@ async function preview(
   nowMs: number,
   show: number,
 ): Promise<{ total: number; first: string[] }> {
-  await check(context, request);
+  await check(context, request, nowMs);
   return counted(context, request, nowMs, Math.min(show, previewMax));
 }
 
@@ -63,19 +63,20 @@ async function begin(
   nowMs: number,
 ): Promise<number> {
   const { database, s } = context;
-  await check(context, request);
+  await check(context, request, nowMs);
   const { total } = await counted(context, request, nowMs, 0);
   const now = Math.round(nowMs);
   return database.persist(async () => {
     const [row] = await database.query<{ id: number }>(
       "operation-begin",
       `with made as (
-         insert into ${s}.operation (token, kind, filter, range, author, reason, total, last_run_id, next_ms, stepped_ms, created_ms)
-         select $1, $2, $3, $4, $5, $6, $7, last_value, $8, $8, $8 from ${s}.run_id
+         insert into ${s}.operation (token, kind, filter, range, author, reason, total, last_run_id, next_ms, stepped_ms, created_ms, pause_until_ms)
+         select $1, $2, $3, $4, $5, $6, $7, last_value, $8, $8, $8, $9::bigint from ${s}.run_id
          on conflict (token) do nothing returning id),
        put_down as (
          insert into ${s}.audit (at_ms, who, act, about, named, after, why)
-         select $8, $5, $2, 'operation', id::text, jsonb_build_object('filter', $3::jsonb, 'range', $4::jsonb, 'total', $7::bigint), $6 from made),
+         select $8, $5, $2, 'operation', id::text, jsonb_build_object('filter', $3::jsonb, 'range', $4::jsonb, 'total', $7::bigint)
+                  || case when $9::bigint is null then '{}' else jsonb_build_object('pauseUntilMs', $9::bigint) end, $6 from made),
        told as (select ${notifySql(s, "'operations'")} from made)
        select id, (select count(*) from told) from made union all select id, 0 from ${s}.operation where token = $1`,
       [
@@ -87,6 +88,7 @@ async function begin(
         request.reason,
         total,
         now,
+        request.pauseUntilMs ?? null,
       ],
     );
     if (row) return row.id;
@@ -198,8 +200,8 @@ async function list(database: Database, limit: number): Promise<OperationRecord[
   return rows.map(asOperation);
 }
 
-async function check({ tasks }: OperationContext, request: OperationRequest): Promise<void> {
-  checkRequest(request);
+async function check({ tasks }: OperationContext, request: OperationRequest, nowMs: number): Promise<void> {
+  checkRequest(request, nowMs);
   const { task } = request.filter;
   if (task === undefined) return;
   // Letters outlive their task.

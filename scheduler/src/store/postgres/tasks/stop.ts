@@ -1,6 +1,6 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import { pause as wait } from "../../../base/clock.ts";
-import { CarillonError } from "../../../base/errors.ts";
+import { pauseInPast } from "../../../run/operations.ts";
 import type { IsWanted, PauseChange, Paused, Removed } from "../../../task/task-store.ts";
 import { auditedTask } from "../access/audit.ts";
 import { type Withdrawal, type Withdrawn, withdraw } from "../claims/withdraw.ts";
@@ -58,12 +58,6 @@ interface Stop {
   /** Of a pause: when it ends by itself. */
   untilMs?: number | null;
 }
-
-const pauseInPast = (untilMs: number): CarillonError =>
-  new CarillonError("OPTION_INVALID", `until ${new Date(untilMs).toISOString()} is no time to come`, {
-    path: "until",
-    hint: "Give a later time, or none for a pause that lasts until the task is resumed.",
-  });
 
 /** What pause and remove share: no slot of this task is planned any more, and what was is taken back. */
 async function stop(
