@@ -69,14 +69,21 @@ export function waysOfAnOperator(house: House): void {
 
       await go("/tasks?matching=export");
       await page.getByRole("button", { name: "Pause all…" }).click();
-      await page.getByRole("dialog").getByText("export-ledger").waitFor();
-      await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("export-ledger").waitFor();
+      await dialog.getByLabel(/^Until/).fill("2099-03-27T06:00");
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Pause" }).click();
       await page.getByText("done · 1 of 1").waitFor();
-      await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+      const operation = dialog.getByRole("link").first();
+      const shown = await operation.getAttribute("href");
+      await dialog.getByRole("button", { name: "Close" }).last().click();
       await page
         .getByRole("row", { name: /export-ledger/ })
         .getByText("paused")
         .waitFor();
+      await go(shown as string);
+      await page.getByText("Paused until").waitFor();
     });
 
     test("runs a task with a payload, watches its log, cancels it and runs it again", async () => {
