@@ -146,6 +146,9 @@ export function servingAndSignIn(house: House): void {
       await heading(page, "Runs");
       expect(new URL(page.url()).search).toBe("?state=failed");
       await page.getByRole("button", { name: "Account of ann" }).waitFor();
+      await page.goto(`${house.stage.url}/settings`);
+      await page.getByText("Where you are signed in").first().waitFor();
+      expect(await page.getByRole("heading", { name: "Second factor" }).count(), "the provider asks for one").toBe(0);
       // Words in an address are not told as if the server had said them.
       await context.clearCookies();
       await page.goto(`${house.stage.url}/?refused=PAY_ME&why=send-money`);

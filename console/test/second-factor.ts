@@ -120,6 +120,10 @@ export function secondFactors(house: House): void {
       expect(await violations(desk)).toEqual([]);
       await dialog.getByRole("button", { name: "Reset the second factor" }).click();
       await desk.getByText("rhea has no second factor any more").waitFor();
+      await desk.getByRole("button", { name: "More for rhea" }).click();
+      await desk.getByRole("menuitem", { name: "Sign-ins" }).waitFor();
+      expect(await desk.getByRole("menuitem", { name: "Reset the second factor" }).count()).toBe(0);
+      await desk.keyboard.press("Escape");
       await go("/audit?about=user");
       await desk.getByText("lost her phone").first().waitFor();
       await context.clearCookies();

@@ -46,11 +46,35 @@ export function Users() {
   );
 }
 
+/** What a user may do, and what is particular about the user. */
+function Tags({ user: { role, grants, disabled, provided, secondFactor } }: { user: User }) {
+  const { t } = useWords();
+  return (
+    <div className={css.tags}>
+      {role === null ? (
+        <span className="soft">{t("access.nowhereElse")}</span>
+      ) : (
+        <Tag tone={role === "admin" ? "late" : "run"}>{t(`role.${role}`)}</Tag>
+      )}
+      {grants
+        .filter(({ namespace }) => namespace !== "*")
+        .map((grant) => (
+          <Tag key={grant.namespace} tone="wait">
+            {grant.namespace}: {t(`role.${grant.role}`)}
+          </Tag>
+        ))}
+      {provided && <Tag tone="skip">{t("access.provided")}</Tag>}
+      {secondFactor !== null && <Tag tone="ok">{t("access.secondFactor")}</Tag>}
+      {disabled !== null && <Tag tone="bad">{t("access.disabled")}</Tag>}
+    </div>
+  );
+}
+
 function One({ user, may }: { user: User; may: boolean }) {
   const { t } = useWords();
   const [act, setAct] = useState<Act>();
   const close = () => setAct(undefined);
-  const { name, role, grants, disabled, provided, created, createdBy } = user;
+  const { name, disabled, provided, secondFactor, created, createdBy } = user;
   const letIn = async () => {
     try {
       await call("changeUser", { user: name, disabled: false });
@@ -71,22 +95,7 @@ function One({ user, may }: { user: User; may: boolean }) {
           {t("access.madeBy", { by: plain(createdBy) })} <Away at={created} />
         </small>
       </div>
-      <div className={css.tags}>
-        {role === null ? (
-          <span className="soft">{t("access.nowhereElse")}</span>
-        ) : (
-          <Tag tone={role === "admin" ? "late" : "run"}>{t(`role.${role}`)}</Tag>
-        )}
-        {grants
-          .filter(({ namespace }) => namespace !== "*")
-          .map((grant) => (
-            <Tag key={grant.namespace} tone="wait">
-              {grant.namespace}: {t(`role.${grant.role}`)}
-            </Tag>
-          ))}
-        {provided && <Tag tone="skip">{t("access.provided")}</Tag>}
-        {disabled !== null && <Tag tone="bad">{t("access.disabled")}</Tag>}
-      </div>
+      <Tags user={user} />
       {may && (
         <span className={css.acts}>
           <Button
@@ -105,7 +114,9 @@ function One({ user, may }: { user: User; may: boolean }) {
             </Menu.Target>
             <Menu.Dropdown>
               {!provided && <Menu.Item onClick={() => setAct("password")}>{t("access.setPassword")}</Menu.Item>}
-              {!provided && <Menu.Item onClick={() => setAct("factor")}>{t("access.resetFactor")}</Menu.Item>}
+              {secondFactor !== null && (
+                <Menu.Item onClick={() => setAct("factor")}>{t("access.resetFactor")}</Menu.Item>
+              )}
               <Menu.Item onClick={() => setAct("signIns")}>{t("access.signIns")}</Menu.Item>
               {disabled === null ? (
                 <Menu.Item onClick={() => setAct("disable")}>{t("access.disable")}</Menu.Item>
@@ -130,6 +141,7 @@ function One({ user, may }: { user: User; may: boolean }) {
           grave
           onDo={async ({ reason, key }) => {
             await call("resetSecondFactor", { user: name, reason }, { key });
+            outdate("listUsers");
             toast({ text: t("access.resetFactorDone", { user: name }) });
           }}
           onClose={close}

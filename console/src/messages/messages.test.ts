@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { en } from "./en/en.ts";
-import { filled, spanText } from "./texts.ts";
+import { filled, spanText, wordsIn } from "./texts.ts";
 import { zh } from "./zh/zh.ts";
 
 const source = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -41,6 +41,17 @@ describe("messages", () => {
     );
     const unused = keys.filter((key) => !code.includes(`"${key}"`) && !made.some((pattern) => pattern.test(key)));
     expect(unused).toEqual([]);
+  });
+
+  test("name the year of a day in another year than this, in the zone that is shown", () => {
+    const [now, later] = [Date.parse("2026-11-28T12:00:00Z"), Date.parse("2037-11-28T12:00:00Z")];
+    const { day } = wordsIn("en", "UTC");
+    expect(day(now, "UTC", now)).toBe("Sat 28 Nov");
+    expect(day(later, "UTC", now)).toMatch(/^Sat,? 28 Nov 2037$/);
+    const eve = Date.parse("2026-12-31T23:30:00Z");
+    expect(day(eve, "Europe/Berlin", now)).toContain("2027");
+    expect(day(eve, "UTC", now)).not.toContain("2026");
+    expect(wordsIn("zh", "UTC").day(later, "UTC", now)).toContain("2037");
   });
 
   test("are filled", () => {

@@ -44,6 +44,8 @@ function dateText(ms: number, language: Language, zone: string, options: Intl.Da
 }
 
 const clockParts = { hour: "2-digit", minute: "2-digit", second: "2-digit" } as const;
+const shortDay = { weekday: "short", day: "numeric", month: "short" } as const;
+const yearOf = (ms: number, zone: string) => dateText(ms, "en", zone, { year: "numeric" });
 const dayParts = { year: "numeric", month: "2-digit", day: "2-digit" } as const;
 
 const units = [
@@ -84,14 +86,16 @@ export function wordsIn(language: Language, zone: string) {
       numberText(value, language, { style: "percent", maximumFractionDigits: value < 0.995 && value > 0.9 ? 1 : 0 }),
     clock: (ms: number, inZone = zone) => dateText(ms, language, inZone, clockParts),
     minute: (ms: number, inZone = zone) => dateText(ms, language, inZone, { hour: "2-digit", minute: "2-digit" }),
-    day: (ms: number, inZone = zone) =>
-      dateText(ms, language, inZone, { weekday: "short", day: "numeric", month: "short" }),
+    /** With its year, where that is another than now's. */
+    day: (ms: number, inZone = zone, nowMs = Date.now()) =>
+      dateText(ms, language, inZone, {
+        ...shortDay,
+        ...(yearOf(ms, inZone) !== yearOf(nowMs, inZone) && { year: "numeric" }),
+      }),
     /** Of a calendar's day, which is of no zone. @param day counted from 1970-01-01 */
     date: (day: number) =>
       dateText(day * 86_400_000, language, "UTC", {
-        weekday: "short",
-        day: "numeric",
-        month: "short",
+        ...shortDay,
         year: "numeric",
       }),
     monthName: (year: number, month: number) => dateText(Date.UTC(year, month, 1), language, "UTC", { month: "long" }),

@@ -71,13 +71,17 @@ export function Settings() {
               ]}
             />
           )}
-          <div className={css.below}>
-            <Password heading={t("settings.password")} />
-          </div>
+          {me.data?.provided === false && (
+            <div className={css.below}>
+              <Password heading={t("settings.password")} />
+            </div>
+          )}
         </Card>
-        <Card title={t("factor.title")}>
-          <SecondFactor />
-        </Card>
+        {me.data?.provided === false && (
+          <Card title={t("factor.title")}>
+            <SecondFactor />
+          </Card>
+        )}
         <Card title={t("settings.signIns")}>
           <p className="soft">{t("settings.signInsTold")}</p>
           <SignIns />

@@ -4,7 +4,7 @@ import { type Grant, type Role, type Scope, userUnknown } from "./access.ts";
 export interface User {
   userId: number;
   name: string;
-  /** Of what is told here: each change of it, a new password apart, makes the next. */
+  /** Of what is told here: each change of it, a new password and the second factor apart, makes the next. */
   version: number;
   /** Everywhere; null: only where `grants` say. */
   role: Role | null;
@@ -17,6 +17,8 @@ export interface User {
   disabledMs: number | null;
   /** The password was handed to its user, who is to replace it. */
   temporary: boolean;
+  /** Since when a code is asked for beside the password; null: none is. */
+  secondFactorMs: number | null;
 }
 
 export interface Token {

@@ -12,6 +12,7 @@ const someone = (given: Partial<Principal> = {}): Principal => ({
   namespaces: null,
   scopes: null,
   temporary: false,
+  provided: false,
   ...given,
 });
 

@@ -73,6 +73,8 @@ export interface Principal {
   scopes: readonly Scope[] | null;
   /** Signed in with a password that was handed over: until it is replaced, nothing else is allowed. */
   temporary: boolean;
+  /** A provider signs the user in, who has no password here. */
+  provided: boolean;
 }
 
 export const hasRole = (role: Role | null, least: Role): boolean =>

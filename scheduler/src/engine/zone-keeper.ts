@@ -43,12 +43,17 @@ export class ZoneKeeper {
   async #look(): Promise<void> {
     const { store, membership, clock, storeClock, log } = this.#options;
     const change = { author: membership.node, reason: "", nowMs: storeClock.now() };
-    const { changed, replanned } = await store.tasks.followZones(change);
+    const { changed, replanned, left } = await store.tasks.followZones(change);
     this.#lookedAt = clock.monotonic();
     for (const { zone, from, to } of changed)
       log.warn(
         { zone, from, to },
         "this node's time zone data is newer, and has other rules for the zone: they are in force now",
+      );
+    if (left.length > 0)
+      log.error(
+        { ...left[0], tasks: left.length },
+        "this process cannot plan the task by the newer rules of its time zone, nor others like it",
       );
     if (replanned > 0) log.warn({ tasks: replanned }, "tasks were planned anew by the newer rules of their time zone");
   }

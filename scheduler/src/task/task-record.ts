@@ -60,8 +60,10 @@ export interface ChangedZone {
 export interface ZonesFollowed {
   /** By this process's database, which is newer than what the store had. */
   changed: ChangedZone[];
-  /** Tasks. */
+  /** So many tasks. */
   replanned: number;
+  /** Tasks that this process cannot read: they go on by the rules before. */
+  left: { task: string; error: string }[];
 }
 
 export interface TaskChange {

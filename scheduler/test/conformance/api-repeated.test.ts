@@ -54,7 +54,7 @@ describe("a request with an idempotency key", () => {
     const ask = (nowMs: number) =>
       repeated.once(
         {
-          who: { ...who, namespaces: null, scopes: null, temporary: false },
+          who: { ...who, namespaces: null, scopes: null, temporary: false, provided: false },
           key: "k-4",
           request,
           runs: 1,

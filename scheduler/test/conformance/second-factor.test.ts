@@ -77,6 +77,8 @@ test("a user makes a second factor: from then on the password alone signs nobody
   expect((await signIn("ann", codeOf(secret))).body.code, "an earlier step").toBe("CODE_REFUSED");
   const { body: state } = await stage.ask("GET", "/v1/me/second-factor", by(desk));
   expect(state).toMatchObject({ recoveryCodes: 10, enrolled: expect.any(String) });
+  const listed = (await admin().listUsers({})).items.find(({ name }) => name === "ann");
+  expect(listed, "told to admins").toMatchObject({ secondFactor: state.enrolled });
   const { items } = await admin().listAudit({ about: "user", named: "ann", act: "add second factor" });
   expect(JSON.stringify(items)).not.toContain(secret);
   expect(items).toHaveLength(1);

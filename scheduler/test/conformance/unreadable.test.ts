@@ -94,8 +94,9 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     await tower.start();
     await until("it fires", () => fired.length >= 25);
 
-    // The planner and the rescuer have looked again and again meanwhile.
-    expect(lookups).toBe(many);
+    // The planner and the rescuer have looked again and again meanwhile. Whoever starts first looks for the rules of each zone, once.
+    expect([many, many + 1]).toContain(lookups);
+    const looked = lookups;
     const slots = [...fired].sort((a, b) => a - b);
     expect(slots).toEqual(slots.map((_, at) => (slots[0] as number) + at * 200));
     const { missed } = await stage.one(
@@ -130,7 +131,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     await edit(ids.slice(1), { zone: "UTC" });
     await until("all clear", () => receiver.kinds("unreadable").includes("cleared"));
     expect((await tower.metrics()).text).toContain("carillon_tasks_unreadable 0\n");
-    expect(lookups).toBe(many);
+    expect(lookups).toBe(looked);
   });
 
   it("a node that can read them plans them, and one that cannot plans the rest", async () => {

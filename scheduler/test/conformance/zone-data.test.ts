@@ -10,7 +10,7 @@ import { EditSequence, localTimesNotToldOnce, sequenceDays } from "../support/ed
 import { rounds, seed } from "../support/long.ts";
 import { postgres } from "../support/servers.ts";
 import { asCode, change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
-import { olderData, plantRules } from "../support/zone-data.ts";
+import { newerData, olderData, plantRules } from "../support/zone-data.ts";
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
@@ -92,7 +92,7 @@ describe("time zone data", () => {
     expect(rows).toEqual(names.map((name) => ({ name, data: process.versions.tz })));
     // As an older version had them that says the same.
     await stage.rows("update $s.zone_rules set data = $1", [olderData]);
-    expect(await follow(stage.nowMs, await stage.another())).toEqual({ changed: [], replanned: 0 });
+    expect(await follow(stage.nowMs, await stage.another())).toEqual({ changed: [], replanned: 0, left: [] });
     expect(await stage.rows("select distinct data from $s.zone_rules")).toEqual([{ data: process.versions.tz }]);
     expect((await stage.store.tasks.byName("one")).version).toBe(task?.version);
   });
@@ -106,7 +106,7 @@ describe("time zone data", () => {
     expect(plannedSlots(await other.tasks.byName("older"), stage.nowMs, 1), "not before it is planned anew").toEqual([
       nineMs,
     ]);
-    expect(await follow(stage.nowMs)).toEqual({ changed: [], replanned: 1 });
+    expect(await follow(stage.nowMs)).toEqual({ changed: [], replanned: 1, left: [] });
     const after = await other.tasks.byName("older");
     expect(plannedSlots(after, stage.nowMs, 2)).toEqual([nineMs - hourMs, nineMs + 23 * hourMs]);
     expect(await next(after)).toBe(-1);
@@ -116,7 +116,7 @@ describe("time zone data", () => {
     const made = await other.tasks.saveAll([{ ...before.definition, name: "younger" }], change(stage.nowMs), asCode);
     expect(await next(made[0] as TaskRecord)).toBe(-1);
     expect(await next(await stage.task("youngest", daily(zone)))).toBe(-1);
-    expect(await follow(stage.nowMs)).toEqual({ changed: [], replanned: 0 });
+    expect(await follow(stage.nowMs)).toEqual({ changed: [], replanned: 0, left: [] });
   });
 
   it("a newer process brings its rules, which is told and in the audit", async () => {
@@ -125,7 +125,11 @@ describe("time zone data", () => {
     expect(await next(task)).toBe(1);
     await plantRules(stage, zone, hourMs, stage.nowMs, olderData);
     const own = process.versions.tz as string;
-    expect(await follow(stage.nowMs)).toEqual({ changed: [{ zone, from: olderData, to: own }], replanned: 1 });
+    expect(await follow(stage.nowMs)).toEqual({
+      changed: [{ zone, from: olderData, to: own }],
+      replanned: 1,
+      left: [],
+    });
     expect(await next(task)).toBe(1);
     const [entry] = await stage.store.audit.list({ about: "cluster" }, Number.MAX_SAFE_INTEGER, 1);
     expect(entry).toMatchObject({ named: zone, before: { zoneData: olderData }, after: { zoneData: own } });
@@ -212,6 +216,31 @@ describe("time zone data", () => {
     expect(await next(task)).toBe(13);
   });
 
+  it("a task whose zone this process does not have is listed, and holds up no other", async () => {
+    const zone = "America/Panama";
+    const task = await stage.task("unreadable", daily(zone));
+    const other = await stage.task("readable", daily(zone));
+    const stranger = { ...task.definition, schedule: { ...task.definition.schedule, zone: "Mars/Olympus" } };
+    await stage.rows("update $s.task set definition = $2 where id = $1", [task.taskId, JSON.stringify(stranger)]);
+    for (const data of [olderData, newerData])
+      await stage.rows(
+        `with next as (update $s.cluster set zones_version = zones_version + 1 returning zones_version)
+         insert into $s.zone_rules (name, version, data, starts_ms, offsets_ms, to_ms)
+         select 'Mars/Olympus', zones_version, $1, '{0}', array[$2::int], 4000000000000 from next`,
+        [data, data === newerData ? hourMs : 0],
+      );
+    await plantRules(stage, zone, hourMs, stage.nowMs);
+    const { replanned, left } = await follow(stage.nowMs);
+    expect(replanned).toBe(1);
+    expect(left).toEqual([{ task: "unreadable", error: expect.stringContaining("Mars/Olympus") }]);
+    expect(await next(other)).toBe(13);
+    const names = (await stage.store.tasks.list()).map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["unreadable", "readable"]));
+    await stage.store.tasks.remove("readable", change(stage.nowMs));
+    await stage.rows("delete from $s.zone_rules where name = 'Mars/Olympus'");
+    await stage.rows("update $s.task set deleted_ms = 1 where id = $1", [task.taskId]);
+  });
+
   it("a store from before rules were kept has them of what its tasks use", async () => {
     const old = await openStage(postgres());
     try {
@@ -220,10 +249,10 @@ describe("time zone data", () => {
       await old.rows("update $s.cluster set zones_version = 0");
       await old.rows("update $s.plan set zones_version = 0");
       const store = await old.another();
-      expect(await follow(old.nowMs, store)).toEqual({ changed: [], replanned: 0 });
+      expect(await follow(old.nowMs, store)).toEqual({ changed: [], replanned: 0, left: [] });
       expect(await old.rows("select name from $s.zone_rules")).toEqual([{ name: "America/Lima" }]);
       await plantRules(old, "America/Lima", hourMs, old.nowMs);
-      expect(await follow(old.nowMs, store)).toEqual({ changed: [], replanned: 1 });
+      expect(await follow(old.nowMs, store)).toEqual({ changed: [], replanned: 1, left: [] });
     } finally {
       await old.close();
     }

@@ -30,6 +30,7 @@ export const secondFactorEn = {
   "signIn.code": "Code",
   "signIn.codeHint": "6 digits, or one of your recovery codes.",
   "signIn.other": "Back",
+  "access.secondFactor": "second factor",
   "access.resetFactor": "Reset the second factor",
   "access.resetFactorTitle": "Remove the second factor of {user}?",
   "access.resetFactorTold":

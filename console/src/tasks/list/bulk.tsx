@@ -17,7 +17,11 @@ export function Bulk({ target, onClose, onDone }: { target: BulkTarget; onClose:
   const { t } = useWords();
   const { kind } = target;
   const [until, setUntil] = useState<string>();
-  const fields = kind === "pause" && <TimeField label={t("task.pauseUntil")} value={until} onChange={setUntil} />;
+  const fields = kind === "pause" && (
+    <div style={{ marginTop: 14 }}>
+      <TimeField label={t("task.pauseUntil")} value={until} onChange={setUntil} />
+    </div>
+  );
   if ("tasks" in target)
     return <Chosen kind={kind} tasks={target.tasks} until={until} fields={fields} onClose={onClose} onDone={onDone} />;
   return (

@@ -34,6 +34,7 @@ const user = z
     version: versionNumber.describe("Of the rights, and of whether one may sign in."),
     provided: z.boolean().describe("Signed in by a provider, without a password."),
     temporary: z.boolean().describe("The password was handed over and is to be replaced at the first sign-in."),
+    secondFactor: maybeTime.describe("Since when a code is asked for beside the password; null: none is."),
   })
   .meta({ id: "User" });
 
@@ -67,6 +68,7 @@ const me = z
       .describe(
         "The password was handed over: until it is replaced, only this, a new password and signing out are allowed.",
       ),
+    provided: z.boolean().describe("Signed in by a provider: there is no password here, and no second factor."),
     factorNeeded: z.boolean().describe("A second factor must be made before anything else."),
   })
   .meta({ id: "Me" });

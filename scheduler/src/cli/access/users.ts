@@ -14,13 +14,14 @@ import type { CommonOptions } from "../store-choice.ts";
 const rolesText = ({ role, grants }: Pick<ListedUser, "role" | "grants">): string =>
   [...(role === null ? [] : [role]), ...grants.map((grant) => `${grant.role} in ${grant.namespace}`)].join(", ");
 
-const userObject = ({ name, role, grants, createdMs, createdBy, disabledMs }: ListedUser) => ({
+const userObject = ({ name, role, grants, createdMs, createdBy, disabledMs, secondFactorMs }: ListedUser) => ({
   name,
   role,
   grants,
   created: iso(createdMs),
   by: createdBy,
   disabled: iso(disabledMs),
+  secondFactor: iso(secondFactorMs),
 });
 
 /** Prints it where nothing else is printed, so that it can be piped on. */
@@ -88,13 +89,15 @@ export function listUsers(options: CommonOptions, terminal: Terminal): Promise<E
           { title: "ROLE" },
           { title: "MADE" },
           { title: "BY", drop: 1 },
+          { title: "SECOND FACTOR", drop: 2 },
           { title: "STATE" },
         ],
-        users.map(({ name, role, grants, createdMs, createdBy, disabledMs }) => [
+        users.map(({ name, role, grants, createdMs, createdBy, disabledMs, secondFactorMs }) => [
           plain(name),
           plain(rolesText({ role, grants })),
           ageText(createdMs, nowMs()),
           plain(createdBy),
+          secondFactorMs === null ? "" : ageText(secondFactorMs, nowMs()),
           disabledMs === null ? "" : `locked out ${ageText(disabledMs, nowMs())}`,
         ]),
       );

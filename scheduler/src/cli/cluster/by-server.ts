@@ -303,7 +303,7 @@ function serverCalendars(api: Client): ClusterCalendars {
 }
 
 function serverAccess(api: Client): ClusterAccess {
-  const user = ({ name, role, grants, created, createdBy, disabled }: Answer<"createUser">) => ({
+  const user = ({ name, role, grants, created, createdBy, disabled, secondFactor }: Answer<"createUser">) => ({
     // The role everywhere stands among an answer's grants.
     name,
     role,
@@ -311,6 +311,7 @@ function serverAccess(api: Client): ClusterAccess {
     createdMs: Date.parse(created),
     createdBy,
     disabledMs: disabled === null ? null : Date.parse(disabled),
+    secondFactorMs: secondFactor === null ? null : Date.parse(secondFactor),
   });
   const key = ({ name, groups, created, by, revoked }: Answer<"revokeWorkerKey">) => ({
     name,

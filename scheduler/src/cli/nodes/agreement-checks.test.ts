@@ -41,6 +41,8 @@ const facts = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   coordination: "store",
   sharedNames: [],
   sharedAddresses: [],
+  zones: { count: 0, newest: null },
+  zonesBehind: [],
   ...over,
 });
 const wrong = (over: Partial<ClusterFacts>, look?: CoordinationLook) =>

@@ -4,7 +4,7 @@ import { every } from "../../schedule/schedule.ts";
 import type { ClusterFacts, ServerFacts } from "../../store/postgres/runs/inspect.ts";
 import { defineTask } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
-import { checkCluster, checkEmbedded, checkNode, checkServer, checkWay } from "./checks.ts";
+import { type Check, checkCluster, checkEmbedded, checkNode, checkServer, checkWay } from "./checks.ts";
 
 const nowMs = Date.parse("2026-11-28T12:00:00Z");
 const member = (over: Partial<Member> = {}): Member => ({
@@ -51,6 +51,8 @@ const healthy = (over: Partial<ClusterFacts> = {}): ClusterFacts => ({
   coordination: "store",
   sharedNames: [],
   sharedAddresses: [],
+  zones: { count: 0, newest: null },
+  zonesBehind: [],
   ...over,
 });
 const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({
@@ -246,6 +248,21 @@ describe("doctor", () => {
     });
     expect(wrong({ tasks, members: [member(), remote(2, ["train"]), remote(3, ["render"])] })).toEqual({});
     expect(wrong({ tasks, members: [member(), remote(2, ["train"]), remote(3, null)] })).toEqual({});
+  });
+
+  it("tells by whose rules zones are planned, and which tasks are behind", () => {
+    const of = (facts: Partial<ClusterFacts>) =>
+      checkCluster(healthy(facts)).find(({ what }) => what === "time zones") as Check;
+    expect(of({})).toMatchObject({ verdict: "good", found: "no task uses another than UTC" });
+    expect(of({ zones: { count: 3, newest: "2026e" } })).toMatchObject({
+      verdict: "good",
+      found: "the rules of 3 are in the store, the newest of version 2026e of the time zone database",
+    });
+    expect(of({ zones: { count: 1, newest: null } }).found).toBe("the rules of 1 are in the store");
+    expect(of({ zones: { count: 1, newest: "2026e" }, zonesBehind: ["a", "b"] })).toMatchObject({
+      verdict: "remark",
+      found: "a, b: planned by rules from before a change of their zone",
+    });
   });
 
   it("tells of overdue and stuck runs, unplanned slots and mixed versions", () => {

@@ -226,6 +226,7 @@ export function checkCluster(facts: ClusterFacts): Check[] {
     groupLimits(facts),
     stuck(facts),
     unplanned(facts),
+    timeZones(facts),
     clusterTime(facts),
     recovery(facts),
   ];
@@ -420,6 +421,18 @@ function unplanned({ unplanned: found, leadership, members: all, nowMs }: Cluste
 }
 
 /** Where cluster time went back, what was planned before lies ahead, and a leader that stands has nothing to do. */
+function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Check {
+  if (zonesBehind.length > 0)
+    return remark(
+      "time zones",
+      `${list(zonesBehind)}: planned by rules from before a change of their zone`,
+      "The leader plans them anew within the hour. A node that cannot read one of them says so in its log.",
+    );
+  if (count === 0) return good("time zones", "no task uses another than UTC");
+  const by = newest === null ? "" : `, the newest of version ${newest} of the time zone database`;
+  return good("time zones", `the rules of ${count} are in the store${by}`);
+}
+
 function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   if (!timeBack) return good("cluster time", "it is past all that was seen of it");
   const { reachedMs, sinceMs, replanned } = timeBack;

@@ -202,7 +202,10 @@ export interface ClusterDrains {
   resume(node: string, reason: string): Promise<{ changed: boolean }>;
 }
 
-export type ListedUser = Pick<User, "name" | "role" | "grants" | "createdMs" | "createdBy" | "disabledMs">;
+export type ListedUser = Pick<
+  User,
+  "name" | "role" | "grants" | "createdMs" | "createdBy" | "disabledMs" | "secondFactorMs"
+>;
 export type GivenUser = Pick<User, "name" | "role" | "grants"> & { password: string };
 export type ListedSignIn = Omit<SignIn, "hash">;
 export type ListedKey = Pick<WorkerKey, "name" | "groups" | "createdMs" | "createdBy" | "revokedMs">;

@@ -21,7 +21,7 @@ import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 export const providerPath = "/v1/sign-in/provider";
 
 const asMe = (
-  { user, token, role, grants, scopes, temporary }: Principal,
+  { user, token, role, grants, scopes, temporary, provided }: Principal,
   expiresMs: number | null,
   factorNeeded: boolean,
 ) => ({
@@ -32,6 +32,7 @@ const asMe = (
   scopes: scopes && [...scopes],
   expires: iso(expiresMs),
   temporary,
+  provided,
   factorNeeded,
 });
 
@@ -140,6 +141,7 @@ export function signInCalls({
         namespaces: null,
         scopes: null,
         temporary: user.temporary,
+        provided: user.provided,
       };
       const factorNeeded = factors.isLackedBy({ who, isProven: secondFactor, cookie: secret });
       return asMe(who, Math.floor(Math.min(expiresMs, call.nowMs + idleMs)), factorNeeded);

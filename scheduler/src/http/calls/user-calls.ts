@@ -33,7 +33,18 @@ export const asSignIn =
 export const ownHash = ({ cookie: { present } }: Call): Buffer | null =>
   present === null ? null : hashOfSecret(present);
 
-const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs, provided, temporary }: User) => ({
+const asUser = ({
+  name,
+  version,
+  role,
+  grants,
+  createdMs,
+  createdBy,
+  disabledMs,
+  provided,
+  temporary,
+  secondFactorMs,
+}: User) => ({
   name,
   role,
   grants: grantsOf({ role, grants }),
@@ -42,6 +53,7 @@ const asUser = ({ name, version, role, grants, createdMs, createdBy, disabledMs,
   disabled: iso(disabledMs),
   provided,
   temporary,
+  secondFactor: iso(secondFactorMs),
   version,
 });
 

@@ -18,6 +18,7 @@ test("a lock-out here holds at once, also for who was just being looked up when 
     provided: false,
     disabledMs: null as number | null,
     temporary: false,
+    secondFactorMs: null,
   };
   const answers: (() => void)[] = [];
   const store = {

@@ -127,6 +127,7 @@ export class Principals {
       scopes: token?.scopes ?? null,
       // A token was made by who had a password of their own, or by an admin.
       temporary: token === null && user.temporary,
+      provided: user.provided,
     };
     return { who, expiresMs, isProven };
   }

@@ -39,7 +39,7 @@ export async function signInsOf(database: Database, hashes: Buffer[], idleMs: nu
   const s = database.schema;
   const rows = await database.query<User & { expiresMs: number; isProven: boolean; hash: Buffer }>(
     "access-sign-ins-of",
-    `select ${userFields("u")}, ${endsSql("$2")} as "expiresMs",
+    `select ${userFields(s)}, ${endsSql("$2")} as "expiresMs",
             i.second_factor or u.subject is not null as "isProven", i.hash from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
      where i.hash = any($1) and u.removed_ms is null`,
     [hashes, idleMs],

@@ -137,7 +137,7 @@ export async function tokensOf(
     }
   >(
     "access-tokens-of",
-    `select ${userFields("u")}, t.hash, t.id as "tokenId", t.name as "tName", t.role as "tRole", t.scopes, t.namespaces,
+    `select ${userFields(s)}, t.hash, t.id as "tokenId", t.name as "tName", t.role as "tRole", t.scopes, t.namespaces,
             t.expires_ms as "expiresMs", t.revoked_ms as "revokedMs"
      from ${tokensFrom(s)} where t.id = any($1) and u.removed_ms is null`,
     [tokenIds],

@@ -16,16 +16,17 @@ const asJson = ({ name, role, grants, disabledMs }: User): Json => ({
 
 type UserRow = User & { hash: string | null };
 
-export const userFields = (
-  u: string,
-) => `${u}.id as "userId", ${u}.name, ${u}.version, ${u}.role, ${u}.grants, ${u}.created_ms as "createdMs", ${u}.created_by as "createdBy",
-  ${u}.disabled_ms as "disabledMs", ${u}.subject is not null as provided, coalesce(${u}.temporary_hash = ${u}.hash, false) as temporary`;
+/** Of a row `u` of `user_account`. */
+export const userFields = (s: string) =>
+  `u.id as "userId", u.name, u.version, u.role, u.grants, u.created_ms as "createdMs", u.created_by as "createdBy",
+  u.disabled_ms as "disabledMs", u.subject is not null as provided, coalesce(u.temporary_hash = u.hash, false) as temporary,
+  (select f.confirmed_ms from ${s}.second_factor f where f.user_id = u.id) as "secondFactorMs"`;
 
 export function users(database: Database, afterName: string, limit: number): Promise<User[]> {
   const s = database.schema;
   return database.query<User>(
     "access-users",
-    `select ${userFields("u")} from ${s}.user_account u where removed_ms is null and name > $1 order by name limit $2`,
+    `select ${userFields(s)} from ${s}.user_account u where removed_ms is null and name > $1 order by name limit $2`,
     [afterName, limit],
   );
 }
@@ -34,7 +35,7 @@ export async function userByName(database: Database, name: string): Promise<(Use
   const s = database.schema;
   const [row] = await database.query<UserRow>(
     "access-user",
-    `select ${userFields("u")}, u.hash from ${s}.user_account u where name = $1 and removed_ms is null`,
+    `select ${userFields(s)}, u.hash from ${s}.user_account u where name = $1 and removed_ms is null`,
     [name],
   );
   return row ?? null;
@@ -68,7 +69,7 @@ export function createUser(
        values ($1, $2, $3, $4, $5, $6, $7, ${s}.next_version(0))
        on conflict (name) do update set hash = $2, role = $3, created_ms = $4, created_by = $5, grants = $6, temporary_hash = $7, removed_ms = null,
          disabled_ms = null, version = u.version + 1
-       where u.removed_ms is not null returning ${userFields("u")}`,
+       where u.removed_ms is not null returning ${userFields(s)}`,
       [name, hash, role, now, author, JSON.stringify(grants), temporary ? hash : null],
     );
     if (!rows[0]) {
@@ -103,7 +104,7 @@ export function providedUser(
   const given = JSON.stringify(grants);
   return database.transaction(async (client) => {
     const { rows: there } = await client.query(
-      `select ${userFields("u")}, u.removed_ms is not null as removed from ${s}.user_account u
+      `select ${userFields(s)}, u.removed_ms is not null as removed from ${s}.user_account u
        where issuer = $1 and subject = $2 for update`,
       [issuer, subject],
     );
@@ -114,13 +115,13 @@ export function providedUser(
       const { rows: freed } = await client.query(
         `update ${s}.user_account u set role = $2, grants = $3, issuer = $4, subject = $5, created_ms = $6, created_by = $7,
            hash = null, removed_ms = null, disabled_ms = null, version = version + 1
-         where name = $1 and removed_ms is not null and subject is null returning ${userFields("u")}`,
+         where name = $1 and removed_ms is not null and subject is null returning ${userFields(s)}`,
         values,
       );
       // Two first sign-ins at once: the second waits for the first one's row, and then finds that the name is taken.
       const { rows: made } = await client.query(
         `insert into ${s}.user_account as u (name, role, grants, issuer, subject, created_ms, created_by, version)
-         values ($1, $2, $3, $4, $5, $6, $7, ${s}.next_version(0)) on conflict do nothing returning ${userFields("u")}`,
+         values ($1, $2, $3, $4, $5, $6, $7, ${s}.next_version(0)) on conflict do nothing returning ${userFields(s)}`,
         values,
       );
       const [row] = [...freed, ...made];
@@ -148,7 +149,7 @@ export function providedUser(
     const same = was.role === role && sortedJson(was.grants) === sortedJson(grants);
     if (same) return was;
     const { rows } = await client.query(
-      `update ${s}.user_account u set role = $2, grants = $3, version = version + 1 where id = $1 returning ${userFields("u")}`,
+      `update ${s}.user_account u set role = $2, grants = $3, version = version + 1 where id = $1 returning ${userFields(s)}`,
       [was.userId, role, given],
     );
     const user = rows[0] as unknown as User;
@@ -214,7 +215,7 @@ export function changeUser(
   return database.transaction(async (client) => {
     // All admins are locked, in order: of two that each take the other's role away one finds that it would be the last.
     const { rows: locked } = await client.query(
-      `select ${userFields("u")} from ${s}.user_account u where removed_ms is null and (name = $1 or role = 'admin') order by id for update`,
+      `select ${userFields(s)} from ${s}.user_account u where removed_ms is null and (name = $1 or role = 'admin') order by id for update`,
       [name],
     );
     const all = locked as unknown as User[];
@@ -233,7 +234,7 @@ export function changeUser(
               temporary_hash = coalesce($10, temporary_hash), grants = coalesce($8, grants),
               disabled_ms = case when $4::boolean then coalesce(disabled_ms, $5) when $4 is null then disabled_ms end,
               removed_ms = case when $6 then $5::bigint end, version = version + case when $9 then 1 else 0 end
-       where id = $1 returning ${userFields("u")}`,
+       where id = $1 returning ${userFields(s)}`,
       [
         before.userId,
         role ?? null,

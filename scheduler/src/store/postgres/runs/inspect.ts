@@ -16,12 +16,14 @@ import type { Database } from "../database.ts";
 import { newestKnown, type SchemaVersion, schemaVersion, servesThisCode } from "../migrate.ts";
 import { migrations } from "../migrations/index.ts";
 import type { Pooling } from "../pooler.ts";
+import { queryOf } from "../query.ts";
 import { inDoubtSql } from "../recovery/recovery.ts";
 import { type Maker, makerOf, rightsLacking } from "../roles.ts";
 import { runState } from "../states.ts";
 import { type MissingPartitions, missingPartitions } from "../tasks/history.ts";
 import { taskStore } from "../tasks/tasks.ts";
 import { withDatabase } from "../with-database.ts";
+import { KnownZones } from "../zones/known-zones.ts";
 
 export interface ServerFacts {
   /** Such as "15.14". */
@@ -108,6 +110,10 @@ export interface ClusterFacts {
   fullGroups: FullGroup[];
   stuck: StuckRun[];
   unplanned: { task: string; slotMs: number }[];
+  /** Whose rules are in the store, and the newest version of the time zone database that they are of; null: unknown, or none are. */
+  zones: { count: number; newest: string | null };
+  /** Tasks that are planned by rules from before a change of their zone. */
+  zonesBehind: string[];
   /** undefined: there never was one. */
   recovery: RecoveryFacts | undefined;
   /** Cluster time is behind what it has been; undefined: it is not. */
@@ -315,6 +321,14 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
     sinceMs,
   );
   const { clusterId, coordination } = await sessionStore(database).cluster();
+  const [zones] = await database.query<ClusterFacts["zones"]>(
+    "",
+    `select count(distinct name)::int as count, nullif(max(data), '') as newest from ${s}.zone_rules`,
+  );
+  const known = new KnownZones(database);
+  await known.refresh();
+  const changes = known.changedZones();
+  const behind = changes.length === 0 ? [] : await known.plannedBefore(queryOf(database), changes, 0, most);
   return {
     nowMs,
     members,
@@ -327,6 +341,8 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
     fullGroups,
     stuck,
     unplanned,
+    zones: zones ?? { count: 0, newest: null },
+    zonesBehind: behind.map(({ name }) => name),
     recovery,
     timeBack: await timeBack(database, nowMs),
     clusterId,

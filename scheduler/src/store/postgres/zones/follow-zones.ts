@@ -1,4 +1,5 @@
 import type { Change } from "../../../base/change.ts";
+import { isCarillonError, messageOf } from "../../../base/errors.ts";
 import type { ZonesFollowed } from "../../../task/task-record.ts";
 import { queryOf } from "../query.ts";
 import { edit } from "../tasks/edit.ts";
@@ -10,14 +11,23 @@ const tasksAtOnce = 500;
 export async function followZones(tasks: Tasks, change: Change): Promise<ZonesFollowed> {
   const { database, zones } = tasks;
   await zones.enterUsed(change.nowMs);
-  const changed = await zones.bring(change);
-  const behind = zones.changedZones();
-  let replanned = 0;
-  for (;;) {
-    const names = behind.length === 0 ? [] : await zones.plannedBefore(queryOf(database), behind, tasksAtOnce);
-    for (const name of names) if (await database.persist(() => replanOne(tasks, name, change))) replanned++;
-    if (names.length < tasksAtOnce) return { changed, replanned };
+  const followed: ZonesFollowed = { changed: await zones.bring(change), replanned: 0, left: [] };
+  const changes = zones.changedZones();
+  for (let afterId = 0; changes.length > 0; ) {
+    const behind = await zones.plannedBefore(queryOf(database), changes, afterId, tasksAtOnce);
+    for (const { id, name } of behind) {
+      afterId = id;
+      try {
+        if (await database.persist(() => replanOne(tasks, name, change))) followed.replanned++;
+      } catch (error) {
+        // One that this process cannot read is no reason to leave the others.
+        if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
+        followed.left.push({ task: name, error: messageOf(error) });
+      }
+    }
+    if (behind.length < tasksAtOnce) break;
   }
+  return followed;
 }
 
 /** @returns false: it was removed meanwhile, or an edit has planned it by the rules in force */

@@ -1,7 +1,8 @@
 /** The rules of time zones by which tasks are planned: see docs/schedules.md and migration 61. */
 import type { Change } from "../../../base/change.ts";
+import { isCarillonError } from "../../../base/errors.ts";
 import type { Calendar } from "../../../schedule/calendar.ts";
-import { ruledZone, type ZoneRules } from "../../../schedule/zone.ts";
+import { ruledZone, type ZoneRules, zoneOf } from "../../../schedule/zone.ts";
 import { ownRules, ownZones, sameRules, type ZonesInForce, zonesUsed } from "../../../schedule/zone-rules.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
 import type { ChangedZone } from "../../../task/task-record.ts";
@@ -93,9 +94,10 @@ export class KnownZones {
     const key = `${zone} ${change.version}`;
     let name = this.#names.get(key);
     if (name === undefined) {
-      // From the begin of what is kept: all of it is compared.
-      const own = ownRules(zone, change.rules.startsMs[0] as number);
-      name = sameRules(own, change.rules) ? zone : ruledZone(zone, change.rules);
+      const { rules } = change;
+      const own = readable(() => zoneOf(zone).rules(rules.startsMs[0] as number, rules.toMs));
+      // Whoever compiles by a zone that there is not is told so.
+      name = own === null || sameRules(own, rules) ? zone : ruledZone(zone, rules);
       this.#names.set(key, name);
     }
     return name;
@@ -190,7 +192,7 @@ export class KnownZones {
         for (const name of names) {
           const there = present.get(name);
           if (which === "missing" ? there !== undefined : there === undefined || there.data >= ownData) continue;
-          const rules = readable(name, nowMs);
+          const rules = readable(() => ownRules(name, nowMs));
           if (rules === null) continue;
           const values = [name, ownData, rules.startsMs, rules.offsetsMs, rules.toMs];
           if (there && sameRules(there.rules, rules)) {
@@ -227,14 +229,19 @@ export class KnownZones {
     return changed;
   }
 
-  /** Tasks that are planned by rules from before the newest change of a zone that they use, soonest first. */
-  async plannedBefore(query: Query, changed: readonly ZoneChange[], most: number): Promise<string[]> {
-    const rows = await query<{ name: string }>("zone-rules-behind", plannedBeforeSql(this.#database.schema), [
+  /** Tasks that are planned by rules from before the newest change of a zone that they use, by their numbers, from after one. */
+  plannedBefore(
+    query: Query,
+    changed: readonly ZoneChange[],
+    afterId: number,
+    most: number,
+  ): Promise<{ id: number; name: string }[]> {
+    return query("zone-rules-behind", plannedBeforeSql(this.#database.schema), [
       changed.map(({ name }) => name),
       changed.map(({ version }) => version),
+      afterId,
       most,
     ]);
-    return rows.map(({ name }) => name);
   }
 
   /** Of zones whose rules have changed: their names, and the version of the newest change. */
@@ -251,18 +258,19 @@ const stored = ({ version, data, starts, offsets, to }: RulesRow): StoredRules =
 });
 
 /** null: this process's database has no such zone, and so is no judge of it. */
-function readable(name: string, nowMs: number): ZoneRules | null {
+function readable(read: () => ZoneRules): ZoneRules | null {
   try {
-    return ownRules(name, nowMs);
-  } catch {
+    return read();
+  } catch (error) {
+    if (!isCarillonError(error, "ZONE_UNKNOWN")) throw error;
     return null;
   }
 }
 
 const plannedBeforeSql = (s: string) => `
   with changed as (select * from unnest($1::text[], $2::int[]) as c (zone, version))
-  select t.name from ${s}.plan p join ${s}.task t on t.id = p.task_id
-  where p.zones_version < (select max(version) from changed) and t.deleted_ms is null and t.version > 0
+  select t.id, t.name from ${s}.plan p join ${s}.task t on t.id = p.task_id
+  where p.zones_version < (select max(version) from changed) and t.id > $3 and t.deleted_ms is null and t.version > 0
     and exists (
       select from changed c where p.zones_version < c.version and (
         t.definition->'schedule'->>'zone' = c.zone
@@ -270,4 +278,4 @@ const plannedBeforeSql = (s: string) => `
         or exists (
           select from ${s}.calendar k join ${s}.calendar_version v on v.calendar_id = k.id and v.version = k.version
           where k.name = t.definition->'calendar'->>'name' and v.content->>'zone' = c.zone)))
-  order by p.next_slot_ms nulls last limit $3`;
+  order by t.id limit $4`;
