@@ -9,7 +9,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { EditSequence, localTimesNotToldOnce, sequenceDays } from "../support/edit-sequence.ts";
 import { rounds, seed } from "../support/long.ts";
 import { postgres } from "../support/servers.ts";
-import { asCode, change, dayMs, openStage, type Stage } from "../support/store-stage.ts";
+import { asCode, change, dayMs, openStage, type Stage, until } from "../support/store-stage.ts";
 import { newerData, olderData, plantRules } from "../support/zone-data.ts";
 
 const hourMs = 3_600_000;
@@ -213,6 +213,28 @@ describe("time zone data", () => {
     await follow(stage.nowMs);
     expect(await next(task)).toBeNull();
     await stage.store.tasks.resume("paused", change(nineMs));
+    expect(await next(task)).toBe(13);
+  });
+
+  it("an edit keeps the rules that it has planned by, whatever its process reads meanwhile", async () => {
+    const zone = "America/Lima"; // -5 h: 09:00 is 14 h after midnight UTC
+    const task = await stage.task("meanwhile", daily(zone));
+    await plan(task, nineMs + 14 * hourMs - 10_000);
+    // The edit waits for the run that it takes back, after it has read the rules.
+    const blocker = await stage.sql.connect();
+    await blocker.query("begin");
+    await blocker.query(`select from ${stage.schema}.run where task_id = $1 for update`, [task.taskId]);
+    const edited = stage.task("meanwhile", daily(zone, { description: "edited" }), nineMs);
+    const waits =
+      "select count(*)::int as waiting from pg_stat_activity where wait_event_type = 'Lock' and query like $1";
+    await until("the edit waits", async () => (await stage.one(waits, [`%${stage.schema}%`])).waiting === 1);
+    await plantRules(stage, zone, hourMs, nineMs);
+    expect(await next(await stage.task("since", daily(zone), nineMs))).toBe(13);
+    await blocker.query("commit");
+    blocker.release();
+    await edited;
+    expect(await next(task)).toBe(14);
+    expect(await follow(nineMs)).toMatchObject({ replanned: 1 });
     expect(await next(task)).toBe(13);
   });
 

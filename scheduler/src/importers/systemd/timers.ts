@@ -72,7 +72,7 @@ function spreadOf(
   const ms = (field: string) => {
     const text = one(field);
     const length = text === "" ? 0 : spanMs(text);
-    if (length === null) findings.lost(name, `its ${field} ${text}, which has no fixed length`);
+    if (length === undefined) findings.lost(name, `its ${field} ${text}, which has no fixed length`);
     return length ?? 0;
   };
   const [delay, offset] = [ms("RandomizedDelaySec"), ms("RandomizedOffsetSec")];

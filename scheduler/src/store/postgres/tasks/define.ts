@@ -8,6 +8,7 @@ import type { BroughtBy, BroughtTask } from "../../../task/task-store.ts";
 import { auditedAdoption } from "../access/audit.ts";
 import { lookAgain } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
+import { queryIn } from "../query.ts";
 import { isApplied, markApplied } from "./applied.ts";
 import { edit } from "./edit.ts";
 import { groupNumber, groupNumberIn } from "./groups.ts";
@@ -196,6 +197,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
     if (live(row)?.definition_text === text) {
       await markApplied(client, s, row.id, row.version, change);
       await auditedAdoption(client, s, row, change);
+      await tasks.zones.readFor([row], queryIn(client));
       return {
         record: withRules(
           asRecord({ ...row, bundle: change.bundle ?? row.bundle }),
@@ -210,7 +212,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);
     const record = await edit(tasks, client, { row, definition, text, groupId, calendar, change });
-    return { record: withRules(record, calendar, tasks.zones.of(definition, calendar)), changed: true };
+    return { record, changed: true };
   });
   if (!written) return write(tasks, given);
   tasks.groups.set(written.record.definition.group, written.record.groupId);

@@ -15,7 +15,7 @@ import { gateOf } from "./new-tasks.ts";
 import { accountMissed, accountPaused, accountPutBack, planAnew } from "./plan-anew.ts";
 import { lockTask, type Tasks } from "./read.ts";
 import { pauseEnded } from "./resume.ts";
-import { asRecord, type TaskRow } from "./task-rows.ts";
+import { asRecord, type TaskRow, withRules } from "./task-rows.ts";
 import { saveUpstream } from "./upstream.ts";
 
 interface Edit {
@@ -33,7 +33,7 @@ interface Edit {
   change: Change;
 }
 
-/** Stores a new version of a task and plans it anew, in the caller's transaction. */
+/** Stores a new version of a task and plans it anew, in the caller's transaction. @returns its record, with its calendar and zones */
 export async function edit(
   tasks: Tasks,
   client: SqlClient,
@@ -45,15 +45,13 @@ export async function edit(
   const { gate, limit } = gateOf(definition);
   const there = row.version > 0 && row.deleted_ms === null;
   const before = there ? (former ?? (await tasks.calendars.in(client, row.definition, false))) : undefined;
-  await tasks.zones.refresh(queryIn(client));
+  const zonesVersion = await tasks.zones.refresh(queryIn(client));
   await withdraw(client, s, row.id, now, "edited");
   const was = ruledIn(row.definition, before, tasks.zones.at(row.zones_version));
+  const is = ruledIn(definition, calendar, tasks.zones.at(zonesVersion));
   await accountMissed(tasks, client, { row, ruled: was, now, reason: "edited before it could be planned" });
   await accountPaused(tasks, client, { row, ruled: was, now });
-  if (there) {
-    const is = ruledIn(definition, calendar, tasks.zones.at(tasks.zones.version));
-    await accountPutBack(tasks, client, { row, before: was, after: is, now });
-  }
+  if (there) await accountPutBack(tasks, client, { row, before: was, after: is, now });
   const { rows: updated } = await client.query(
     `update ${s}.task set version = ${s}.next_version($2), group_id = $3, definition = $4, definition_text = $5, gate = $6, gate_limit = $7,
             changed_ms = $8, deleted_ms = null, paused_ms = case when deleted_ms is null then paused_ms end,
@@ -75,8 +73,8 @@ export async function edit(
   const { nextSlotMs, accountedMs } = await planAnew(tasks, client, {
     row,
     was,
-    definition,
-    calendar,
+    is,
+    zonesVersion,
     paused,
     nowMs: change.nowMs,
     ...(rangesAhead && { rangesAhead }),
@@ -84,7 +82,7 @@ export async function edit(
   await settleGates(client, s, [row.id], change.nowMs, false);
   await auditedEdit(client, s, row, { definition, text }, change);
   await client.query(`select ${notifySql(s, "'tasks'")}`);
-  return asRecord({
+  const record = asRecord({
     ...row,
     version,
     group_id: groupId,
@@ -92,12 +90,13 @@ export async function edit(
     changed_ms: now,
     next_slot_ms: nextSlotMs,
     accounted_ms: accountedMs,
-    zones_version: tasks.zones.version,
+    zones_version: zonesVersion,
     bundle: change.bundle ?? row.bundle,
     deleted_ms: null,
     paused_ms: paused ? row.paused_ms : null,
     paused_until_ms: paused ? row.paused_until_ms : null,
   });
+  return withRules(record, calendar, tasks.zones.of(definition, calendar, zonesVersion));
 }
 
 /** Plans a task anew without a change of its own, as after one of its calendar. @param former its calendar before the change */

@@ -20,7 +20,7 @@ export function gateOf({ overlap: { policy, limit }, ...parts }: TaskDefinition)
 }
 
 /** How long after a run's end the next slot comes, for tasks that are planned so. */
-export function afterEndOf({ schedule }: TaskDefinition): number | null {
+export function afterEndOf({ schedule }: Pick<TaskDefinition, "schedule">): number | null {
   return schedule.type === "every" && schedule.mode === "delay" ? schedule.everyMs : null;
 }
 

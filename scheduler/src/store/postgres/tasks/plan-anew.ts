@@ -1,16 +1,7 @@
 import type { SqlClient } from "../../../base/change.ts";
-import type { Calendar } from "../../../schedule/calendar.ts";
 import { compileSchedule, type Schedule } from "../../../schedule/schedule.ts";
-import {
-  placesOf,
-  plannedSchedule,
-  type Ruled,
-  ruledIn,
-  slotsPassed,
-  slotsPutBack,
-} from "../../../schedule/slot-rules.ts";
+import { placesOf, plannedSchedule, type Ruled, slotsPassed, slotsPutBack } from "../../../schedule/slot-rules.ts";
 import { type MissedRange, missedRanges, nominalRanges } from "../../../slots/plan.ts";
-import type { TaskDefinition } from "../../../task/task.ts";
 import type { Database } from "../database.ts";
 import { slotOutcome } from "../states.ts";
 import { followMoved, movedBetween, nothingMoved } from "../zones/moved-times.ts";
@@ -25,8 +16,9 @@ interface NewPlan {
   row: TaskRow;
   /** By which it was planned. */
   was: Ruled;
-  definition: TaskDefinition;
-  calendar: Calendar | undefined;
+  /** By which it is planned from now on, with the zone rules of `zonesVersion`. */
+  is: Ruled;
+  zonesVersion: number;
   paused: boolean;
   nowMs: number;
   /** Absent: what a range tells of has its account. */
@@ -35,15 +27,15 @@ interface NewPlan {
 
 /**
  * Sets the plan's next slot: the first after now that the ledger does not have, or one before it, whose local time had not come by the zone
- * rules before. `zones.refresh` has just been called.
+ * rules before.
  */
 export async function planAnew(
-  { database, s, zones }: Tasks,
+  { database, s }: Tasks,
   client: SqlClient,
-  { row, was, definition, calendar, paused, nowMs, rangesAhead }: NewPlan,
+  { row, was, is: ruled, zonesVersion, paused, nowMs, rangesAhead }: NewPlan,
 ): Promise<{ nextSlotMs: number | null; accountedMs: number[] | null }> {
   const { id: taskId, version: before } = row;
-  const afterEnd = afterEndOf(definition);
+  const afterEnd = afterEndOf(ruled.definition);
   const { rows } = await client.query(
     `select array(select slot_ms::float8 from ${s}.slot where task_id = $1 and slot_ms > $2) as accepted,
             exists (select from ${s}.run where task_id = $1 and after_end) as running`,
@@ -51,7 +43,6 @@ export async function planAnew(
   );
   const accepted = new Set(rows[0]?.accepted as number[]);
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-  const ruled = ruledIn(definition, calendar, zones.at(zones.version));
   // A fixed delay's slots follow from its runs: none of them has been before.
   const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
   const isPlanned = before > 0 && afterEnd === null;
@@ -71,7 +62,7 @@ export async function planAnew(
   while (next !== null && accepted.has(next)) next = schedule.next(next);
   await client.query(
     `update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4, zones_version = $5 where task_id = $1`,
-    [taskId, next === null ? null : Math.round(next), afterEnd, paused, zones.version],
+    [taskId, next === null ? null : Math.round(next), afterEnd, paused, zonesVersion],
   );
   if (accountedMs !== null || row.accounted_ms !== null)
     await client.query(`update ${s}.task set accounted_ms = $2 where id = $1`, [taskId, accountedMs]);

@@ -61,14 +61,15 @@ async function goOn(tasks: Tasks, client: SqlClient, row: TaskRow, change: Chang
   const sinceMs = row.paused_until_ms === null ? nowMs : Math.min(nowMs, row.paused_until_ms - 1);
   await auditedTask(client, s, "resume", row, change);
   const calendar = await calendars.in(client, row.definition, false);
-  await zones.refresh(queryIn(client));
+  const zonesVersion = await zones.refresh(queryIn(client));
   const was = ruledIn(row.definition, calendar, zones.at(row.zones_version));
   await accountPaused(tasks, client, { row, ruled: was, now: Math.round(sinceMs) });
   await client.query(
     `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, paused_until_ms = null, changed_ms = $2 where id = $1`,
     [row.id, Math.round(nowMs)],
   );
-  await planAnew(tasks, client, { row, was, definition: row.definition, calendar, paused: false, nowMs: sinceMs });
+  const is = ruledIn(row.definition, calendar, zones.at(zonesVersion));
+  await planAnew(tasks, client, { row, was, is, zonesVersion, paused: false, nowMs: sinceMs });
   await takeUp(client, s, [row.id], nowMs);
   await client.query(`select ${notifySql(s, "'tasks'")}`);
 }

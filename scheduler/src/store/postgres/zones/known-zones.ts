@@ -77,11 +77,7 @@ export class KnownZones {
   }
 
   /** Those of the zones that this definition and its calendar use; absent: they are this process's own. */
-  of(
-    definition: TaskDefinition,
-    calendar: Calendar | undefined,
-    version: number = this.#version,
-  ): { zones?: ZonesInForce } {
+  of(definition: TaskDefinition, calendar: Calendar | undefined, version: number): { zones?: ZonesInForce } {
     const zones = this.at(version);
     return zonesUsed(definition, calendar).some((zone) => zones.named(zone) !== zone) ? { zones } : {};
   }
@@ -103,8 +99,11 @@ export class KnownZones {
     return name;
   }
 
-  /** Reads what is newer than what is known. */
-  async refresh(query: Query = queryOf(this.#database)): Promise<void> {
+  /**
+   * Reads what is newer than what is known.
+   * @returns the newest version: whoever plans keeps it, since others may read on meanwhile
+   */
+  async refresh(query: Query = queryOf(this.#database)): Promise<number> {
     const s = this.#database.schema;
     const rows = await query<RulesRow & { newest: number }>(
       "zone-rules",
@@ -120,6 +119,7 @@ export class KnownZones {
     }
     this.#hasRead = true;
     this.#version = Math.max(this.#version, rows[0]?.newest ?? 0);
+    return this.#version;
   }
 
   /** Reads as far as these tasks need it. */
