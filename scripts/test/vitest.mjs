@@ -56,9 +56,10 @@ export async function vitest(run) {
   if (second.interrupted) return first;
   const [before, now] = [first, second].map(({ failures }) => new Set(failures.map(nameOf)));
   // Skipped since a hook of its file failed, which is named itself: run by the second look, it has its own result.
+  const hookFailed = new Set(first.failures.filter(({ test }) => test === "the file itself").map(({ file }) => file));
   const seen = new Set(second.tests);
   const isRunNow = (/** @type {LookedAt} */ failure) =>
-    !failure.ran && seen.has(nameOf(failure)) && !now?.has(nameOf(failure));
+    !failure.ran && hookFailed.has(failure.file) && seen.has(nameOf(failure)) && !now?.has(nameOf(failure));
   const skipped = first.failures.filter(isRunNow);
   const looked = first.failures.filter((failure) => !isRunNow(failure));
   const failures = looked.map(

@@ -46,7 +46,7 @@ export function Users() {
   );
 }
 
-/** What a user may do, and what is particular about the user. */
+/** Shows a user's roles, and marks a user of a provider, a second factor and a lock-out. */
 function Tags({ user: { role, grants, disabled, provided, secondFactor } }: { user: User }) {
   const { t } = useWords();
   return (

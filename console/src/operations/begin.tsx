@@ -57,7 +57,7 @@ export function BeginMatching({
   kind: Request["kind"];
   filter: Request["filter"];
   pauseUntil?: string | undefined;
-  /** What else is asked, above the names. */
+  /** Fields that the dialog shows above the names. */
   fields?: ReactNode;
   titleOf: (total: number) => string;
   /** Instead of names where nothing matches. */

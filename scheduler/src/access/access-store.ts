@@ -4,7 +4,7 @@ import { type Grant, type Role, type Scope, userUnknown } from "./access.ts";
 export interface User {
   userId: number;
   name: string;
-  /** Of what is told here: each change of it, a new password and the second factor apart, makes the next. */
+  /** Each change of this record makes the next one; a new password and the second factor do not. */
   version: number;
   /** Everywhere; null: only where `grants` say. */
   role: Role | null;

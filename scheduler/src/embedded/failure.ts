@@ -77,7 +77,7 @@ function fullDisk(what: string, free: number | undefined): CarillonError {
   });
 }
 
-/** @throws what aborted it: a deadline's own error, or CANCELLED */
+/** @throws what aborted it: its caller's own error, or CANCELLED */
 export function throwIfAborted(signal: AbortSignal): void {
   if (!signal.aborted) return;
   if (isCarillonError(signal.reason)) throw signal.reason;

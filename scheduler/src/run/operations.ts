@@ -79,7 +79,7 @@ export interface OperationRequest {
   kind: OperationKind;
   filter: OperationFilter;
   range?: BackfillRange;
-  /** Of a pause: when its tasks are resumed by themselves; absent: not before they are resumed. */
+  /** The time at which a pause ends by itself; absent: it lasts until its tasks are resumed. */
   pauseUntilMs?: number;
   author: string;
   reason: string;

@@ -75,7 +75,7 @@ export interface JitterOptions {
 }
 
 const jitterKinds = ["slot", "task"] as const;
-/** Of options, and of a spec. */
+/** Names in options, and in a spec. */
 export const jitterOptionNames = ["jitter", "jitterBy"] as const;
 export const jitterNames = ["jitterMs", "jitterBy"] as const;
 

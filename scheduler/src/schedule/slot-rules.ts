@@ -209,7 +209,7 @@ export function plannedSchedule(
 export interface Ruled {
   definition: { schedule: ScheduleSpec } & SlotRules;
   calendar: Calendar | undefined;
-  /** By whose rules the two are; absent: this process's own. */
+  /** The zone rules that both are compiled by; absent: this process's own. */
   zones?: ZonesInForce;
 }
 

@@ -16,7 +16,7 @@ export function ownRules(name: string, nowMs: number): ZoneRules {
   return zoneOf(name).rules(Date.UTC(year - yearsBack, 0, 1), Date.UTC(year + yearsAhead, 0, 1));
 }
 
-/** Whether two give the same offset to every instant that both tell of. */
+/** True where both give the same offset to every instant that both tell of. */
 export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
   const from = Math.max(a.startsMs[0] as number, b.startsMs[0] as number);
   const to = Math.min(a.toMs, b.toMs);
@@ -121,9 +121,9 @@ function localTimes(schedule: Schedule, zone: Zone, fromMs: number, toMs: number
     atMs !== null && atMs >= fromMs && times.length < timesMax;
     atMs = schedule.previous(atMs)
   )
-    times.unshift(atMs);
+    times.push(atMs);
   const byLocal = new Map<string, number>();
-  for (const atMs of times) {
+  for (const atMs of times.reverse()) {
     const local = `${atMs + zone.at(atMs).offset}`;
     byLocal.set(byLocal.has(local) ? `${local} again` : local, atMs);
   }

@@ -50,7 +50,7 @@ function Chosen({
 }: {
   kind: "pause" | "resume";
   tasks: string[];
-  /** Of a pause. */
+  /** The end of a pause. */
   until: string | undefined;
   fields: ReactNode;
   onClose: () => void;

@@ -23,6 +23,7 @@ import {
   appliedRecord,
   calendarRecord,
   memberRecord,
+  ms,
   operationRecord,
   outboxRow,
   planRecord,
@@ -310,15 +311,15 @@ function serverAccess(api: Client): ClusterAccess {
     grants: grants.filter(({ namespace }) => namespace !== "*"),
     createdMs: Date.parse(created),
     createdBy,
-    disabledMs: disabled === null ? null : Date.parse(disabled),
-    secondFactorMs: secondFactor === null ? null : Date.parse(secondFactor),
+    disabledMs: ms(disabled),
+    secondFactorMs: ms(secondFactor),
   });
   const key = ({ name, groups, created, by, revoked }: Answer<"revokeWorkerKey">) => ({
     name,
     groups,
     createdMs: Date.parse(created),
     createdBy: by,
-    revokedMs: revoked === null ? null : Date.parse(revoked),
+    revokedMs: ms(revoked),
   });
   return {
     users: async () => (await pages((page) => api.listUsers(page))).map(user),

@@ -19,7 +19,8 @@ import type { RunCard } from "../nodes/cluster.ts";
 
 type Item<Page extends { items: unknown[] }> = Page["items"][number];
 
-const ms = (time: string | null): number | null => (time === null ? null : Date.parse(time));
+/** Epoch milliseconds of a time in an answer. */
+export const ms = (time: string | null): number | null => (time === null ? null : Date.parse(time));
 
 export function taskRecord(task: Answer<"getTask">, calendar: Calendar | undefined): TaskRecord {
   return {

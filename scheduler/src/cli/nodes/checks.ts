@@ -420,7 +420,7 @@ function unplanned({ unplanned: found, leadership, members: all, nowMs }: Cluste
   return problem("unplanned slots", list(words), advice);
 }
 
-/** Where cluster time went back, what was planned before lies ahead, and a leader that stands has nothing to do. */
+/** Tasks of a zone whose rules have changed go by the rules before until they are planned anew. */
 function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Check {
   if (zonesBehind.length > 0)
     return remark(
@@ -433,6 +433,7 @@ function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Che
   return good("time zones", `the rules of ${count} are in the store${by}`);
 }
 
+/** Where cluster time went back, what was planned before lies ahead, and a leader that stands has nothing to do. */
 function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   if (!timeBack) return good("cluster time", "it is past all that was seen of it");
   const { reachedMs, sinceMs, replanned } = timeBack;

@@ -51,27 +51,29 @@ const past: Record<OperationKind, string> = {
 /** A time with an offset, or a span back from now. @throws USAGE */
 export function timeOf(option: string, text: string, nowMs: number): number {
   if (/^[\d.\s]+(?:ms|[smhdw])/.test(text)) return Math.round(nowMs - parseDuration(text, option));
-  try {
-    const spec = parseTime(text);
-    return spec.type === "at" ? spec.atMs : 0;
-  } catch (cause) {
-    throw new CarillonError("USAGE", `${option} ${JSON.stringify(text)} is neither a time with an offset nor a span`, {
-      hint: "For example 2027-03-27T00:00:00Z, 2027-03-27T00:00:00+01:00 or 2h.",
-      cause,
-    });
-  }
+  return momentOf(
+    option,
+    text,
+    "is neither a time with an offset nor a span",
+    "For example 2027-03-27T00:00:00Z, 2027-03-27T00:00:00+01:00 or 2h.",
+  );
 }
 
 /** A time with an offset. @throws USAGE */
-export function instantOf(option: string, text: string): number {
+export const instantOf = (option: string, text: string): number =>
+  momentOf(
+    option,
+    text,
+    "is not a time with an offset or Z",
+    "For example 2027-03-27T00:00:00Z or 2027-03-27T00:00:00+01:00.",
+  );
+
+function momentOf(option: string, text: string, wrong: string, hint: string): number {
   try {
     const spec = parseTime(text);
     return spec.type === "at" ? spec.atMs : 0;
   } catch (cause) {
-    throw new CarillonError("USAGE", `${option} ${JSON.stringify(text)} is not a time with an offset or Z`, {
-      hint: "For example 2027-03-27T00:00:00Z or 2027-03-27T00:00:00+01:00.",
-      cause,
-    });
+    throw new CarillonError("USAGE", `${option} ${JSON.stringify(text)} ${wrong}`, { hint, cause });
   }
 }
 
