@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { Signal } from "../../src/cluster/signal-store.ts";
 import type { ClaimedRun } from "../../src/run/claim-store.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import type { TaskOptions } from "../../src/task/task.ts";
 import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { openStage, type Stage, settlement } from "../support/store-stage.ts";
+import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 /** Slots that were planned in time, and could not be started in time: nobody could claim for a while. */
 describe.each(everyPostgres())("late starts on $title", (server) => {
@@ -44,6 +45,19 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     const counters = (await stage.store.tasks.counters([task.taskId])).get(task.taskId);
     expect([counters?.missed ?? 0, counters?.skipped ?? 0]).toEqual([missed.length + unplanned, 0]);
     return { run: of("run").sort((a, b) => a - b), missed };
+  }
+
+  let turns = 0;
+  /** Judges what is due, addresses it to the worker, and claims it there. */
+  async function claimRouted(task: TaskRecord, nowMs: number): Promise<ClaimedRun[]> {
+    await stage.store.plans.admitHeld(nowMs, nowMs);
+    const { runs } = await stage.store.routes.view(nowMs, 100, []);
+    const mine = runs.filter(({ taskId }) => taskId === task.taskId);
+    await stage.store.routes.address(
+      mine.map(({ runId, taskId }) => ({ runId, taskId, sessionId: worker, node: "n", turn: ++turns })),
+    );
+    const asked = { sessionId: worker, groupIds: [-worker], exceptTaskIds: [], limit: 100 };
+    return (await stage.store.claims.claim({ ...asked, untilMs: nowMs, nowMs })).runs;
   }
 
   it("skip: those later than the misfire time are given up, the others run", async () => {
@@ -118,6 +132,40 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
     await stage.store.claims.settle(worker, [settlement(run as ClaimedRun, verdict, stage.nowMs)], stage.nowMs);
     const again = await stage.claim(worker, [retried], muchLater);
     expect(again.map(({ runId, attempt }) => [runId, attempt])).toEqual([[run?.runId, 2]]);
+  });
+
+  it("what waited for a place on a worker is judged by when it is claimed, and its place is the next one's", async () => {
+    const signals: Signal[] = [];
+    const end = new AbortController();
+    onTestFinished(() => end.abort());
+    void stage.store.signals.listen((signal) => void signals.push(signal), end.signal);
+    await expect.poll(() => signals).toContainEqual({ kind: "resync" });
+    const waiting = { policy: "fire_once", after: "4s", waiting: true } as const;
+    for (const misfire of [{ policy: "skip", after: "4s" }, waiting] as const) {
+      const task = await planned(misfire, { limit: { perWorker: 1 } });
+      const first = task.nextSlotMs as number;
+      const begun = (nowMs: number) => claimRouted(task, nowMs);
+      const [running] = await begun(first);
+      expect(running?.slotMs).toBe(first);
+      // Each is let through when it is due, and then waits for the place on the worker.
+      for (let at = 1; at < 10; at++) expect(await begun(first + at * 1_000), `slot ${at} waits`).toEqual([]);
+      await stage.store.claims.settle(
+        worker,
+        [settlement(running as ClaimedRun, succeededVerdict, first)],
+        first + 9_500,
+      );
+      signals.length = 0;
+      for (let at = 1; at <= 5; at++) {
+        expect(await begun(first + 9_500), `slot ${at}`).toEqual([]);
+        await expect.poll(() => signals).toContainEqual({ kind: "direct", dueMs: first + 9_500 });
+        signals.length = 0;
+      }
+      const [next] = await begun(first + 9_500);
+      expect((next?.slotMs as number) - first).toBe(6_000);
+    }
+    // Late, and so it is where the task does not give up what waits.
+    const patient = await planned("fire_once", { limit: { perWorker: 1 } });
+    expect(slotsOf(await claimRouted(patient, stage.nowMs + 3_600_000))).toEqual([patient.nextSlotMs]);
   });
 
   it("given back unstarted, it is judged again by when it is", async () => {

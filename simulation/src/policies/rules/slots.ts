@@ -156,8 +156,9 @@ export const misfires: Rule = {
       if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
       if (lateMs < after)
         return `run ${run.runId} of slot ${run.slotMs} was given up ${lateMs} ms late: its task does so after ${after}`;
+      // By its slot's time: when it is due tells of its next try, once it has had one.
       const newer = seen.runs.some(
-        ({ of, slotMs, dueMs }) => of === run.of && (slotMs ?? 0) > (run.slotMs ?? 0) && dueMs <= endOf(run),
+        ({ of, slotMs }) => of === run.of && (slotMs ?? 0) > (run.slotMs ?? 0) && (slotMs ?? 0) <= endOf(run),
       );
       if (policy === "fire_once" && !newer)
         return `run ${run.runId} of slot ${run.slotMs} was given up, and there was no newer one`;

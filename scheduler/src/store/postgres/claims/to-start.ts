@@ -1,4 +1,5 @@
 import type { ClaimedRun } from "../../../run/claim-store.ts";
+import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { runRecall, runState } from "../states.ts";
 import { endGivenUpSql } from "../tasks/misfires.ts";
@@ -6,6 +7,10 @@ import { takeUpLeft } from "./set-aside.ts";
 
 /** No task's misfire time is shorter, so what is less late than this needs no look. */
 const leastLateMs = 1_000;
+
+/** Tasks `t` whose runs wait for a place on a worker and count no other: their gate lets each through when it is due. */
+const onlyPerWorker = `t.definition->'limit'->>'perWorker' is not null and t.definition->'limit'->>'perKey' is null
+  and t.definition->>'rate' is null and t.gate_limit is null`;
 
 /** A run as a claim's statement picked it: one whose task is paused was set aside in place of claimed. */
 export type PickedRun = ClaimedRun & { paused: boolean };
@@ -22,8 +27,8 @@ export async function toStart(database: Database, rows: PickedRun[], nowMs: numb
 
 /**
  * Of runs just claimed, ends those whose task's misfire policy gives them up: planned in time, but the store, or every worker, was away when
- * they came due. One that counts a place is judged while it waits for that (gates.ts), and one that was tried before is only late. They are
- * claimed first so that nobody else can start them; a crash in between leaves a claim like any other.
+ * they came due. One that counts a place is judged while it waits for that (gates.ts), but here if it is a place on a worker; one that was tried
+ * before is only late. They are claimed first so that nobody else can start them; a crash in between leaves a claim like any other.
  *
  * @returns the fences of those that ended: the run as skipped, the slot as missed, with the policy as the reason
  */
@@ -35,15 +40,18 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
   const s = database.schema;
   // The lists are hidden from the planner: with their length known it took the live runs whole, for one that is as rare as
   // its guesses, and compared each with each of the list. 350 ms for 2,000 of 20,000; asked by their keys they take 15.
-  const rows = await database.query<{ fence: number }>(
+  const rows = await database.query<{ fence: number; gate: number }>(
     "claim-late",
     endGivenUpSql(s, {
       runs: `unnest((select $1::bigint[]), (select $2::bigint[])) as i (id, fence) join ${s}.run r on r.id = i.id and r.fence = i.fence`,
-      where: `r.state + 0 = ${runState.claimed} and r.gate = 0 and r.recall <> ${runRecall.cancel}`,
+      where: `r.state + 0 = ${runState.claimed} and (r.gate = 0 or m.waiting and ${onlyPerWorker}) and r.recall <> ${runRecall.cancel}`,
       now: "$3",
-      answer: "fence",
+      answer: "fence, gate",
     }),
     [late.map(({ runId }) => runId), late.map(({ fence }) => fence), Math.round(nowMs)],
   );
+  // Their place on the worker is the next one's.
+  if (rows.some(({ gate }) => gate > 0))
+    await database.query("claim-late-room", `select ${notifySql(s, "'direct ' || $1::bigint")}`, [Math.round(nowMs)]);
   return new Set(rows.map(({ fence }) => fence));
 }
