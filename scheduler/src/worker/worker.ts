@@ -409,7 +409,9 @@ export class Worker implements RunHost {
     const mono = this.clock.monotonic();
     if (this.#pace.took(mono - run.startedMono)) this.#fetch();
     this.#send(run, verdict, mono);
-    if (this.#overdue.size === 0 || this.#startsOverdue) return;
+    if (this.#overdue.size === 0) return;
+    this.#turns.ended();
+    if (this.#startsOverdue) return;
     this.#startsOverdue = true;
     queueMicrotask(this.#startNext);
   }
@@ -440,8 +442,6 @@ export class Worker implements RunHost {
     // Room again, and more than the last claim could hold.
     if (this.#behind && !this.#fetchTimer.armed && !this.#fetching) this.#fetch();
   }
-
-  // ---- recalls, doubt and loss
 
   #do(run: HeldRun, act: ClaimAct, reason?: CarillonError): void {
     switch (act) {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
+import { type Clock, EarliestTimer } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { Membership } from "../../cluster/membership.ts";
@@ -6,7 +6,7 @@ import type { ClaimedRun, ClaimRequest, ClaimStore } from "../../run/claim-store
 import type { DueQueue } from "../running/due-queue.ts";
 import type { Pace } from "./pace.ts";
 
-/** While there is more than this worker can hold, other tasks get their turn so often. */
+/** So soon after what may have changed something, and after a turn that brought something, comes the next turn. */
 const turnMs = 25;
 
 /** More than there are tasks in a turn, so that none is left out. */
@@ -28,38 +28,52 @@ export interface TurnsOptions {
 
 /**
  * Makes true: a task of which this worker holds nothing is not kept waiting by another's backlog. Nothing happens, and
- * nothing is asked, while all that is due fits into this worker.
+ * nothing is asked, while all that is due fits into this worker. After a turn that brought nothing none is taken until a run ends here or the
+ * worker wishes to claim, as it does when something becomes ready and in any case every 250 ms: a worker full of long
+ * runs has no place to give, and would ask forty times a second for nothing.
  */
 export class Turns {
   readonly #options: TurnsOptions;
-  #cancel: (() => void) | undefined;
+  readonly #timer: EarliestTimer;
   #taking: Promise<void> | undefined;
+  /** Another turn is to follow the one under way. */
+  #again = false;
   #afterTaskId = 0;
   #moreWaits = false;
-  #stopped = false;
 
   constructor(options: TurnsOptions) {
     this.#options = options;
+    this.#timer = new EarliestTimer(options.clock, () => this.#turn());
   }
 
   /** @param moreWaits a claim left more in the store, or there was no room for one */
   claimed(moreWaits: boolean): void {
     this.#moreWaits = moreWaits;
-    if (!moreWaits || this.#cancel || this.#taking || this.#stopped) return;
-    this.#cancel = this.#options.clock.after(turnMs, () => {
-      this.#cancel = undefined;
-      if (this.#stopped || !this.#behind()) return;
-      this.#taking = this.#take().finally(() => {
-        this.#taking = undefined;
-        if (this.#behind()) this.claimed(true);
-      });
-    });
+    if (moreWaits) this.#next();
+  }
+
+  /** A run has ended here, so that a place is free. */
+  ended(): void {
+    if (this.#behind()) this.#next();
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
-    this.#cancel?.();
+    this.#timer.close();
     await this.#taking;
+  }
+
+  #next(): void {
+    if (this.#taking) this.#again = true;
+    else if (!this.#timer.armed) this.#timer.within(turnMs);
+  }
+
+  #turn(): void {
+    if (!this.#behind()) return;
+    this.#again = false;
+    this.#taking = this.#take().finally(() => {
+      this.#taking = undefined;
+      if (this.#again && this.#behind()) this.#next();
+    });
   }
 
   #behind(): boolean {
@@ -80,8 +94,10 @@ export class Turns {
         each: Math.min(pace.startable(4 * turnMs), runsOfOneTask),
         afterTaskId: this.#afterTaskId,
       };
-      const { lastTaskId } = await take(() => claims.turn(turn));
+      const { runs, lastTaskId } = await take(() => claims.turn(turn));
       this.#afterTaskId = lastTaskId;
+      // 0: it has looked at every task there is.
+      if (runs.length > 0 || lastTaskId > 0) this.#again = true;
     } catch (error) {
       lost();
       log.debug({ error: messageOf(error) }, "a turn could not be taken; the next one comes");

@@ -1,0 +1,86 @@
+import { beforeEach, expect, it } from "vitest";
+import { recordingLog } from "../../../test/support/store-stage.ts";
+import { VirtualClock } from "../../../test/support/virtual-clock.ts";
+import type { Membership } from "../../cluster/membership.ts";
+import type { ClaimedRun, ClaimRequest, TurnRequest } from "../../run/claim-store.ts";
+import type { DueQueue } from "../running/due-queue.ts";
+import { Pace } from "./pace.ts";
+import { Turns } from "./turns.ts";
+
+let clock: VirtualClock;
+/** When turns were taken, in ms. */
+let taken: number[];
+/** What the next turns bring; then nothing. */
+let brings: { runs: number; lastTaskId: number }[];
+let overdue: { size: number; taskIds: number[]; priority: number };
+let turns: Turns;
+
+beforeEach(() => {
+  clock = new VirtualClock(0);
+  taken = [];
+  brings = [];
+  overdue = { size: 1, taskIds: [1], priority: 5 };
+  turns = new Turns({
+    claims: {
+      turn: async (_: TurnRequest) => {
+        taken.push(clock.monotonic());
+        const { runs, lastTaskId } = brings.shift() ?? { runs: 0, lastTaskId: 0 };
+        return { runs: Array.from({ length: runs }, () => ({}) as ClaimedRun), lastTaskId };
+      },
+    },
+    clock,
+    log: recordingLog().log,
+    membership: { trusted: () => true } as Membership,
+    overdue: overdue as unknown as DueQueue,
+    pace: new Pace(1),
+    request: (limit) => ({ limit, nowMs: 0, exceptTaskIds: [] }) as unknown as ClaimRequest,
+    take: (ask) => ask(),
+    lost: () => expect.unreachable("nothing was lost"),
+  });
+});
+
+/** Turns taken within so many ms from now, by when they were taken from then on. */
+async function within(ms: number): Promise<number[]> {
+  const [from, before] = [clock.monotonic(), taken.length];
+  for (let step = 0; step < ms; step += 5) {
+    clock.advance(5);
+    // What a turn brings comes by promises.
+    await new Promise(setImmediate);
+  }
+  return taken.slice(before).map((at) => at - from);
+}
+
+it("goes on while it brings something, or has not looked at every task", async () => {
+  brings = [
+    { runs: 2, lastTaskId: 0 },
+    { runs: 0, lastTaskId: 200 },
+    { runs: 1, lastTaskId: 0 },
+  ];
+  turns.claimed(true);
+  expect(await within(1_000)).toEqual([25, 50, 75, 100]);
+});
+
+it("is taken once where it brings nothing, and again when a run has ended here or the worker wishes to claim", async () => {
+  turns.claimed(true);
+  expect(await within(10_000), "each of those that run takes longer").toEqual([25]);
+  turns.ended();
+  turns.ended();
+  expect(await within(1_000)).toEqual([25]);
+  turns.claimed(true);
+  expect(await within(1_000)).toEqual([25]);
+});
+
+it("is not taken where all that is due fits into this worker, or nothing waits for a place", async () => {
+  turns.claimed(true);
+  turns.claimed(false);
+  expect(await within(1_000)).toEqual([]);
+  turns.ended();
+  expect(await within(1_000)).toEqual([]);
+  turns.claimed(true);
+  overdue.size = 0;
+  expect(await within(1_000)).toEqual([]);
+  await turns.stop();
+  overdue.size = 1;
+  turns.claimed(true);
+  expect(await within(1_000), "stopped").toEqual([]);
+});
