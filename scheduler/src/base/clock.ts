@@ -9,6 +9,8 @@ export interface Clock {
   wall(): number;
   /** Calls `fire` once, `ms` from now at the earliest. The returned function cancels it. */
   after(ms: number, fire: () => void): () => void;
+  /** It is moved by leaps, within which no timer fires: a timer that is late says nothing of the event loop. */
+  readonly leaps?: true;
 }
 
 /** Node's timers overflow above this. */

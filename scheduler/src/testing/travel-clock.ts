@@ -10,6 +10,7 @@ interface Timer {
 
 /** Time that moves only when it is told to. Its monotonic and its wall time never differ by more than where it began. */
 export class TravelClock implements Clock {
+  readonly leaps = true;
   readonly #beganMs: number;
   #monoMs = 0;
   readonly #timers = new Heap<Timer>();

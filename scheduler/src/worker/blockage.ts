@@ -27,7 +27,7 @@ export class Blockage {
     const mono = this.#clock.monotonic();
     const stoodMs = Math.round(mono - this.#lookedAt);
     this.#lookedAt = mono;
-    if (stoodMs < blockedMs) return;
+    if (stoodMs < blockedMs || this.#clock.leaps) return;
     // One that blocked it from its first step to its last has ended by now, and waits for the store's answer.
     const running = [...held].filter(({ startedMs }) => startedMs !== null);
     this.#log.warn(
