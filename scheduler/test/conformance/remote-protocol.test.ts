@@ -170,23 +170,29 @@ test("runs of a task that no live worker of the group names are told to the lead
   await stage.task("named", { group: "listed" });
   await stage.task("unnamed", { group: "listed" });
   for (const task of ["named", "unnamed"]) await stage.server.enqueue(task);
-  const unserved = async (inMs = 61_000): Promise<string[]> => {
-    const { leadership } = await stage.store.sessions.members();
+  // With who is there, for whoever reads a failure.
+  const unserved = async (inMs = 61_000): Promise<{ unserved: string[]; there: string[] }> => {
+    const { leadership, members } = await stage.store.sessions.members();
     const leader = leadership.sessionId as number;
     const pulse = await stage.store.sessions.beat(leader, Date.now() + inMs, { unserved: true });
-    return (pulse.unserved ?? []).filter((what) => /listed|named/.test(what));
+    const there = members.filter(({ groups }) => groups?.includes("listed"));
+    return {
+      unserved: (pulse.unserved ?? []).filter((what) => /listed|named/.test(what)),
+      there: there.map(({ sessionId, tasks }) => `${sessionId}: ${tasks ?? "any"}`),
+    };
   };
+  const comesTo = (what: string[]) => expect.poll(() => unserved()).toMatchObject({ unserved: what });
   // A beat that is slow leaves the look to a later one.
-  await expect.poll(() => unserved()).toEqual(["group listed"]);
+  await comesTo(["group listed"]);
   const session = await stage.join(lister, { tasks: ["named"] });
-  await expect.poll(() => unserved()).toEqual(["task unnamed"]);
-  expect(await unserved(50_000)).toEqual([]);
+  await comesTo(["task unnamed"]);
+  expect((await unserved(50_000)).unserved).toEqual([]);
   const able = await stage.join(lister, { tasks: ["unnamed", "other"] });
-  await expect.poll(() => unserved()).toEqual([]);
+  await comesTo([]);
   await stage.poll(lister, { session: able, leave: true });
-  await expect.poll(() => unserved()).toEqual(["task unnamed"]);
+  await comesTo(["task unnamed"]);
   const any = await stage.join(lister);
-  await expect.poll(() => unserved()).toEqual([]);
+  await comesTo([]);
   const { members } = await stage.store.sessions.members();
   expect(members.find(({ sessionId }) => sessionId === session)?.tasks).toEqual(["named"]);
   expect(members.find(({ sessionId }) => sessionId === any)?.tasks).toBe(null);

@@ -38,7 +38,7 @@ describe("time zone data", () => {
   /** Tomorrow, 00:00 UTC: 09:00 in Tokyo. */
   let nineMs: number;
   beforeAll(async () => {
-    stage = await openStage(postgres());
+    stage = await openStage(postgres(), { hour: 20 });
     [session, worker] = [await stage.session(), await stage.session("worker")];
     nineMs = Math.ceil(stage.nowMs / dayMs) * dayMs;
   });

@@ -18,7 +18,7 @@ export interface ProgramOptions {
   manual?: string[];
   /** Tasks with a schedule: how often each runs, by its name. */
   periods?: Record<string, string>;
-  /** Options of a task "computing", whose handler computes without a pause for as many ms as its payload says. */
+  /** Options of a task "computing", whose handler computes without a pause as its payload says: see node.mjs. */
   computing?: Record<string, unknown>;
   /** Now and then the process computes without a pause, for so many ms: the least and the most. */
   computesMs?: readonly [number, number];

@@ -164,10 +164,15 @@ export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, un
   return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
 }
 
-export async function openStage(server: TestServer, options: StageOptions = {}): Promise<Stage> {
+/** @param hour of today, UTC, at which the stage's time is: for a test whose times would else depend on when it runs */
+export async function openStage(
+  server: TestServer,
+  { hour, ...options }: StageOptions & { hour?: number } = {},
+): Promise<Stage> {
   const schema = `conformance_${randomBytes(5).toString("hex")}`;
   const store = await openPostgres({ url: server.url, schema, ...options });
-  return new Stage(server, schema, store, Math.floor((await store.clock()).ms));
+  const nowMs = Math.floor((await store.clock()).ms);
+  return new Stage(server, schema, store, hour === undefined ? nowMs : nowMs - (nowMs % dayMs) + hour * 3_600_000);
 }
 
 export const succeededVerdict: Verdict = { kind: "ended", outcome: "succeeded", result: null, error: null };

@@ -4,10 +4,10 @@
  * { store?, directory?, schema?, name, tasks, manual?, periods?, log, handlerMs, even?, stalls?, computing?, computesMs?, remote?, options?, settings? }; `even`: each
  * handler takes all of handlerMs; `manual`: names of tasks without a schedule; `periods`: of tasks with one, by name; `settings`: what `options` would refuse;
  * `stalls`: record when the machine, not this process's own work, kept its timers waiting; `computing`: options of a task "computing", whose
- * handler computes without a pause for as many ms as its payload says; `computesMs`: [least, most], for so long the process computes now and then; `remote`:
+ * handler computes without a pause for as many ms as its payload says, or until there is the file `${payload.until}-${attempt}`; `computesMs`: [least, most], for so long the process computes now and then; `remote`:
  * options of a worker by HTTP, whose tasks others define
  */
-import { openSync, writeSync } from "node:fs";
+import { existsSync, openSync, writeSync } from "node:fs";
 import { carillon, every } from "carillon";
 import { worker } from "carillon/worker";
 
@@ -49,10 +49,11 @@ for (const [name, period] of Object.entries(program.periods ?? {}))
 /** Stops the event loop as a computation without a pause does, but leaves the processor to the other processes of the test. */
 const compute = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 if (program.computing)
-  task("computing", { group: "computing", ...program.computing }, (run, ms) => {
+  task("computing", { group: "computing", ...program.computing }, (run, long) => {
     const told = { task: "computing", slot: null, attempt: run.attempt, fence: run.fence };
     say({ kind: "start", ...told });
-    compute(ms);
+    if (typeof long === "number") compute(long);
+    else while (!existsSync(`${long.until}-${run.attempt}`)) compute(stepMs);
     say({ kind: "end", ...told, aborted: run.signal.aborted });
   });
 if (program.computesMs) {
