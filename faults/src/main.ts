@@ -21,6 +21,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { positiveNumber, wholeNumber } from "../../simulation/src/option-numbers.ts";
 import { type Coordination, coordinations } from "./coordination.ts";
 import { type Episode, nameOf, play, type Strike } from "./episode.ts";
 import { allFaults } from "./faults/all.ts";
@@ -47,7 +48,9 @@ const { values, positionals } = parseArgs({
 });
 const sessionTimeoutMs = 3_000;
 const settleMs = 2_500;
-const recoveryMs = Number(values.within) * 1_000;
+const recoveryMs = positiveNumber("within", values.within) * 1_000;
+const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : positiveNumber("minutes", values.minutes);
+const rounds = wholeNumber("rounds", values.rounds, 0);
 /** On one cluster: starting its processes is a good part of the time. */
 const strikesEach = 4;
 
@@ -65,10 +68,10 @@ function list(): void {
 }
 
 async function main(): Promise<void> {
-  const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : Number(values.seed);
+  const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : wholeNumber("seed", values.seed, 0);
   const chosen = values.coordination === "all" ? coordinations : [one(values.coordination)];
-  const pairs = values.pairs === undefined ? undefined : Number(values.pairs);
-  const turns = turnsOf({ named: positionals, coordinations: chosen, rounds: Number(values.rounds), pairs, seed });
+  const pairs = values.pairs === undefined ? undefined : wholeNumber("pairs", values.pairs, 0);
+  const turns = turnsOf({ named: positionals, coordinations: chosen, rounds, pairs, seed });
   const tally = new Tally(turns);
   const folder = mkdtempSync(join(tmpdir(), "carillon-faults-"));
   const began = performance.now();
@@ -83,7 +86,7 @@ async function main(): Promise<void> {
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => close({ interrupted: signal }));
   // After a mistake of its own it may wait for what nothing will bring.
   process.once("beforeExit", () => close({ interrupted: "nothing is left that could go on" }));
-  const leftMs = new Map(chosen.map((coordination) => [coordination, Number(values.minutes ?? "Infinity") * 60_000]));
+  const leftMs = new Map(chosen.map((coordination) => [coordination, minutes * 60_000]));
   try {
     for (const turn of turns) {
       const from = performance.now();
@@ -103,7 +106,7 @@ async function locks(): Promise<void> {
   try {
     const [unfenced, fenced] = await Promise.all([
       contest(servers, false),
-      contest(servers, true, values.rounds === "1" ? 0 : Number(values.rounds)),
+      contest(servers, true, values.rounds === "1" ? 0 : rounds),
     ]);
     say(`unfenced: ${unfenced.violation?.what ?? "NOT FOUND OUT"}`);
     say(`fenced: ${fenced.violation?.what ?? `${fenced.refused} late writes refused, none taken`}`);

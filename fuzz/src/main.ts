@@ -12,6 +12,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { wholeNumber } from "../../simulation/src/option-numbers.ts";
 import { type Fed, replay } from "./campaign.ts";
 import { closing, lineOf } from "./closing.ts";
 import type { Order, Said } from "./feeder.ts";
@@ -32,8 +33,9 @@ const { values, positionals } = parseArgs({
 });
 /** Silent for so long, and not for want of a processor, a process hangs: an input that takes over a second is told by itself. */
 const silentMs = 45_000;
-const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
-const inputs = Number(values.inputs);
+const seed = wholeNumber("seed", values.seed ?? String(Date.now() % 1_000_000_000), 0);
+const inputs = wholeNumber("inputs", values.inputs);
+const processes = wholeNumber("processes", values.processes);
 /** By a signal, which is its reason. */
 const interrupted = new AbortController();
 const say = (line: string) => {
@@ -78,7 +80,7 @@ async function campaign(): Promise<void> {
       queue.length = 0;
       interrupted.abort(signal);
     });
-  await Promise.all(Array.from({ length: Math.min(Number(values.processes), queue.length) }, work));
+  await Promise.all(Array.from({ length: Math.min(processes, queue.length) }, work));
   const { line, passes } = closing(fed, asked, { seed, ms: performance.now() - began });
   const by: unknown = interrupted.signal.reason;
   process.stdout.write(`${JSON.stringify({ ...line, ...(by === undefined ? {} : { interrupted: by }) })}\n`);

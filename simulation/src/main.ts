@@ -13,6 +13,7 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { lockFigures } from "./check/locks/figures.ts";
 import { plant } from "./mutants.ts";
+import { positiveNumber, wholeNumber } from "./option-numbers.ts";
 import { planOf } from "./plan/plan.ts";
 import { type Figures, playSeeds } from "./play/campaign.ts";
 import { tell } from "./play/report.ts";
@@ -38,7 +39,11 @@ const { values } = parseArgs({
 });
 const url = process.env.CARILLON_TEST_POSTGRES_URL;
 if (!url) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run prove -- simulate`");
-const lengthMs = Number(values.minutes) * 60_000;
+const lengthMs = positiveNumber("minutes", values.minutes) * 60_000;
+const count = wholeNumber("seeds", values.seeds);
+const processes = wholeNumber("processes", values.processes);
+const starts = values.from.split(",").map((from) => wholeNumber("from", from, 0));
+const seed = values.seed === undefined ? undefined : wholeNumber("seed", values.seed, 0);
 /** With fewer than this, a path that was not taken says nothing. */
 const seedsForPaths = 1_000;
 
@@ -47,18 +52,18 @@ const say = (text: string) => {
 };
 tripwire.install();
 if (values.mutants || values.mutant) await mutants();
-else if (values.seed !== undefined) await one(Number(values.seed));
+else if (seed !== undefined) await one(seed);
 else await many();
 
 async function many(): Promise<void> {
-  const ofEach = Array.from({ length: Number(values.seeds) }, (_, i) => i);
-  const seeds = values.from.split(",").flatMap((from) => ofEach.map((i) => Number(from) + i));
+  const ofEach = Array.from({ length: count }, (_, i) => i);
+  const seeds = starts.flatMap((from) => ofEach.map((i) => from + i));
   const figures = await playSeeds({
     url: url as string,
     seeds,
     lengthMs,
     full: values.full,
-    processes: Number(values.processes),
+    processes,
     onProgress: (done) => say(`${done} seeds`),
     onBroken: (seed, { invariant, what }) => say(`seed ${seed} breaks "${invariant}": ${what}`),
   });
@@ -76,7 +81,7 @@ function close({ seeds, broken, replayed, differing, statements, seconds, paths 
     violations: broken.length,
     replayed,
     differing: differing.length,
-    virtual_minutes: Number(values.minutes),
+    virtual_minutes: lengthMs / 60_000,
     seconds: Math.round(seconds),
     per_s: round(seeds / seconds),
     statements_per_seed: Math.round(statements / seeds),
@@ -126,8 +131,8 @@ async function mutants(): Promise<void> {
     only: values.mutant,
     lengthMs,
     full: values.full,
-    seeds: Number(values.seeds),
-    processes: Number(values.processes),
+    seeds: count,
+    processes,
     onResult: ({ name, caughtBy, seed, what, tried, wanted }) =>
       say(
         caughtBy

@@ -11,6 +11,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { wholeNumber } from "../../../simulation/src/option-numbers.ts";
 import type { Figures } from "./account.ts";
 import { everyMs, longestWaitMs, type Played, play, workers } from "./play.ts";
 import { type Name, names } from "./subject.ts";
@@ -26,9 +27,8 @@ const { values } = parseArgs({
 });
 const chosen = names.filter((name) => values.only === undefined || values.only === name);
 if (chosen.length === 0) throw new Error(`--only is ${names.join(", ")}, not ${values.only}`);
-const seconds = Number(values.seconds);
-if (!Number.isInteger(seconds) || seconds < 60) throw new Error("--seconds is a whole number from 60 on");
-const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : Number(values.seed);
+const seconds = wholeNumber("seconds", values.seconds, 60);
+const seed = values.seed === undefined ? Math.floor(Math.random() * 1e9) : wholeNumber("seed", values.seed, 0);
 const say = (text: string) => {
   if (!values.json) process.stdout.write(`${text}\n`);
 };

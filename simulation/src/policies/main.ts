@@ -11,6 +11,7 @@
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { wholeNumber } from "../option-numbers.ts";
 import { Campaign } from "./campaign.ts";
 import { scenarioOf } from "./draw.ts";
 import { plantAll } from "./plant.ts";
@@ -41,18 +42,21 @@ const close = (line: Record<string, unknown>, failed: boolean) => {
   if (failed) process.exitCode = 1;
 };
 
+const count = wholeNumber("seeds", values.seeds);
+const from = wholeNumber("from", values.from, 0);
+const seed = values.seed === undefined ? undefined : wholeNumber("seed", values.seed, 0);
 const campaign = new Campaign(url);
 try {
   if (values.mutants || values.mutant !== undefined) await mutants();
   else if (values.play !== undefined) await one(JSON.parse(readFileSync(values.play, "utf8")));
-  else if (values.seed !== undefined) await one(scenarioOf(Number(values.seed)));
+  else if (seed !== undefined) await one(scenarioOf(seed));
   else await many();
 } finally {
   await campaign.close();
 }
 
 async function many(): Promise<void> {
-  const seeds = Array.from({ length: Number(values.seeds) }, (_, i) => Number(values.from) + i);
+  const seeds = Array.from({ length: count }, (_, i) => from + i);
   const began = process.hrtime.bigint();
   const { broken, ...counts } = await campaign.play(
     seeds,
@@ -87,7 +91,7 @@ async function one(scenario: Scenario): Promise<void> {
 }
 
 async function mutants(): Promise<void> {
-  const planted = await plantAll(values.mutant, Number(values.seeds), ({ name, caughtBy, what, seed, tried }) =>
+  const planted = await plantAll(values.mutant, count, ({ name, caughtBy, what, seed, tried }) =>
     say(
       caughtBy
         ? `caught  ${name}: ${caughtBy}, by seed ${seed}, the ${tried}th: ${what}`

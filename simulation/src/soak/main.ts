@@ -5,6 +5,7 @@
  */
 import { writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import { positiveNumber, wholeNumber } from "../option-numbers.ts";
 import { Dice } from "../plan/dice.ts";
 import { linesAsSvg, type Panel } from "./lines-chart.ts";
 import { type Trend, trendOf } from "./slope.ts";
@@ -20,10 +21,9 @@ const { values } = parseArgs({
     json: { type: "boolean", default: false },
   },
 });
-const hours = Number(values.hours);
-const faultsPerMinute = Number(values["faults-per-minute"]);
-if (!(hours > 0) || !(faultsPerMinute > 0)) throw new Error("--hours and --faults-per-minute are numbers above 0");
-const seed = Number(values.seed ?? Date.now() % 1_000_000);
+const hours = positiveNumber("hours", values.hours);
+const faultsPerMinute = positiveNumber("faults-per-minute", values["faults-per-minute"]);
+const seed = wholeNumber("seed", values.seed ?? String(Date.now() % 1_000_000), 0);
 const hourMs = 3_600_000;
 /** What a process takes on until it has done everything once is no leak. */
 const warmUp = 0.2;

@@ -8,6 +8,7 @@
  *   … --json                                           only the closing line
  */
 import { parseArgs } from "node:util";
+import { wholeNumber } from "../option-numbers.ts";
 import { listen } from "./nodes.ts";
 import { plantAll } from "./plant.ts";
 import { play } from "./play.ts";
@@ -26,6 +27,8 @@ const { values } = parseArgs({
 const pollsPerPlay = 5_000;
 const pollsPerMutant = 400;
 const shownMost = 20;
+const wanted = wholeNumber("polls", values.polls);
+const firstSeed = wholeNumber("seed", values.seed, 0);
 
 const say = (text: string) => {
   if (!values.json) process.stdout.write(`${text}\n`);
@@ -49,12 +52,11 @@ async function serve(options: string): Promise<void> {
 async function many(): Promise<void> {
   const url = process.env.CARILLON_TEST_POSTGRES_URL;
   if (!url) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run prove -- workers`");
-  const wanted = Number(values.polls);
   const began = process.hrtime.bigint();
   const counts = { plays: 0, polls: 0, claims: 0, downs: 0 };
   const statuses: Record<string, number> = {};
   const broken: { seed: number; invariant: string; what: string }[] = [];
-  for (let seed = Number(values.seed); counts.polls < wanted; seed++) {
+  for (let seed = firstSeed; counts.polls < wanted; seed++) {
     const played = await play({ url, seed, polls: Math.min(pollsPerPlay, wanted - counts.polls), kill: values.kill });
     counts.plays++;
     counts.polls += played.polls;
@@ -79,10 +81,8 @@ async function many(): Promise<void> {
 }
 
 async function mutants(): Promise<void> {
-  const planted = await plantAll(
-    values.mutant,
-    Math.min(pollsPerMutant, Number(values.polls)),
-    ({ name, caughtBy, what }) => say(caughtBy ? `caught  ${name}: ${caughtBy}: ${what}` : `ALIVE   ${name}`),
+  const planted = await plantAll(values.mutant, Math.min(pollsPerMutant, wanted), ({ name, caughtBy, what }) =>
+    say(caughtBy ? `caught  ${name}: ${caughtBy}: ${what}` : `ALIVE   ${name}`),
   );
   const alive = planted.filter(({ caughtBy }) => caughtBy === undefined).map(({ name }) => name);
   const caughtBy = [...new Set(planted.map((one) => one.caughtBy).filter((name) => name !== undefined))];
