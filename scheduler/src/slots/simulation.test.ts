@@ -73,6 +73,12 @@ describe("a simulation", () => {
     expect(simulate(tasks, at("2027-03-15T00:00:00Z"), at("2027-10-01T00:00:00Z"), 0).lost).toEqual([]);
   });
 
+  it("tells of a task that is paused until a time what fires from then on", () => {
+    const [fromMs, toMs] = [at("2027-03-01T00:00:00Z"), at("2027-03-02T00:00:00Z")];
+    const hourly = { ...task("hourly", { schedule: every("1h") }), paused: { untilMs: fromMs + 22.5 * 3_600_000 } };
+    expect(simulate([hourly], fromMs, toMs, 10).fires.map(({ atMs }) => (atMs - fromMs) / 3_600_000)).toEqual([23]);
+  });
+
   it("is refused when there is too much to look at", () => {
     const tasks = [task("fast", { schedule: every("100ms") })];
     expect(() => simulate(tasks, 0, 86_400_000 * 2, 0)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));

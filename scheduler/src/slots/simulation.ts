@@ -11,6 +11,8 @@ import type { TaskDefinition } from "../task/task.ts";
 
 export interface SimulatedTask {
   definition: TaskDefinition;
+  /** Slots before the end of its pause are none that fire. */
+  paused?: { untilMs: number | null } | null | undefined;
   calendar?: Calendar | undefined;
   /** Nominal times to come that have their account: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
@@ -63,7 +65,12 @@ export function simulate(tasks: readonly SimulatedTask[], fromMs: number, toMs: 
   );
   for (const [task, schedule] of schedules.entries()) {
     let previousMs: number | null = null;
-    for (let atMs = schedule.next(fromMs - 1); atMs !== null && atMs < toMs; atMs = schedule.next(atMs)) {
+    const pauseMs = tasks[task]?.paused?.untilMs ?? fromMs;
+    for (
+      let atMs = schedule.next(Math.max(fromMs, pauseMs) - 1);
+      atMs !== null && atMs < toMs;
+      atMs = schedule.next(atMs)
+    ) {
       slots.push({ atMs, task, previousMs });
       previousMs = atMs;
       if (slots.length > limits.simulatedSlots) throw tooMany(tasks[task] as SimulatedTask);

@@ -15,13 +15,36 @@ const taskOf = (name: string, options: TaskOptions, more: Partial<TimelineTask> 
   name,
   version: 3,
   seed: 7,
-  paused: false,
+  paused: null,
   definition: defineTask(name, options),
   ...more,
 });
 const lineOf = (tasks: TimelineTask[], days = 3) => foretell(tasks, fromMs, days * dayMinutes, breathe);
 
 describe("a timeline", () => {
+  test("tells of a task that is paused until a time what comes from then on", async () => {
+    const paused = { untilMs: fromMs + (1_440 + 3 * 60) * 60_000 + 30_000 };
+    const line = await lineOf([
+      taskOf("daily", { schedule: cron("0 3 * * *") }),
+      taskOf("late", { schedule: cron("0 3 * * *") }, { paused }),
+      taskOf("beat", { schedule: every("20s") }, { paused }),
+      taskOf("long", { schedule: cron("0 3 * * *") }, { paused: { untilMs: fromMs + 3 * 86_400_000 } }),
+    ]);
+    expect(line.counted).toEqual({ foretold: 3, paused: 1, unforeseen: 0, left: 0 });
+    expect([0, 1, 2].map((day) => line.fires[at(3, 0, day)])).toEqual([1, 1 + 1, 2 + 3]);
+    expect([at(2, 59, 1), at(3, 0, 1), at(3, 1, 1)].map((minute) => line.tasks[minute])).toEqual([0, 2, 1]);
+    const told = firingIn(line, at(2, 0, 1), at(3, 2, 1)).map(({ task, fires, firstMs }) => [
+      task.name,
+      fires,
+      (firstMs - fromMs) / 60_000 - 1_440,
+    ]);
+    expect(told).toEqual([
+      ["daily", 1, 180],
+      ["beat", 4, 180],
+    ]);
+    expect(firingIn(line, at(2, 0), at(3, 30)).map(({ task }) => task.name)).toEqual(["daily"]);
+  });
+
   test("counts what becomes due in each minute, and of how many tasks", async () => {
     const line = await lineOf([
       taskOf("a", { schedule: cron("0 3 * * *") }),
@@ -30,7 +53,7 @@ describe("a timeline", () => {
       taskOf("beat", { schedule: every("7s") }),
       taskOf("hand", { schedule: manual }),
       taskOf("chain", { schedule: every("1h", { mode: "delay" }) }),
-      taskOf("off", { schedule: cron("0 3 * * *") }, { paused: true }),
+      taskOf("off", { schedule: cron("0 3 * * *") }, { paused: { untilMs: null } }),
     ]);
     expect(line.counted).toEqual({ foretold: 4, paused: 1, unforeseen: 2, left: 0 });
     for (const day of [0, 1, 2]) expect(line.tasks[at(3, 0, day)]).toBe(4);

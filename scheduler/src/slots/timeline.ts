@@ -22,7 +22,8 @@ export interface TimelineTask {
   version: number;
   /** By which jitter is drawn: the task's number. */
   seed: number;
-  paused: boolean;
+  /** Until when; null: until it is resumed. */
+  paused: { untilMs: number | null } | null;
   definition: TaskDefinition;
   calendar?: Calendar | undefined;
   /** Nominal times to come that have their account: see TaskRecord. */
@@ -38,9 +39,10 @@ export interface Rhythm {
   minutes: number[];
 }
 
-/** It fires in every minute. */
+/** It fires in every minute from some time on. */
 interface Steady {
   task: TimelineTask;
+  sinceMs: number;
   everyMs: number;
   anchorMs: number;
 }
@@ -93,7 +95,7 @@ export async function foretell(
   for (const task of tasks) {
     const { schedule } = task.definition;
     const isUnforeseen = schedule.type === "manual" || (schedule.type === "every" && schedule.mode === "delay");
-    if (task.paused) line.counted.paused++;
+    if (task.paused && (task.paused.untilMs ?? toMs) >= toMs) line.counted.paused++;
     else if (isUnforeseen) line.counted.unforeseen++;
     else {
       const key = rhythmKey(task);
@@ -120,7 +122,7 @@ export async function foretell(
     }
     const found: number[] = [];
     const most = Math.min(limits.timelineSlots, looked + mostAMinute * minutes);
-    let slot = planned.next(fromMs - 1 - jitterMsOf(first.definition.schedule));
+    let slot = planned.next(Math.max(fromMs - jitterMsOf(first.definition.schedule), pauseEnd(first)) - 1);
     while (slot !== null && slot < toMs && looked <= most) {
       const judged = judge(first, planned, slot);
       const minute = judged === null ? -1 : Math.floor((judged - fromMs) / minuteMs);
@@ -150,12 +152,16 @@ function readable({ definition, calendar, accountedMs, zones }: TimelineTask): S
   }
 }
 
+/** From then on its slots run, where its pause has an end. */
+const pauseEnd = ({ paused }: TimelineTask) => paused?.untilMs ?? Number.MIN_SAFE_INTEGER;
+
 /** Whoever has the same fires at the same times; jitter is drawn for each task by itself. */
 function rhythmKey(task: TimelineTask): string {
   const { schedule, calendar, blackout } = inZones(task.definition, task.zones ?? ownZones);
   const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
   const version = task.calendar?.version ?? null;
-  return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, task.accountedMs ?? null]);
+  const accounted = task.accountedMs ?? null;
+  return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, accounted, pauseEnd(task)]);
 }
 
 /** When it is due; null: it will be skipped. */
@@ -166,25 +172,30 @@ function judge({ definition, seed }: TimelineTask, schedule: Schedule, slotMs: n
   return judged?.dueMs ?? dueMs;
 }
 
-function steadyOf({ definition: { schedule } }: TimelineTask, planned: Schedule): Omit<Steady, "task"> | null {
+function steadyOf(task: TimelineTask, planned: Schedule): Omit<Steady, "task"> | null {
+  const { schedule } = task.definition;
   if (schedule.type !== "every" || schedule.everyMs > minuteMs || planned.judge) return null;
   // It fires in some minutes and in others not.
   if (schedule.fromMs !== undefined || schedule.untilMs !== undefined || schedule.times !== undefined) return null;
-  return { everyMs: schedule.everyMs, anchorMs: schedule.anchorMs ?? 0 };
+  return { everyMs: schedule.everyMs, anchorMs: schedule.anchorMs ?? 0, sinceMs: pauseEnd(task) };
 }
 
 function addSteady(line: Timeline, steady: Steady): void {
   line.steady.push(steady);
   line.counted.foretold++;
   for (let minute = 0; minute < line.fires.length; minute++) {
-    (line.fires[minute] as number) += firesOf(steady, line.fromMs + minute * minuteMs, minuteMs);
-    (line.tasks[minute] as number)++;
+    const fires = firesOf(steady, line.fromMs + minute * minuteMs, minuteMs);
+    (line.fires[minute] as number) += fires;
+    if (fires > 0) (line.tasks[minute] as number)++;
   }
 }
 
 /** Slots in [atMs, atMs + spanMs). */
-const firesOf = ({ everyMs, anchorMs }: Steady, atMs: number, spanMs: number): number =>
-  Math.ceil((atMs + spanMs - anchorMs) / everyMs) - Math.ceil((atMs - anchorMs) / everyMs);
+function firesOf({ everyMs, anchorMs, sinceMs }: Steady, atMs: number, spanMs: number): number {
+  const fromMs = Math.max(atMs, sinceMs);
+  const fires = Math.ceil((atMs + spanMs - anchorMs) / everyMs) - Math.ceil((fromMs - anchorMs) / everyMs);
+  return Math.max(0, fires);
+}
 
 function add(line: Timeline, rhythm: Rhythm): void {
   const { tasks, minutes } = rhythm;
@@ -223,8 +234,11 @@ export function firingIn(line: Timeline, from: number, to: number): FiringTask[]
     for (const task of tasks) firing.push({ task, fires, firstMs });
   }
   const fromMs = line.fromMs + from * minuteMs;
-  for (const steady of line.steady)
-    firing.push({ task: steady.task, fires: firesOf(steady, fromMs, (to - from) * minuteMs), firstMs: fromMs });
+  for (const steady of line.steady) {
+    const fires = firesOf(steady, fromMs, (to - from) * minuteMs);
+    const firstMs = Math.max(fromMs, Math.floor(steady.sinceMs / minuteMs) * minuteMs);
+    if (fires > 0) firing.push({ task: steady.task, fires, firstMs });
+  }
   return firing.sort((a, b) => a.firstMs - b.firstMs || a.fires - b.fires || (a.task.name < b.task.name ? -1 : 1));
 }
 

@@ -1,6 +1,7 @@
 import { CarillonError } from "../../base/errors.ts";
 import { type SimulatedTask, type Simulation, simulate } from "../../slots/simulation.ts";
 import type { TaskDefinition } from "../../task/task.ts";
+import type { TaskRecord } from "../../task/task-record.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { readTaskFiles, tellProblems } from "../files/read-tasks.ts";
 import { withCluster } from "../reach.ts";
@@ -43,9 +44,13 @@ export async function simulateTasks(files: string[], options: SimulateOptions, t
   }
   return withCluster(options, async ({ cluster }) => {
     const records = await cluster.tasks.records();
-    const notes = records.filter(({ paused }) => paused).map(({ name }) => `${name}: paused`);
+    const isOff = ({ paused }: TaskRecord) => paused !== null && paused.untilMs === null;
+    const notes = records.flatMap(({ name, paused }) => {
+      if (!paused) return [];
+      return [`${name}: paused${paused.untilMs === null ? "" : ` until ${timeText(paused.untilMs, localZone())}`}`];
+    });
     return show(
-      records.filter(({ paused }) => !paused),
+      records.filter((record) => !isOff(record)),
       notes,
       cluster.nowMs(),
       options,

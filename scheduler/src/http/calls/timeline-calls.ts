@@ -44,7 +44,7 @@ const asTimelineTask = ({
   name,
   version,
   seed: taskId,
-  paused: paused !== null,
+  paused,
   definition,
   calendar,
   accountedMs,
