@@ -12,7 +12,6 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { wholeNumber } from "../../simulation/src/option-numbers.ts";
 import { type Fed, replay } from "./campaign.ts";
 import { closing, lineOf } from "./closing.ts";
 import type { Order, Said } from "./feeder.ts";
@@ -33,9 +32,11 @@ const { values, positionals } = parseArgs({
 });
 /** Silent for so long, and not for want of a processor, a process hangs: an input that takes over a second is told by itself. */
 const silentMs = 45_000;
-const seed = wholeNumber("seed", values.seed ?? String(Date.now() % 1_000_000_000), 0);
-const inputs = wholeNumber("inputs", values.inputs);
-const processes = wholeNumber("processes", values.processes);
+const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
+const [inputs, processes] = [Number(values.inputs), Number(values.processes)];
+for (const [option, value] of Object.entries({ inputs, processes, seed }))
+  if (!Number.isSafeInteger(value) || value < (option === "seed" ? 0 : 1))
+    throw new Error(`--${option} is a whole number${option === "seed" ? "" : " above 0"}, not ${value}`);
 /** By a signal, which is its reason. */
 const interrupted = new AbortController();
 const say = (line: string) => {

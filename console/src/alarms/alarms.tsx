@@ -140,6 +140,7 @@ const places: Record<Rule, { to: "/nodes" | "/workers" | "/runs"; state?: string
   clock: { to: "/nodes" },
   rewound: { to: "/nodes" },
   unreadable: { to: "/nodes" },
+  paused: { to: "/runs", state: "failed" },
   recovery: { to: "/nodes" },
 };
 

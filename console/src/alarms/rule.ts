@@ -14,5 +14,6 @@ export const rules: Rule[] = [
   "clock",
   "rewound",
   "unreadable",
+  "paused",
   "recovery",
 ];

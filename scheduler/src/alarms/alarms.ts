@@ -16,6 +16,7 @@ export const alarmRules = [
   "clock",
   "rewound",
   "unreadable",
+  "paused",
   "recovery",
 ] as const;
 export type AlarmRule = (typeof alarmRules)[number];
@@ -28,6 +29,7 @@ export const conditions: ReadonlySet<AlarmRule> = new Set([
   "clock",
   "rewound",
   "unreadable",
+  "paused",
 ]);
 
 export const ruleWords: Record<AlarmRule, string> = {
@@ -41,6 +43,7 @@ export const ruleWords: Record<AlarmRule, string> = {
   clock: "the store's clock stepped",
   rewound: "cluster time went back",
   unreadable: "the leading node cannot read tasks",
+  paused: "a task was paused by its failures",
   recovery: "the store was recovered",
 };
 

@@ -7,7 +7,7 @@ import type { TaskStore } from "../task/task-store.ts";
 import { SingleFlight } from "./single-flight.ts";
 
 export interface PausesOptions {
-  store: { tasks: Pick<TaskStore, "endPauses"> };
+  store: { tasks: Pick<TaskStore, "endPauses" | "pauseFailing"> };
   membership: Pick<Membership, "term" | "node">;
   clock: Clock;
   storeClock: StoreClock;
@@ -15,18 +15,21 @@ export interface PausesOptions {
 }
 
 /**
- * Makes true: a task that is paused until a time is resumed then. The leader's work; a pulse and a signal of a change tell it when the
- * next pause ends. Two leaders at once do no harm, since the store ends a pause once.
+ * Makes true: a task that is paused until a time is resumed then, and one of which so many runs failed in a row as it says is paused. The
+ * leader's work; a pulse and a signal of a change tell it when the next pause ends, and a signal that such a task's run has failed. Two leaders
+ * at once do no harm, since the store ends a pause once, and pauses once.
  */
 export class Pauses {
   readonly #options: PausesOptions;
   readonly #flight: SingleFlight;
+  readonly #failing: SingleFlight;
   #cancelTimer: () => void = () => undefined;
   #stopped = false;
 
   constructor(options: PausesOptions) {
     this.#options = options;
     this.#flight = new SingleFlight("ends of pauses", options.log, () => this.#look());
+    this.#failing = new SingleFlight("failures in a row", options.log, () => this.#pauseFailing());
   }
 
   onPulse({ nextPauseEndMs }: Pulse): void {
@@ -37,10 +40,22 @@ export class Pauses {
     if (this.#options.membership.term() !== null) void this.#flight.run();
   }
 
-  stop(): Promise<void> {
+  /** Runs may have failed of tasks that so many failures in a row pause. */
+  onFailing(): void {
+    if (this.#options.membership.term() !== null) void this.#failing.run();
+  }
+
+  async stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelTimer();
-    return this.#flight.stop();
+    await Promise.all([this.#flight.stop(), this.#failing.stop()]);
+  }
+
+  async #pauseFailing(): Promise<void> {
+    const { store, membership, storeClock, log } = this.#options;
+    const change = { author: membership.node, reason: "", nowMs: storeClock.now() };
+    const tasks = await store.tasks.pauseFailing(change);
+    if (tasks.length > 0) log.warn({ tasks }, "paused tasks of which as many runs failed in a row as they say");
   }
 
   async #look(): Promise<void> {

@@ -53,7 +53,7 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
   const parts = names.map((option) => taskOptions[option].part);
   const beneath = Object.fromEntries(parts.map((part) => [part, present[part] ?? null])) as EditedParts;
   const made = over({ ...present, ...only(whole, parts) }, { ...beneath, ...present.asDefined });
-  checkTogether(made.name, made, made.overlap, made.schedule);
+  checkTogether(made.name, made);
   return made;
 }
 

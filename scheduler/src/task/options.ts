@@ -47,6 +47,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   onWorkerLost: "retry" | "fail" | "ask";
   /** Absent: as usual. */
   workerLosses?: number;
+  /** Absent: failures pause nothing. */
+  pauseAfter?: number;
   /** How long a claim outlives its worker's session, in case the worker comes back. */
   graceMs: number;
   command: CommandSpec | null;
@@ -101,6 +103,8 @@ export interface TaskOptions {
   onWorkerLost?: "retry" | "fail" | "ask";
   /** With `onWorkerLost: "retry"`: the lost workers after which a run is taken to be the cause of the losses, and fails. Default 3. */
   workerLosses?: number;
+  /** So many runs that fail, with none that succeeds between them, pause the task. */
+  pauseAfter?: number | null;
   /** How long a claim outlives its worker's session, in case the worker comes back. Default "1s". */
   grace?: Duration;
   /** Which ended runs are kept; with `failures` those that succeeded are only counted. Default "all". */
@@ -278,6 +282,17 @@ export const taskOptions = {
     since: "0.1.0",
     editable: true,
     example: 5,
+  },
+  pauseAfter: {
+    part: "pauseAfter",
+    kind: count(1, 1_000),
+    usual: null,
+    isAbsent: true,
+    nullable: true,
+    description: "So many runs that fail, with none that succeeds between them, pause the task.",
+    since: "0.1.0",
+    editable: true,
+    example: 3,
   },
   grace: {
     part: "graceMs",

@@ -53,15 +53,26 @@ export interface MisfirePolicy {
   withinMs?: number;
 }
 
+interface Together {
+  overlap: { policy: string; limit: number | null };
+  schedule: ScheduleSpec;
+  history?: "failures";
+  pauseAfter?: number;
+}
+
 /** What cannot stand together in one task, whatever of it was edited last. @throws TASK_INVALID */
 export function checkTogether(
   task: string | undefined,
-  { route, limit, rate }: PolicyParts,
-  overlap: { policy: string; limit: number | null },
-  schedule: ScheduleSpec,
+  { route, limit, rate, overlap, schedule, history, pauseAfter }: PolicyParts & Together,
 ): void {
   const refuse = (path: string, what: string, hint: string) =>
     new CarillonError("TASK_INVALID", `${task === undefined ? "" : `task ${task}: `}${what}`, { hint, path });
+  if (pauseAfter !== undefined && history === "failures")
+    throw refuse(
+      "pauseAfter",
+      'pauseAfter cannot go with history: "failures"',
+      "Of a run that succeeded no row is kept, so that nobody knows whether one came between two failures.",
+    );
   const counted = limit?.perKey != null ? "limit.perKey" : limit ? "limit.perWorker" : rate ? "rate" : undefined;
   if (counted && (overlap.policy === "skip" || overlap.policy === "replace")) {
     throw refuse(

@@ -55,7 +55,7 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
   const definition = parts as unknown as TaskDefinition;
   checkAlone(definition, invalid);
   checkRules(task, definition, definition.schedule);
-  checkTogether(task, definition, definition.overlap, definition.schedule);
+  checkTogether(task, definition);
   return definition;
 }
 

@@ -80,6 +80,7 @@ export const alarmsEn = {
   "alarm.clock": "The store's clock stepped",
   "alarm.rewound": "Cluster time went back",
   "alarm.unreadable": "Tasks cannot be read",
+  "alarm.paused": "Paused by its failures",
   "alarm.recovery": "The store was recovered",
   "alarm.failed.finds": "a run that failed for good at its first try",
   "alarm.exhausted.finds": "a run that failed after all its tries",
@@ -92,6 +93,7 @@ export const alarmsEn = {
   "alarm.rewound.finds": "cluster time is behind what it has been; what was planned lies ahead and does not fire",
   "alarm.unreadable.finds":
     "tasks that the leading node cannot plan: a newer version, or newer time zones, stored them",
+  "alarm.paused.finds": "a task that was paused because as many runs failed in a row as it says",
   "alarm.recovery.finds":
     "the store was promoted or restored within the last day, or is being recovered for longer than 10 s",
   "alarm.failed.todo": "Read its error and log, mend the cause, then run it again. It is over with the next success.",
@@ -110,6 +112,7 @@ export const alarmsEn = {
     "If the clock of the store's machine is wrong, set it right (NTP). If it is right: wait, or plan from now on by carillon clock replan.",
   "alarm.unreadable.todo":
     "Bring the node to the version, and to the Node.js, of the one that stored the tasks; or edit them. Other tasks fire on time meanwhile.",
+  "alarm.paused.todo": "Mend the cause, then resume the task. It is over with the resume.",
   "alarm.recovery.todo":
     "Read carillon doctor: what was put back, and which nodes did not come. What those did last is not known; a run of theirs may have run again.",
 } as const;

@@ -177,6 +177,7 @@ export const tasksEn = {
   "option.onWorkerLost.fail": "fails",
   "option.onWorkerLost.ask": "asks",
   "option.workerLosses": "Lost workers before it is given up",
+  "option.pauseAfter": "Failures in a row that pause it",
   "edit.attempts": "Tries at most",
   "edit.jitter": "Spread by chance over",
   "task.jitter": "Later by",

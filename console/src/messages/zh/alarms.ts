@@ -80,6 +80,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarm.clock": "存储的时钟发生跳变",
   "alarm.rewound": "集群时间倒退",
   "alarm.unreadable": "任务无法读取",
+  "alarm.paused": "因连续失败而暂停",
   "alarm.recovery": "存储已恢复",
   "alarm.failed.finds": "首次尝试即彻底失败的运行",
   "alarm.exhausted.finds": "用尽所有尝试后失败的运行",
@@ -91,6 +92,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarm.clock.finds": "存储的时钟跳变超过 500 毫秒；集群时间不受其影响，继续前进",
   "alarm.rewound.finds": "集群时间落后于曾到达的时间；已计划的时刻在其之后，暂不触发",
   "alarm.unreadable.finds": "领导节点无法调度的任务：由更新的版本或更新的时区数据写入",
+  "alarm.paused.finds": "连续失败次数达到其设定、因而被暂停的任务",
   "alarm.recovery.finds": "存储在过去一天内被提升或还原，或恢复已持续超过 10 秒",
   "alarm.failed.todo": "查看错误与日志,排除原因后重新运行。下次成功即解除。",
   "alarm.exhausted.todo": "它的死信在等待:排除原因后重新投递。下次成功即解除。",
@@ -105,6 +107,7 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
     "若存储所在机器的时钟有误，请校正（NTP）。若时钟正确：等待，或运行 carillon clock replan 从现在起重新计划。",
   "alarm.unreadable.todo":
     "将该节点升级到写入任务的节点所用的版本与 Node.js，或编辑这些任务。期间其他任务照常准时触发。",
+  "alarm.paused.todo": "排除原因后恢复该任务；恢复后告警结束。",
   "alarm.recovery.todo":
     "运行 carillon doctor：查看补回了什么、哪些节点没有到场。这些节点最后所做的事无从得知，其执行记录可能重复运行。",
 };

@@ -176,6 +176,7 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "option.onWorkerLost.fail": "记为失败",
   "option.onWorkerLost.ask": "等待决定",
   "option.workerLosses": "判定失败前允许丢失的工作进程数",
+  "option.pauseAfter": "连续失败多少次后暂停",
   "edit.attempts": "最多尝试次数",
   "edit.jitter": "随机分散到",
   "task.jitter": "延后",

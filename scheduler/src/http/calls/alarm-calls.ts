@@ -74,6 +74,7 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
     clock: null,
     rewound: null,
     unreadable: null,
+    paused: null,
     recovery: null,
   })[rule];
 

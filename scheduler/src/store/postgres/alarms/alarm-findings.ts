@@ -203,6 +203,12 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
         from ${s}.cluster where reached_ms > $1::bigint + ${timeBackMs} and reached_ms > coalesce(replanned_ms, 0)`,
     valueOf: (_, now) => [now],
   },
+  paused: {
+    sql: `select name as subject, 1::float8 as count, null::float8 as run,
+               format('%s: nothing of it starts until carillon tasks resume %s', paused_why, name) as text
+        from ${s}.task where paused_failures is not null and paused_ms is not null and deleted_ms is null order by name limit ${most}`,
+    valueOf: () => [],
+  },
   // Each once: what is over is found until the alarm knows it, so that a second one is news. One that takes long is an alarm by itself.
   recovery: {
     sql: `select '' as subject, count(*) filter (where ended_ms is not null)::float8 as count, null::float8 as run,

@@ -3,6 +3,7 @@ import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { type EndedRun, follow, LooseEnds, tieUp } from "../flow/following.ts";
 import { finishing, isUnkept, leaving } from "../runs/dead-letters.ts";
+import { failingToldSql } from "../runs/failing.ts";
 import { runState } from "../states.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { roomToldSql } from "./group-limits.ts";
@@ -29,6 +30,7 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
     const left = alike.filter(({ fence }) => !gone.has(fence));
     if (left.length > 0) await end(left, finishing(s, left));
   }
+  await tellFailing((text, values) => database.query("task-failing-told", text, values), s, plain);
   if (linked.length > 0) {
     const loose = new LooseEnds();
     done.push(...(await database.transaction((client) => finishIn(client, s, linked, nowMs, loose))));
@@ -66,7 +68,14 @@ export async function finishIn(
   await afterEnds(client, s, linkedTasks([...done.values()]), nowMs);
   const roomy = [...done.values()].flatMap(({ makesRoom, task_id }) => (makesRoom ? [task_id] : []));
   if (roomy.length > 0) await client.query(roomToldSql(s), [roomy, Math.round(nowMs)]);
+  await tellFailing((text, values) => client.query(text, values), s, ended);
   return [...done.keys()];
+}
+
+/** The leader looks then whether so many failures in a row pause their task. */
+async function tellFailing(query: (text: string, values: unknown[]) => Promise<unknown>, s: string, ended: Ended[]) {
+  const failed = ended.filter(({ verdict }) => verdict.outcome === "failed");
+  if (failed.length > 0) await query(failingToldSql(s), [[...new Set(failed.map(({ taskId }) => taskId))]]);
 }
 
 /** Fails a run that no worker has, in the caller's transaction: by way of a claim, so that this end is like any other's. */

@@ -130,6 +130,9 @@ export function signalStore(database: Database): SignalStore {
   }
 }
 
+const bare = ["recall", "tasks", "plans", "leadership", "operations", "failing"] as const;
+const isBare = (kind: string | undefined): kind is (typeof bare)[number] => bare.some((one) => one === kind);
+
 function parse(payload: string): Signal | null {
   const [kind, ...given] = payload.split(" ");
   const [first, second] = given.map(Number);
@@ -142,7 +145,5 @@ function parse(payload: string): Signal | null {
   if (kind === "revoked") return { kind, keyId: Number(first) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
   // What a newer node says and this one does not know is not for it.
-  return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" || kind === "operations"
-    ? { kind }
-    : null;
+  return isBare(kind) ? { kind } : null;
 }

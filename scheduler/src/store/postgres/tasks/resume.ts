@@ -65,7 +65,8 @@ async function goOn(tasks: Tasks, client: SqlClient, row: TaskRow, change: Chang
   const was = ruledIn(row.definition, calendar, zones.at(row.zones_version));
   await accountPaused(tasks, client, { row, ruled: was, now: Math.round(sinceMs) });
   await client.query(
-    `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, paused_until_ms = null, changed_ms = $2 where id = $1`,
+    `update ${s}.task set paused_ms = null, paused_by = null, paused_why = null, paused_until_ms = null,
+            paused_failures = null, resumed_ms = $2, changed_ms = $2 where id = $1`,
     [row.id, Math.round(nowMs)],
   );
   const is = ruledIn(row.definition, calendar, zones.at(zonesVersion));

@@ -13,15 +13,29 @@ import { pauseEnded } from "./resume.ts";
 
 const recallAgainMs = 10;
 
-export async function pause(tasks: Tasks, name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused> {
+/** @param failures in a row, for which it is paused by itself */
+export async function pause(
+  tasks: Tasks,
+  name: string,
+  change: PauseChange & { failures?: number },
+  isWanted?: IsWanted,
+): Promise<Paused> {
   const { s } = tasks;
   const untilMs = change.untilMs ?? null;
   if (untilMs !== null && !(untilMs > change.nowMs)) throw pauseInPast(untilMs);
   const mark = (client: SqlClient, id: number) =>
     client.query(
-      `update ${s}.task set paused_ms = coalesce(paused_ms, $2), paused_by = $3, paused_why = $4, paused_until_ms = $5, changed_ms = $2
+      `update ${s}.task set paused_ms = coalesce(paused_ms, $2), paused_by = $3, paused_why = $4, paused_until_ms = $5,
+              paused_failures = $6, changed_ms = $2
        where id = $1`,
-      [id, Math.round(change.nowMs), change.author, change.reason, untilMs === null ? null : Math.round(untilMs)],
+      [
+        id,
+        Math.round(change.nowMs),
+        change.author,
+        change.reason,
+        untilMs === null ? null : Math.round(untilMs),
+        change.failures ?? null,
+      ],
     );
   const { taskId, held, skipped } = await stop(tasks, {
     name,

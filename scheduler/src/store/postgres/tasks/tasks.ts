@@ -3,6 +3,7 @@ import { takeUpLeft } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
 import { growthOfTasks } from "../growth.ts";
 import { replanAhead } from "../recovery/replan-ahead.ts";
+import { pauseFailing } from "../runs/failing.ts";
 import { followZones } from "../zones/follow-zones.ts";
 import { KnownZones } from "../zones/known-zones.ts";
 import { type CalendarUsers, KnownCalendars } from "./calendars.ts";
@@ -41,6 +42,7 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     pause: (name, change, isWanted) => pause(tasks, name, change, isWanted),
     resume: (name, change, isWanted) => resume(tasks, name, change, isWanted),
     endPauses: (change) => endPauses(tasks, change),
+    pauseFailing: (change) => pauseFailing(tasks, change),
     replanAhead: (change) => replanAhead(tasks, change),
     followZones: (change) => followZones(tasks, change),
     remove: (name, change, expectedVersion = null) => remove(tasks, name, change, expectedVersion),

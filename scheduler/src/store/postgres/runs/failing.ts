@@ -1,0 +1,50 @@
+import type { Change, SqlClient } from "../../../base/change.ts";
+import { notifySql } from "../cluster/signals.ts";
+import { type Query, queryIn, queryOf } from "../query.ts";
+import { letterState, runOutcome } from "../states.ts";
+import type { Tasks } from "../tasks/read.ts";
+import { pause } from "../tasks/stop.ts";
+
+/** Whoever led before has looked at older failures, or the next failure makes the leader look again. */
+const lookedBackMs = 3_600_000;
+
+/** Tells the leader that runs failed of a task ($1: several) that so many failures in a row pause. */
+export const failingToldSql = (s: string) =>
+  `select ${notifySql(s, "'failing'")} from ${s}.task where id = any($1::int[]) and definition ? 'pauseAfter' and paused_ms is null limit 1`;
+
+/** Runs of the task $1 that failed since the last that succeeded and since its last resume, counted up to $2. */
+const inRowSql = (s: string) => `
+  select count(*)::int as failed from (
+    select from ${s}.run_history h
+    where h.task_id = $1 and h.outcome = ${runOutcome.failed} and h.ended_ms > coalesce((select resumed_ms from ${s}.task where id = $1), 0)
+      and (h.ended_ms, h.id) > all (
+        select ended_ms, id from ${s}.run_history where task_id = $1 and outcome = ${runOutcome.succeeded} order by ended_ms desc, id desc limit 1)
+    order by h.ended_ms desc, h.id desc limit $2) x`;
+
+/**
+ * Pauses tasks of which as many runs have failed in a row as their `pauseAfter` says. Tasks without a failure in the last hour are not looked
+ * at. Whether it is still so is asked again in the transaction that pauses. @returns their names
+ */
+export async function pauseFailing(tasks: Tasks, change: Change): Promise<string[]> {
+  const { database, s } = tasks;
+  const rows = await database.query<{ id: number; name: string; most: number }>(
+    "task-failing",
+    `select t.id, t.name, (t.definition->>'pauseAfter')::int as most
+     from (select distinct task_id from ${s}.dead_letter where state = ${letterState.open} and ended_ms > $1) d join ${s}.task t on t.id = d.task_id
+     where t.definition ? 'pauseAfter' and t.paused_ms is null and t.deleted_ms is null order by t.name`,
+    [Math.round(change.nowMs) - lookedBackMs],
+  );
+  const paused: string[] = [];
+  for (const { id, name, most } of rows) {
+    const isFailing = async (query: Query) => {
+      const [row] = await query<{ failed: number }>("task-failing-in-row", inRowSql(s), [id, most]);
+      return (row?.failed ?? 0) >= most;
+    };
+    if (!(await isFailing(queryOf(database)))) continue;
+    const reason = most === 1 ? "a run failed" : `${most} runs in a row failed`;
+    const isStill = (client: SqlClient) => isFailing(queryIn(client));
+    await pause(tasks, name, { ...change, reason, failures: most }, isStill);
+    paused.push(name);
+  }
+  return paused;
+}

@@ -1,0 +1,99 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { defineTask, every } from "../../src/index.ts";
+import { type TestTower, testTower } from "../../src/testing/testing.ts";
+import { postgres } from "../support/servers.ts";
+
+const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
+
+describe("failures in a row", () => {
+  const towers: TestTower[] = [];
+  afterEach(async () => {
+    for (const tower of towers.splice(0)) await tower.close();
+  });
+
+  /** A task each minute whose runs fail as long as `fails` says so. */
+  async function open(options: Parameters<typeof defineTask>[1] = {}, fails: (n: number) => boolean = () => true) {
+    let runs = 0;
+    const tower = await testTower({
+      store: postgres().direct,
+      now: "2030-01-01T00:00:30Z",
+      tasks: (carillon) => {
+        carillon.task("failing", { schedule: every("1m"), pauseAfter: 3, ...options }, () => {
+          if (fails(++runs)) throw new Error(`run ${runs}`);
+        });
+      },
+    });
+    towers.push(tower);
+    const { store } = await tower.carillon.open();
+    return {
+      tower,
+      store,
+      runs: () => runs,
+      paused: async () => (await store.tasks.byName("failing")).paused?.why ?? null,
+      alarms: async () => {
+        await store.alarms.look(["paused"], thresholds, { paused: ["ops"] }, tower.now().getTime());
+        return (await store.alarms.open()).map(({ rule, subject, text }) => `${rule} ${subject}: ${text}`);
+      },
+    };
+  }
+
+  it("pause the task: nothing more of it starts until it is resumed, and then as many pause it again", async () => {
+    const { tower, store, runs, paused, alarms } = await open();
+    await tower.advance("2m");
+    expect([runs(), await paused(), await alarms()]).toEqual([2, null, []]);
+    await tower.advance("20m");
+    expect([runs(), await paused()]).toEqual([3, "3 runs in a row failed"]);
+    expect(await alarms()).toEqual([
+      "paused failing: 3 runs in a row failed: nothing of it starts until carillon tasks resume failing",
+    ]);
+    const [entry] = await store.audit.list({ about: "task" }, Number.MAX_SAFE_INTEGER, 1);
+    expect(entry).toMatchObject({
+      act: "pause",
+      named: "failing",
+      who: tower.carillon.node,
+      why: "3 runs in a row failed",
+    });
+    await tower.carillon.resume("failing");
+    expect(await alarms()).toEqual([]);
+    await tower.advance("2m");
+    expect([runs(), await paused()]).toEqual([5, null]);
+    await tower.advance("10m");
+    expect([runs(), await paused()]).toEqual([6, "3 runs in a row failed"]);
+  });
+
+  it("are counted from the last success; tries, cancelled and skipped runs are none", async () => {
+    const retry = { attempts: 2, delay: "1s", jitter: 0 } as const;
+    // Each run has two tries: 1 and 2, then 3 and 4 fail, the third run succeeds at its second try, and so on.
+    const { tower, runs, paused } = await open({ retry, overlap: "skip" }, (n) => n % 6 !== 0);
+    await tower.advance("10m");
+    expect([runs(), await paused()]).toEqual([20, null]);
+    const { runId } = await tower.carillon.enqueue("failing", null, { in: "10s" });
+    await tower.carillon.cancel(runId);
+    // The run of the eleventh minute fails, then the one of the twelfth succeeds.
+    await tower.advance("5m");
+    expect(await paused()).toBe(null);
+  });
+
+  it("of which one is enough", async () => {
+    const { tower, runs, paused } = await open({ pauseAfter: 1 });
+    await tower.advance("5m");
+    expect([runs(), await paused()]).toEqual([1, "a run failed"]);
+  });
+
+  it("are found by whoever leads next, where nobody heard of the last one", async () => {
+    const { tower, store, paused } = await open({ pauseAfter: null });
+    await tower.advance("5m");
+    expect(await paused()).toBe(null);
+    await tower.carillon.save(defineTask("failing", { schedule: every("1m"), pauseAfter: 3 }));
+    const change = { author: "node", reason: "", nowMs: tower.now().getTime() };
+    expect(await store.tasks.pauseFailing(change)).toEqual(["failing"]);
+    expect(await store.tasks.pauseFailing(change)).toEqual([]);
+    expect(await paused()).toBe("3 runs in a row failed");
+  });
+
+  it("cannot be counted where no row is kept of what succeeds", () => {
+    expect(() => defineTask("unkept", { pauseAfter: 3, history: "failures" })).toThrow(
+      expect.objectContaining({ code: "TASK_INVALID", path: "pauseAfter" }),
+    );
+  });
+});
