@@ -128,8 +128,13 @@ function Verdict({ open, more }: { open: Alarm[]; more: boolean }) {
   );
 }
 
+interface Place {
+  to: "/nodes" | "/workers" | "/runs";
+  state?: string;
+}
+
 /** Where one looks first, by what is wrong. */
-const places: Record<Rule, { to: "/nodes" | "/workers" | "/runs"; state?: string }> = {
+const places: Record<Rule, Place> = {
   failed: { to: "/runs", state: "failed" },
   exhausted: { to: "/runs", state: "failed" },
   late: { to: "/workers" },
@@ -149,7 +154,8 @@ function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked:
   const { t } = words;
   const { rule, task, acknowledged, silencedUntil } = alarm;
   const isQuiet = acknowledged !== null || silencedUntil !== null;
-  const { to, state } = places[rule];
+  // Of a rule that a newer server has, nothing is known here.
+  const { to, state }: Place = (places as Partial<typeof places>)[rule] ?? { to: "/nodes" };
   const search = to === "/runs" ? { ...(state ? { state } : {}), ...(task === null ? {} : { task }) } : {};
   const about = task ?? t("alarms.cluster");
   return (

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { en } from "./en/en.ts";
-import { filled, spanText, wordsIn } from "./texts.ts";
+import { filled, type Message, spanText, wordsIn } from "./texts.ts";
 import { zh } from "./zh/zh.ts";
 
 const source = join(dirname(fileURLToPath(import.meta.url)), "..");
@@ -52,6 +52,10 @@ describe("messages", () => {
     expect(day(eve, "Europe/Berlin", now)).toContain("2027");
     expect(day(eve, "UTC", now)).not.toContain("2026");
     expect(wordsIn("zh", "UTC").day(later, "UTC", now)).toContain("2037");
+  });
+
+  test("that a newer server brings are shown as they are", () => {
+    expect(wordsIn("zh", "UTC").t("alarm.stranger" as Message)).toBe("alarm.stranger");
   });
 
   test("are filled", () => {

@@ -74,7 +74,9 @@ export function spanText(ms: number, language: Language): string {
 }
 
 export function wordsIn(language: Language, zone: string) {
-  const t = (message: Message, vars?: Vars) => filled(catalogues[language][message], language, vars);
+  // A newer server says words that this page has no text for, such as an alarm's new rule: the word itself is shown.
+  const texts: Partial<Record<Message, string>> = catalogues[language];
+  const t = (message: Message, vars?: Vars) => filled(texts[message] ?? message, language, vars);
   const span = (ms: number) => spanText(ms, language);
   return {
     language,

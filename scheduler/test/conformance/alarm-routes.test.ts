@@ -51,6 +51,7 @@ beforeAll(async () => {
         clock: [],
         rewound: [],
         unreadable: [],
+        paused: [],
         recovery: [],
       },
     },
