@@ -32,7 +32,19 @@ export function scenarioOf(seed: number): Scenario {
     if (dice.chance(0.45)) acts.push({ op: "advance", ms: dice.one(steps) + dice.whole(0, 9) * 100 + 7 });
   }
   acts.push({ op: "advance", ms: dice.one(steps) + 7 });
-  return { seed, concurrency, tasks, acts };
+  return { seed, concurrency, tasks: seed % 10 === 7 ? inParts(seed, tasks) : tasks, acts };
+}
+
+/** Runs of some of the tasks, where their policies allow it, are made into several. */
+function inParts(seed: number, tasks: readonly TaskPlan[]): TaskPlan[] {
+  const dice = new Dice(seed);
+  return tasks.map((plan) => {
+    const { overlap, perKey, perWorker, rate, every } = plan;
+    const counts = overlap !== undefined || perKey !== undefined || perWorker !== undefined || rate !== undefined;
+    return counts || every?.delay
+      ? plan
+      : { ...plan, route: dice.one(["broadcast", { shards: 2 }, { shards: 3 }] as const) };
+  });
 }
 
 const ways = ["retry", "retry", "fail", "ask"] as const;

@@ -19,8 +19,8 @@ const weekMs = 7 * dayMs;
 const firstDayMs = Date.parse("2030-01-01T00:00:00Z");
 /** Until it is told to, or for longer than any timeout and pause here. */
 const endlessMs = 90_000;
-/** After the last act all that was asked for has ended within this. */
-const quietWithinMs = 20 * 60_000;
+/** After the last act all that was asked for has ended within this: ten slots in a queue, each of three tries that end only when they are told to. */
+const quietWithinMs = 90 * 60_000;
 const quietStepMs = 60_000;
 
 type TestHandler = (run: Run, does: Behaviour | null) => Promise<unknown>;

@@ -32,7 +32,14 @@ export interface TaskPlan {
   readonly priority?: number;
   readonly perKey?: number;
   readonly perWorker?: number;
-  readonly route?: "least-loaded" | "round-robin" | "sticky" | "random" | { readonly hash: "key" };
+  readonly route?:
+    | "least-loaded"
+    | "round-robin"
+    | "sticky"
+    | "random"
+    | "broadcast"
+    | { readonly hash: "key" }
+    | { readonly shards: number };
   readonly rate?: { readonly limit: number; readonly per: number };
   readonly misfire?: {
     readonly policy: "fire_once" | "skip" | "all";

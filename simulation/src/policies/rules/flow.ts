@@ -1,4 +1,4 @@
-import type { Rule } from "./rule.ts";
+import { isFirst, type Rule } from "./rule.ts";
 
 /** Each end of the kind that a task comes after begins one run of it. */
 export const follows: Rule = {
@@ -12,7 +12,7 @@ export const follows: Rule = {
       const begins = (state: string) =>
         (state === "succeeded" && after.on !== "failure") || (state === "failed" && after.on !== "success");
       const wanted = upstream.filter(({ state }) => begins(state)).length;
-      const made = seen.runs.filter(({ of, source }) => of === task && source === "after").length;
+      const made = seen.runs.filter((run) => run.of === task && run.source === "after" && isFirst(run)).length;
       if (made !== wanted)
         return `${made} runs of task ${task} came after task ${after.task}, and ${wanted} of its runs ended so (${after.on})`;
     }
@@ -32,7 +32,7 @@ export const joins: Rule = {
     const spawns = parents.map(({ runId }) => seen.tries.find((one) => one.runId === runId)?.does.spawns);
     const [first] = spawns;
     if (!first) return undefined;
-    const children = seen.runs.filter(({ of, source }) => of === first.task && source === "child");
+    const children = seen.runs.filter((run) => run.of === first.task && run.source === "child" && isFirst(run));
     const wanted = spawns.reduce((sum, one) => sum + (one?.children ?? 0), 0);
     if (children.length !== wanted)
       return `${children.length} children of task ${first.task} for ${parents.length} parents: ${wanted}`;
@@ -40,9 +40,37 @@ export const joins: Rule = {
       seen.done.filter(({ act, created }) => act.op === "rerun" && created).map(({ runId }) => runId),
     );
     const made = seen.runs.filter(
-      ({ of, source, runId }) => of === first.join && source === "join" && !again.has(runId),
+      (run) => run.of === first.join && run.source === "join" && !again.has(run.runId) && isFirst(run),
     );
     if (made.length !== parents.length) return `${made.length} runs join the children of ${parents.length} parents`;
+    return undefined;
+  },
+};
+
+/** A run in parts has each of them once: as many of each number as there are first ones. */
+export const parts: Rule = {
+  name: "a run has all of its parts",
+  page: "routing.md",
+  check(seen) {
+    for (const [task, { plans }] of seen.tasks.entries()) {
+      // Of parts that succeeded there may be no row then.
+      if (plans.some(({ plan }) => plan.history)) continue;
+      const counts = new Map<string, number>();
+      for (const { of, shard, source } of seen.runs) {
+        // A part that is run again is that part alone.
+        if (of !== task || !shard || source === "manual") continue;
+        const [index, total] = shard;
+        if (index >= total) return `a run of task ${task} is part ${index} of ${total}`;
+        for (let one = 0; one < total; one++) {
+          const key = `${one} of ${total}`;
+          counts.set(key, (counts.get(key) ?? 0) + (one === index ? 1 : 0));
+        }
+      }
+      for (const [key, count] of counts) {
+        const first = counts.get(`0 of ${key.split(" ").at(-1)}`);
+        if (count !== first) return `task ${task} has part ${key} ${count} times, and the first one ${first} times`;
+      }
+    }
     return undefined;
   },
 };

@@ -35,6 +35,8 @@ export const lossesOf = ({ done }: Seen, runId: number, beforeMs: number) =>
 export const isStale = ({ afterLoss }: Try) => afterLoss === true;
 
 export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId && !isStale(one));
+/** Not a part of a run of which there is a first one. */
+export const isFirst = ({ shard }: Pick<RunSeen, "shard">) => !shard || shard[0] === 0;
 export const runOf = (seen: Seen, runId: number) => seen.runs.find((run) => run.runId === runId);
 
 /** The plans of a task that were in force at some time between the two. */

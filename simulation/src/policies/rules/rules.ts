@@ -2,7 +2,7 @@ import type { Violation } from "../../history.ts";
 import type { Seen } from "../seen.ts";
 import { calendars } from "./calendars.ts";
 import { cancelled, endsAsTried, letters, lostWorkers, pausesBetweenTries, quiet, tallies, timeouts } from "./ends.ts";
-import { follows, joins } from "./flow.ts";
+import { follows, joins, parts } from "./flow.ts";
 import { againAlike, oneLiveRunOfAKey } from "./keys.ts";
 import { bounds, notEarly, overlaps, paused, priorities, prompt, rates } from "./places.ts";
 import type { Rule } from "./rule.ts";
@@ -30,6 +30,7 @@ export const rules: readonly Rule[] = [
   misfires,
   follows,
   joins,
+  parts,
   letters,
   tallies,
   prompt,

@@ -1,6 +1,6 @@
 import type { SlotRange, SlotRecord } from "../../../../scheduler/src/slots/history-store.ts";
 import type { Seen } from "../seen.ts";
-import { endOf, isEdited, lossesOf, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
+import { endOf, isEdited, isFirst, lossesOf, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
 
 /** The nominal times of the schedules that a task had, where they can be known beforehand. Those at an edit's own time are left out. */
 export function slotsOf(seen: Seen, task: number): number[] {
@@ -41,10 +41,12 @@ export const slotsAccounted: Rule = {
         const run = slot.runId === null ? undefined : runOf(seen, slot.runId);
         if (slot.outcome === "run" && slot.runId === null)
           return `slot ${slot.slotMs} of task ${task} is a run that has no number`;
+        if (run && !isFirst(run))
+          return `slot ${slot.slotMs} of task ${task} has run ${slot.runId}, a part that is not the first`;
         if (run && run.slotMs !== slot.slotMs)
           return `slot ${slot.slotMs} of task ${task} has run ${slot.runId} of ${run.slotMs}`;
       }
-      const made = seen.runs.filter(({ of, source }) => of === task && source === "slot");
+      const made = seen.runs.filter((run) => run.of === task && run.source === "slot" && isFirst(run));
       for (const run of made) {
         const twin = made.find((other) => other.runId !== run.runId && other.slotMs === run.slotMs);
         if (twin) return `slot ${run.slotMs} of task ${task} has runs ${run.runId} and ${twin.runId}`;
@@ -156,9 +158,9 @@ export const misfires: Rule = {
       if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
       if (lateMs < after)
         return `run ${run.runId} of slot ${run.slotMs} was given up ${lateMs} ms late: its task does so after ${after}`;
-      // By its slot's time: when it is due tells of its next try, once it has had one.
-      const newer = seen.runs.some(
-        ({ of, slotMs }) => of === run.of && (slotMs ?? 0) > (run.slotMs ?? 0) && (slotMs ?? 0) <= endOf(run),
+      // By the ledger: of a run that succeeded there may be no row, and when one is due tells of its next try, once it has had one.
+      const newer = seen.tasks[run.of]?.slots.some(
+        ({ slotMs, outcome }) => slotMs > (run.slotMs ?? 0) && slotMs <= endOf(run) && outcome !== "skipped",
       );
       if (policy === "fire_once" && !newer)
         return `run ${run.runId} of slot ${run.slotMs} was given up, and there was no newer one`;
