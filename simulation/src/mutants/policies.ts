@@ -240,4 +240,11 @@ export const policyMutants: readonly PolicyMutant[] = [
     put: "return slotMs + Math.floor(2 * chance * (jitterMs + 1));",
     breaks: "when a slot is due",
   },
+  {
+    name: "the second part of a run is not made",
+    file: "store/postgres/runs/routes.ts",
+    find: "from head h cross join part where part.i > 0)",
+    put: "from head h cross join part where part.i > 1)",
+    breaks: "a run has all of its parts",
+  },
 ];
