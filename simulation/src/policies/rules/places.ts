@@ -239,6 +239,9 @@ export const prompt: Rule = {
       const rated = seen.tasks[run.of]?.plans.some(({ plan }) => plan.rate);
       // A token stays spent when what had it is paused, edited or cancelled before it starts.
       if (rated && seen.done.some(({ act }) => ["pause", "cancel", "edit", "lose"].includes(act.op))) continue;
+      // So it is with the edit that ends its schedule at last.
+      const isEditedMeanwhile = seen.tasks[run.of]?.plans.some(({ atMs }) => run.createdMs < atMs && atMs < untilMs);
+      if (rated && isEditedMeanwhile) continue;
       const pauses = pausesOf(seen, run.of);
       let freeMs: number | undefined;
       const spans = marks.filter((ms) => readyMs(run) <= ms && ms < untilMs);
