@@ -13,8 +13,8 @@ export type Signal =
   | { kind: "tasks" }
   /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
   | { kind: "plans" }
-  /** Runs failed of a task that so many failures in a row pause. */
-  | { kind: "failing" }
+  /** A run failed of this task, which so many failures in a row pause. */
+  | { kind: "failing"; taskId: number }
   /** An operation was begun or stopped. */
   | { kind: "operations" }
   | { kind: "leadership" }

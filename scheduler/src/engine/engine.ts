@@ -90,7 +90,7 @@ export class Engine {
       if (term === null) return;
       void planner.run();
       pauses.run();
-      pauses.onFailing();
+      pauses.onFailing(null);
     });
     void planner.run();
   }
@@ -100,7 +100,8 @@ export class Engine {
     if (signal.kind === "leadership" || signal.kind === "resync") this.#membership.refresh();
     if (this.#stopped) return;
     if (signal.kind === "operations" || signal.kind === "resync") void this.#steward.run();
-    if (signal.kind === "failing" || signal.kind === "resync") this.#pauses.onFailing();
+    if (signal.kind === "failing") this.#pauses.onFailing(signal.taskId);
+    if (signal.kind === "resync") this.#pauses.onFailing(null);
     if (signal.kind === "held") this.#dispatcher.onHeld(signal.dueMs);
     if (signal.kind === "child") this.#dispatcher.onChildEnded(signal.parentId);
     if (signal.kind === "resync") this.#dispatcher.onResync();

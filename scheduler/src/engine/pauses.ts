@@ -23,6 +23,8 @@ export class Pauses {
   readonly #options: PausesOptions;
   readonly #flight: SingleFlight;
   readonly #failing: SingleFlight;
+  /** Of which runs failed since the last look; null: it is not known of which. */
+  #failed: Set<number> | null = null;
   #cancelTimer: () => void = () => undefined;
   #stopped = false;
 
@@ -40,9 +42,12 @@ export class Pauses {
     if (this.#options.membership.term() !== null) void this.#flight.run();
   }
 
-  /** Runs may have failed of tasks that so many failures in a row pause. */
-  onFailing(): void {
-    if (this.#options.membership.term() !== null) void this.#failing.run();
+  /** A run failed of this task, which so many failures in a row pause; null: it may have been any, unheard. */
+  onFailing(taskId: number | null): void {
+    if (this.#options.membership.term() === null) return;
+    if (taskId === null) this.#failed = null;
+    else this.#failed?.add(taskId);
+    void this.#failing.run();
   }
 
   async stop(): Promise<void> {
@@ -54,7 +59,15 @@ export class Pauses {
   async #pauseFailing(): Promise<void> {
     const { store, membership, storeClock, log } = this.#options;
     const change = { author: membership.node, reason: "", nowMs: storeClock.now() };
-    const tasks = await store.tasks.pauseFailing(change);
+    const failed = this.#failed && [...this.#failed];
+    this.#failed = new Set();
+    let tasks: string[];
+    try {
+      tasks = await store.tasks.pauseFailing(failed, change);
+    } catch (error) {
+      this.#failed = null;
+      throw error;
+    }
     if (tasks.length > 0) log.warn({ tasks }, "paused tasks of which as many runs failed in a row as they say");
   }
 

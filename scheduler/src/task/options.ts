@@ -103,7 +103,7 @@ export interface TaskOptions {
   onWorkerLost?: "retry" | "fail" | "ask";
   /** With `onWorkerLost: "retry"`: the lost workers after which a run is taken to be the cause of the losses, and fails. Default 3. */
   workerLosses?: number;
-  /** So many runs that fail, with none that succeeds between them, pause the task. */
+  /** The task is paused when so many of its runs fail, with none that succeeds between them. */
   pauseAfter?: number | null;
   /** How long a claim outlives its worker's session, in case the worker comes back. Default "1s". */
   grace?: Duration;
@@ -289,7 +289,7 @@ export const taskOptions = {
     usual: null,
     isAbsent: true,
     nullable: true,
-    description: "So many runs that fail, with none that succeeds between them, pause the task.",
+    description: "The task is paused when so many of its runs fail, with none that succeeds between them.",
     since: "0.1.0",
     editable: true,
     example: 3,

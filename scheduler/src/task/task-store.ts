@@ -104,8 +104,11 @@ export interface TaskStore {
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
   /** Resumes tasks whose pause is over, as of its end. @returns their names, and when the next pause ends; null: none does by itself */
   endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
-  /** Pauses tasks of which as many runs have failed in a row as their `pauseAfter` says. @returns their names */
-  pauseFailing(change: Change): Promise<string[]>;
+  /**
+   * Pauses those of these tasks of which as many runs have failed in a row as their `pauseAfter` says.
+   * @param taskIds null: all with a failure in the last hour @returns their names
+   */
+  pauseFailing(taskIds: number[] | null, change: Change): Promise<string[]>;
   /** Plans tasks from now on whose slots lie ahead because cluster time went back. @returns undefined: it is past all that was seen of it */
   replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */

@@ -86,8 +86,10 @@ describe("failures in a row", () => {
     expect(await paused()).toBe(null);
     await tower.carillon.save(defineTask("failing", { schedule: every("1m"), pauseAfter: 3 }));
     const change = { author: "node", reason: "", nowMs: tower.now().getTime() };
-    expect(await store.tasks.pauseFailing(change)).toEqual(["failing"]);
-    expect(await store.tasks.pauseFailing(change)).toEqual([]);
+    expect(await store.tasks.pauseFailing([], change)).toEqual([]);
+    expect(await store.tasks.pauseFailing(null, { ...change, nowMs: change.nowMs + 2 * 3_600_000 })).toEqual([]);
+    expect(await store.tasks.pauseFailing(null, change)).toEqual(["failing"]);
+    expect(await store.tasks.pauseFailing(null, change)).toEqual([]);
     expect(await paused()).toBe("3 runs in a row failed");
   });
 

@@ -130,20 +130,20 @@ export function signalStore(database: Database): SignalStore {
   }
 }
 
-const bare = ["recall", "tasks", "plans", "leadership", "operations", "failing"] as const;
-const isBare = (kind: string | undefined): kind is (typeof bare)[number] => bare.some((one) => one === kind);
-
 function parse(payload: string): Signal | null {
   const [kind, ...given] = payload.split(" ");
   const [first, second] = given.map(Number);
   if (kind === "held" || kind === "direct") return { kind, dueMs: Number(first) };
   if (kind === "directed") return { kind, sessionId: Number(first), dueMs: Number(second) };
   if (kind === "ready") return { kind, dueMs: Number(first) };
+  if (kind === "failing") return { kind, taskId: Number(first) };
   if (kind === "child") return { kind, parentId: Number(first) };
   if (kind === "beat") return { kind, sessionId: Number(first), beat: Number(second) };
   if (kind === "prompt") return { kind, sessionId: Number(first) };
   if (kind === "revoked") return { kind, keyId: Number(first) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
   // What a newer node says and this one does not know is not for it.
-  return isBare(kind) ? { kind } : null;
+  return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" || kind === "operations"
+    ? { kind }
+    : null;
 }

@@ -8,9 +8,9 @@ import { pause } from "../tasks/stop.ts";
 /** Whoever led before has looked at older failures, or the next failure makes the leader look again. */
 const lookedBackMs = 3_600_000;
 
-/** Tells the leader that runs failed of a task ($1: several) that so many failures in a row pause. */
+/** Tells the leader of each of these tasks ($1) that so many failures in a row pause. */
 export const failingToldSql = (s: string) =>
-  `select ${notifySql(s, "'failing'")} from ${s}.task where id = any($1::int[]) and definition ? 'pauseAfter' and paused_ms is null limit 1`;
+  `select count(${notifySql(s, "'failing ' || id")}) from ${s}.task where id = any($1::int[]) and definition ? 'pauseAfter' and paused_ms is null`;
 
 /** Runs of the task $1 that failed since the last that succeeded and since its last resume, counted up to $2. */
 const inRowSql = (s: string) => `
@@ -22,17 +22,20 @@ const inRowSql = (s: string) => `
     order by h.ended_ms desc, h.id desc limit $2) x`;
 
 /**
- * Pauses tasks of which as many runs have failed in a row as their `pauseAfter` says. Tasks without a failure in the last hour are not looked
- * at. Whether it is still so is asked again in the transaction that pauses. @returns their names
+ * Pauses those of these tasks of which as many runs have failed in a row as their `pauseAfter` says. Whether it is still so is asked again in
+ * the transaction that pauses. @param taskIds null: all with a failure in the last hour @returns their names
  */
-export async function pauseFailing(tasks: Tasks, change: Change): Promise<string[]> {
+export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, change: Change): Promise<string[]> {
   const { database, s } = tasks;
   const rows = await database.query<{ id: number; name: string; most: number }>(
-    "task-failing",
-    `select t.id, t.name, (t.definition->>'pauseAfter')::int as most
-     from (select distinct task_id from ${s}.dead_letter where state = ${letterState.open} and ended_ms > $1) d join ${s}.task t on t.id = d.task_id
-     where t.definition ? 'pauseAfter' and t.paused_ms is null and t.deleted_ms is null order by t.name`,
-    [Math.round(change.nowMs) - lookedBackMs],
+    taskIds === null ? "task-failing-lately" : "task-failing",
+    `select id, name, (definition->>'pauseAfter')::int as most from ${s}.task
+     where definition ? 'pauseAfter' and paused_ms is null and deleted_ms is null and ${
+       taskIds === null
+         ? `id in (select task_id from ${s}.dead_letter where state = ${letterState.open} and ended_ms > $1)`
+         : "id = any($1::int[])"
+     } order by name`,
+    [taskIds ?? Math.round(change.nowMs) - lookedBackMs],
   );
   const paused: string[] = [];
   for (const { id, name, most } of rows) {
@@ -41,10 +44,15 @@ export async function pauseFailing(tasks: Tasks, change: Change): Promise<string
       return (row?.failed ?? 0) >= most;
     };
     if (!(await isFailing(queryOf(database)))) continue;
+    // Not asked where somebody else has paused it meanwhile.
+    let isStill = false;
+    const asked = async (client: SqlClient) => {
+      isStill = await isFailing(queryIn(client));
+      return isStill;
+    };
     const reason = most === 1 ? "a run failed" : `${most} runs in a row failed`;
-    const isStill = (client: SqlClient) => isFailing(queryIn(client));
-    await pause(tasks, name, { ...change, reason, failures: most }, isStill);
-    paused.push(name);
+    await pause(tasks, name, { ...change, reason, failures: most }, asked);
+    if (isStill) paused.push(name);
   }
   return paused;
 }

@@ -42,7 +42,7 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     pause: (name, change, isWanted) => pause(tasks, name, change, isWanted),
     resume: (name, change, isWanted) => resume(tasks, name, change, isWanted),
     endPauses: (change) => endPauses(tasks, change),
-    pauseFailing: (change) => pauseFailing(tasks, change),
+    pauseFailing: (taskIds, change) => pauseFailing(tasks, taskIds, change),
     replanAhead: (change) => replanAhead(tasks, change),
     followZones: (change) => followZones(tasks, change),
     remove: (name, change, expectedVersion = null) => remove(tasks, name, change, expectedVersion),
