@@ -263,88 +263,96 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     expect(due.map(({ taskId }) => taskId)).toEqual([soon.taskId, later.taskId]);
   });
 
-  it("after cluster time went back, tasks are planned from now on: what ran stays, what a range tells of runs", async () => {
-    const hourMs = 3_600_000;
-    const stageOfDay = await openStage(server);
-    const { store, nowMs } = stageOfDay;
-    // The clock is a day ahead for a while; all of it is planned and run by that.
-    const aheadMs = nowMs + dayMs;
-    const today = new Date(nowMs).toISOString().slice(0, 10);
-    await store.calendars.set("days", { zone: "UTC", weekend: [], holidays: [today] }, change(nowMs));
-    const tasks = await Promise.all([
-      stageOfDay.task("hourly", { schedule: every("1h") }),
-      stageOfDay.task("skips", { schedule: every("1h"), misfire: "skip" }),
-      stageOfDay.task("hidden", { schedule: every("1h"), blackout: [{ from: "01:00", to: "23:30" }] }),
-      stageOfDay.task("moved", { schedule: cron("0 */2 * * *"), calendar: { name: "days", otherwise: "next" } }),
-      stageOfDay.task("once", { schedule: at(nowMs + 2 * hourMs), misfire: "skip" }),
-      stageOfDay.task("delayed", { schedule: every("10m", { mode: "delay" }) }),
-      stageOfDay.task("paused", { schedule: every("1h") }),
-      stageOfDay.task("next-month", { schedule: at(nowMs + 30 * dayMs) }),
-    ]);
-    await store.tasks.pause("paused", change(nowMs));
-    const ahead = await stageOfDay.session();
-    await stageOfDay.plan(tasks, ahead, aheadMs + hourMs, aheadMs);
-    const ran = await stageOfDay.claim(ahead, tasks, aheadMs + hourMs);
-    await store.claims.settle(
-      ahead,
-      ran.map((run) => settlement(run, succeededVerdict, aheadMs + hourMs)),
-      aheadMs + hourMs,
-    );
-    const hourly = tasks[0] as TaskRecord;
-    await stageOfDay.enqueue(hourly, { dueMs: aheadMs + 2 * hourMs }, aheadMs + hourMs);
-    await store.sessions.end(ahead, null, aheadMs + hourMs, "stopped");
-
-    const backMs = nowMs + 60_000;
-    const alarms = async (atMs: number) => {
-      const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
-      await store.alarms.look(["rewound"], thresholds, { rewound: ["ops"] }, atMs);
-      return (await store.alarms.open()).map(({ rule, text }) => `${rule}: ${text}`);
-    };
-    expect(await store.sessions.noteTimeBack(backMs)).toMatchObject({ reachedMs: aheadMs + hourMs, replanned: false });
-    expect(await alarms(backMs)).toEqual([expect.stringMatching(/^rewound: it is 24\.98 h behind what it has been/)]);
-    const done = await store.tasks.replanAhead({ author: "ann", reason: "db-1 was ahead", nowMs: backMs });
-    expect(done).toEqual({ reachedMs: aheadMs + hourMs, tasks: 6, waiting: 1 });
-    expect(await store.tasks.replanAhead(change(backMs))).toMatchObject({ tasks: 0 });
-    expect(await store.sessions.noteTimeBack(backMs)).toMatchObject({ replanned: true });
-    expect(await alarms(backMs + 1)).toEqual([]);
-    expect((await store.audit.list({ about: "cluster" }, Number.MAX_SAFE_INTEGER, 10)).at(-1)).toMatchObject({
-      act: "replan",
-      who: "ann",
-      why: "db-1 was ahead",
-    });
-    expect(await store.tasks.byName("paused")).toMatchObject({ nextSlotMs: null, version: 1 });
-    expect(await store.tasks.byName("next-month")).toMatchObject({ version: 1 });
-    expect((await store.tasks.byName("delayed")).nextSlotMs).toBe(Math.round(backMs) + 600_000);
-
-    const session = await stageOfDay.session();
-    const untilMs = nowMs + 2 * dayMs;
-    for (let atMs = backMs; atMs < untilMs; atMs += 12 * hourMs)
-      await stageOfDay.plan(tasks, session, atMs + 12 * hourMs, atMs);
-    const rowsOf = (name: string) =>
-      stageOfDay.rows<{ atMs: number; outcome: number }>(
-        `select slot_ms as "atMs", outcome from $s.slot where task_id = (select id from $s.task where name = $1)
-         and slot_ms between $2 and $3 order by 1`,
-        [name, backMs, untilMs],
+  // At 01:00 the slots of a day that is a holiday have moved to a midnight that ran by the clock of before.
+  it.each([1, 20])(
+    "after cluster time went back, tasks are planned from now on: what ran stays, what a range tells of runs: at %s:00",
+    async (hour) => {
+      const hourMs = 3_600_000;
+      const stageOfDay = await openStage(server, { hour });
+      const { store, nowMs } = stageOfDay;
+      // The clock is a day ahead for a while; all of it is planned and run by that.
+      const aheadMs = nowMs + dayMs;
+      const today = new Date(nowMs).toISOString().slice(0, 10);
+      await store.calendars.set("days", { zone: "UTC", weekend: [], holidays: [today] }, change(nowMs));
+      const tasks = await Promise.all([
+        stageOfDay.task("hourly", { schedule: every("1h") }),
+        stageOfDay.task("skips", { schedule: every("1h"), misfire: "skip" }),
+        stageOfDay.task("hidden", { schedule: every("1h"), blackout: [{ from: "01:00", to: "23:30" }] }),
+        stageOfDay.task("moved", { schedule: cron("0 */2 * * *"), calendar: { name: "days", otherwise: "next" } }),
+        stageOfDay.task("once", { schedule: at(nowMs + 2 * hourMs), misfire: "skip" }),
+        stageOfDay.task("delayed", { schedule: every("10m", { mode: "delay" }) }),
+        stageOfDay.task("paused", { schedule: every("1h") }),
+        stageOfDay.task("next-month", { schedule: at(nowMs + 30 * dayMs) }),
+      ]);
+      await store.tasks.pause("paused", change(nowMs));
+      const ahead = await stageOfDay.session();
+      await stageOfDay.plan(tasks, ahead, aheadMs + hourMs, aheadMs);
+      const ran = await stageOfDay.claim(ahead, tasks, aheadMs + hourMs);
+      await store.claims.settle(
+        ahead,
+        ran.map((run) => settlement(run, succeededVerdict, aheadMs + hourMs)),
+        aheadMs + hourMs,
       );
-    const hours = Array.from({ length: 48 }, (_, hour) => (Math.floor(backMs / hourMs) + 1 + hour) * hourMs);
-    for (const name of ["hourly", "skips", "hidden"])
+      const hourly = tasks[0] as TaskRecord;
+      await stageOfDay.enqueue(hourly, { dueMs: aheadMs + 2 * hourMs }, aheadMs + hourMs);
+      await store.sessions.end(ahead, null, aheadMs + hourMs, "stopped");
+
+      const backMs = nowMs + 60_000;
+      const alarms = async (atMs: number) => {
+        const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
+        await store.alarms.look(["rewound"], thresholds, { rewound: ["ops"] }, atMs);
+        return (await store.alarms.open()).map(({ rule, text }) => `${rule}: ${text}`);
+      };
+      expect(await store.sessions.noteTimeBack(backMs)).toMatchObject({
+        reachedMs: aheadMs + hourMs,
+        replanned: false,
+      });
+      expect(await alarms(backMs)).toEqual([expect.stringMatching(/^rewound: it is 24\.98 h behind what it has been/)]);
+      const done = await store.tasks.replanAhead({ author: "ann", reason: "db-1 was ahead", nowMs: backMs });
+      expect(done).toEqual({ reachedMs: aheadMs + hourMs, tasks: 6, waiting: 1 });
+      expect(await store.tasks.replanAhead(change(backMs))).toMatchObject({ tasks: 0 });
+      expect(await store.sessions.noteTimeBack(backMs)).toMatchObject({ replanned: true });
+      expect(await alarms(backMs + 1)).toEqual([]);
+      expect((await store.audit.list({ about: "cluster" }, Number.MAX_SAFE_INTEGER, 10)).at(-1)).toMatchObject({
+        act: "replan",
+        who: "ann",
+        why: "db-1 was ahead",
+      });
+      expect(await store.tasks.byName("paused")).toMatchObject({ nextSlotMs: null, version: 1 });
+      expect(await store.tasks.byName("next-month")).toMatchObject({ version: 1 });
+      expect((await store.tasks.byName("delayed")).nextSlotMs).toBe(Math.round(backMs) + 600_000);
+
+      const session = await stageOfDay.session();
+      const untilMs = nowMs + 2 * dayMs;
+      for (let atMs = backMs; atMs < untilMs; atMs += 12 * hourMs)
+        await stageOfDay.plan(tasks, session, atMs + 12 * hourMs, atMs);
+      const rowsOf = (name: string) =>
+        stageOfDay.rows<{ atMs: number; outcome: number }>(
+          `select slot_ms as "atMs", outcome from $s.slot where task_id = (select id from $s.task where name = $1)
+         and slot_ms between $2 and $3 order by 1`,
+          [name, backMs, untilMs],
+        );
+      const hours = Array.from({ length: 48 }, (_, hour) => (Math.floor(backMs / hourMs) + 1 + hour) * hourMs);
+      for (const name of ["hourly", "skips", "hidden"])
+        expect(
+          (await rowsOf(name)).map(({ atMs }) => atMs),
+          name,
+        ).toEqual(hours.filter((atMs) => atMs <= untilMs));
       expect(
-        (await rowsOf(name)).map(({ atMs }) => atMs),
-        name,
-      ).toEqual(hours.filter((atMs) => atMs <= untilMs));
-    expect(new Set((await rowsOf("hidden")).map(({ outcome }) => outcome)), "run, and skipped by the blackout").toEqual(
-      new Set([1, 2]),
-    );
-    expect(await rowsOf("once")).toEqual([{ atMs: nowMs + 2 * hourMs, outcome: 1 }]);
-    const twice = await stageOfDay.rows(
-      `select task_id, slot_ms from (select task_id, slot_ms from $s.run where slot_ms is not null
+        new Set((await rowsOf("hidden")).map(({ outcome }) => outcome)),
+        "run, and skipped by the blackout",
+      ).toEqual(new Set([1, 2]));
+      expect(await rowsOf("once")).toEqual([{ atMs: nowMs + 2 * hourMs, outcome: 1 }]);
+      const twice = await stageOfDay.rows(
+        `select task_id, slot_ms from (select task_id, slot_ms from $s.run where slot_ms is not null
          union all select task_id, slot_ms from $s.run_history where slot_ms is not null) r group by 1, 2 having count(*) > 1`,
-    );
-    expect(twice).toEqual([]);
-    const nominal = await stageOfDay.rows(
-      "select nominal_ms from $s.moved_slot group by task_id, nominal_ms having count(*) > 1",
-    );
-    expect(nominal).toEqual([]);
-    await stageOfDay.close();
-  });
+      );
+      expect(twice).toEqual([]);
+      const nominal = await stageOfDay.rows(
+        "select nominal_ms from $s.moved_slot group by task_id, nominal_ms having count(*) > 1",
+      );
+      expect(nominal).toEqual([]);
+      await stageOfDay.close();
+    },
+  );
 });

@@ -20,7 +20,8 @@ export async function replanAhead(tasks: Tasks, change: Change): Promise<Replann
   const now = Math.round(change.nowMs);
   const back = await timeBack(database, now);
   if (!back) return undefined;
-  const names = await namesAhead(tasks, now);
+  // Once done it is not done again: a slot that ran by the clock that was ahead is passed over, so that its task's next one stays ahead.
+  const names = back.replanned ? [] : await namesAhead(tasks, now);
   const reason = change.reason || "cluster time went back";
   let replanned = 0;
   for (const name of names)
