@@ -11,6 +11,10 @@ export interface ComingTask {
   seed: number | null;
 }
 
+/** The time from which a task's slots run, where its pause has an end; 0: it is not paused, or nobody knows until when. */
+export const pauseEnd = ({ paused }: { paused?: { untilMs: number | null } | null | undefined }): number =>
+  paused?.untilMs ?? 0;
+
 /** Slots that will be skipped are looked past, up to this many; those that one judgement tells of together count as one. */
 const lookedPast = 2_000;
 

@@ -8,6 +8,7 @@ import { plannedSchedule } from "../schedule/slot-rules.ts";
 import { zoneOf } from "../schedule/zone.ts";
 import type { ZonesInForce } from "../schedule/zone-rules.ts";
 import type { TaskDefinition } from "../task/task.ts";
+import { pauseEnd } from "./coming-slots.ts";
 
 export interface SimulatedTask {
   definition: TaskDefinition;
@@ -65,12 +66,8 @@ export function simulate(tasks: readonly SimulatedTask[], fromMs: number, toMs: 
   );
   for (const [task, schedule] of schedules.entries()) {
     let previousMs: number | null = null;
-    const pauseMs = tasks[task]?.paused?.untilMs ?? fromMs;
-    for (
-      let atMs = schedule.next(Math.max(fromMs, pauseMs) - 1);
-      atMs !== null && atMs < toMs;
-      atMs = schedule.next(atMs)
-    ) {
+    const firstMs = Math.max(fromMs, pauseEnd(tasks[task] as SimulatedTask));
+    for (let atMs = schedule.next(firstMs - 1); atMs !== null && atMs < toMs; atMs = schedule.next(atMs)) {
       slots.push({ atMs, task, previousMs });
       previousMs = atMs;
       if (slots.length > limits.simulatedSlots) throw tooMany(tasks[task] as SimulatedTask);

@@ -28,11 +28,12 @@ describe("a timeline", () => {
       taskOf("daily", { schedule: cron("0 3 * * *") }),
       taskOf("late", { schedule: cron("0 3 * * *") }, { paused }),
       taskOf("beat", { schedule: every("20s") }, { paused }),
+      taskOf("minutely", { schedule: every("1m") }, { paused }),
       taskOf("long", { schedule: cron("0 3 * * *") }, { paused: { untilMs: fromMs + 3 * 86_400_000 } }),
     ]);
-    expect(line.counted).toEqual({ foretold: 3, paused: 1, unforeseen: 0, left: 0 });
-    expect([0, 1, 2].map((day) => line.fires[at(3, 0, day)])).toEqual([1, 1 + 1, 2 + 3]);
-    expect([at(2, 59, 1), at(3, 0, 1), at(3, 1, 1)].map((minute) => line.tasks[minute])).toEqual([0, 2, 1]);
+    expect(line.counted).toEqual({ foretold: 4, paused: 1, unforeseen: 0, left: 0 });
+    expect([0, 1, 2].map((day) => line.fires[at(3, 0, day)])).toEqual([1, 1 + 1, 2 + 3 + 1]);
+    expect([at(2, 59, 1), at(3, 0, 1), at(3, 1, 1)].map((minute) => line.tasks[minute])).toEqual([0, 2, 2]);
     const told = firingIn(line, at(2, 0, 1), at(3, 2, 1)).map(({ task, fires, firstMs }) => [
       task.name,
       fires,
@@ -41,6 +42,7 @@ describe("a timeline", () => {
     expect(told).toEqual([
       ["daily", 1, 180],
       ["beat", 4, 180],
+      ["minutely", 1, 181],
     ]);
     expect(firingIn(line, at(2, 0), at(3, 30)).map(({ task }) => task.name)).toEqual(["daily"]);
   });

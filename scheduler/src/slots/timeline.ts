@@ -14,6 +14,7 @@ import { plannedSchedule } from "../schedule/slot-rules.ts";
 import { zoneOf } from "../schedule/zone.ts";
 import { inZones, ownZones, type ZonesInForce } from "../schedule/zone-rules.ts";
 import type { TaskDefinition } from "../task/task.ts";
+import { pauseEnd } from "./coming-slots.ts";
 
 export const minuteMs = 60_000;
 
@@ -152,9 +153,6 @@ function readable({ definition, calendar, accountedMs, zones }: TimelineTask): S
   }
 }
 
-/** From then on its slots run, where its pause has an end. */
-const pauseEnd = ({ paused }: TimelineTask) => paused?.untilMs ?? Number.MIN_SAFE_INTEGER;
-
 /** Whoever has the same fires at the same times; jitter is drawn for each task by itself. */
 function rhythmKey(task: TimelineTask): string {
   const { schedule, calendar, blackout } = inZones(task.definition, task.zones ?? ownZones);
@@ -236,8 +234,9 @@ export function firingIn(line: Timeline, from: number, to: number): FiringTask[]
   const fromMs = line.fromMs + from * minuteMs;
   for (const steady of line.steady) {
     const fires = firesOf(steady, fromMs, (to - from) * minuteMs);
-    const firstMs = Math.max(fromMs, Math.floor(steady.sinceMs / minuteMs) * minuteMs);
-    if (fires > 0) firing.push({ task: steady.task, fires, firstMs });
+    const { anchorMs, everyMs } = steady;
+    const firstMs = anchorMs + Math.ceil((Math.max(fromMs, steady.sinceMs) - anchorMs) / everyMs) * everyMs;
+    if (fires > 0) firing.push({ task: steady.task, fires, firstMs: Math.floor(firstMs / minuteMs) * minuteMs });
   }
   return firing.sort((a, b) => a.firstMs - b.firstMs || a.fires - b.fires || (a.task.name < b.task.name ? -1 : 1));
 }

@@ -2,7 +2,7 @@
 
 import { plannedSchedule } from "../schedule/slot-rules.ts";
 import type { TaskRecord } from "../task/task-record.ts";
-import { type ComingTask, comingSlots, judgedSlot } from "./coming-slots.ts";
+import { type ComingTask, comingSlots, judgedSlot, pauseEnd } from "./coming-slots.ts";
 
 export const scheduleOf = ({ definition, calendar, accountedMs, zones }: TaskRecord) =>
   plannedSchedule(definition, calendar, accountedMs, zones);
@@ -13,15 +13,12 @@ export const coming = (record: TaskRecord): ComingTask => ({
   seed: record.taskId,
 });
 
-/** Slots after this moment fire, of a task that is paused until a time. */
-const pauseEnd = ({ paused }: TaskRecord) => (paused?.untilMs ?? 0) - 1;
-
 /** The next slots as they are planned; those that will be skipped too, since they are accounted for. */
 export function plannedSlots(record: TaskRecord, afterMs: number, count: number): number[] {
   const schedule = scheduleOf(record);
   const slots: number[] = [];
   for (
-    let slot = schedule.next(Math.max(afterMs, pauseEnd(record)));
+    let slot = schedule.next(Math.max(afterMs, pauseEnd(record) - 1));
     slot !== null && slots.length < count;
     slot = schedule.next(slot)
   )
@@ -39,7 +36,7 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
   if (paused && paused.untilMs === null) return null;
   // Only the store knows when the last run ended, and with it a fixed delay's next slot.
   if (schedule.type === "every" && schedule.mode === "delay") return paused ? null : nextSlotMs;
-  return comingSlots(coming(record), Math.max(nowMs, pauseEnd(record)), 1)[0] ?? null;
+  return comingSlots(coming(record), Math.max(nowMs, pauseEnd(record) - 1), 1)[0] ?? null;
 }
 
 /** When that slot runs: later by jitter, or at a blackout's end. */
