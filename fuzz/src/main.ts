@@ -36,7 +36,9 @@ const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
 const [inputs, processes] = [Number(values.inputs), Number(values.processes)];
 for (const [option, value] of Object.entries({ inputs, processes, seed }))
   if (!Number.isSafeInteger(value) || value < (option === "seed" ? 0 : 1))
-    throw new Error(`--${option} is a whole number${option === "seed" ? "" : " above 0"}, not ${value}`);
+    throw new Error(
+      `--${option} is a whole number${option === "seed" ? "" : " above 0"}, not ${values[option as keyof typeof values]}`,
+    );
 /** By a signal, which is its reason. */
 const interrupted = new AbortController();
 const say = (line: string) => {

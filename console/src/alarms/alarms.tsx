@@ -154,7 +154,7 @@ function One({ alarm, may, onAsk }: { alarm: Alarm; may: boolean; onAsk: (asked:
   const { t } = words;
   const { rule, task, acknowledged, silencedUntil } = alarm;
   const isQuiet = acknowledged !== null || silencedUntil !== null;
-  // Of a rule that a newer server has, nothing is known here.
+  // A newer server may have a rule that this page does not know.
   const { to, state }: Place = (places as Partial<typeof places>)[rule] ?? { to: "/nodes" };
   const search = to === "/runs" ? { ...(state ? { state } : {}), ...(task === null ? {} : { task }) } : {};
   const about = task ?? t("alarms.cluster");

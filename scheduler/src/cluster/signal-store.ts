@@ -13,7 +13,7 @@ export type Signal =
   | { kind: "tasks" }
   /** A slot is open that was not before: the next of a fixed delay, whose run has ended. */
   | { kind: "plans" }
-  /** A run failed of this task, which so many failures in a row pause. */
+  /** A task with `pauseAfter` had a run that failed. */
   | { kind: "failing"; taskId: number }
   /** An operation was begun or stopped. */
   | { kind: "operations" }

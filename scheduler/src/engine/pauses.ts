@@ -15,15 +15,15 @@ export interface PausesOptions {
 }
 
 /**
- * Makes true: a task that is paused until a time is resumed then, and one of which so many runs failed in a row as it says is paused. The
- * leader's work; a pulse and a signal of a change tell it when the next pause ends, and a signal that such a task's run has failed. Two leaders
- * at once do no harm, since the store ends a pause once, and pauses once.
+ * Makes true: the leader resumes a task that is paused until a time when that has come, and pauses a task when as many of its runs have failed
+ * in a row as its `pauseAfter` says. A pulse and a signal of a change tell it when the next pause ends, a signal of each failure which task to
+ * look at. Two leaders at once do no harm, since the store ends a pause once, and pauses once.
  */
 export class Pauses {
   readonly #options: PausesOptions;
   readonly #flight: SingleFlight;
   readonly #failing: SingleFlight;
-  /** Of which runs failed since the last look; null: it is not known of which. */
+  /** Tasks whose runs failed since the last look; null: signals may have been lost, so that it may be any. */
   #failed: Set<number> | null = null;
   #cancelTimer: () => void = () => undefined;
   #stopped = false;
@@ -42,7 +42,7 @@ export class Pauses {
     if (this.#options.membership.term() !== null) void this.#flight.run();
   }
 
-  /** A run failed of this task, which so many failures in a row pause; null: it may have been any, unheard. */
+  /** @param taskId the task with `pauseAfter` whose run failed; null: signals may have been lost, so that it may be any */
   onFailing(taskId: number | null): void {
     if (this.#options.membership.term() === null) return;
     if (taskId === null) this.#failed = null;

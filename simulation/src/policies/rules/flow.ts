@@ -55,20 +55,20 @@ export const parts: Rule = {
     for (const [task, { plans }] of seen.tasks.entries()) {
       // Of parts that succeeded there may be no row then.
       if (plans.some(({ plan }) => plan.history)) continue;
-      const counts = new Map<string, number>();
+      /** How often there is each part, by the number of parts. */
+      const counts = new Map<number, number[]>();
       for (const { of, shard, source } of seen.runs) {
         // A part that is run again is that part alone.
         if (of !== task || !shard || source === "manual") continue;
         const [index, total] = shard;
         if (index >= total) return `a run of task ${task} is part ${index} of ${total}`;
-        for (let one = 0; one < total; one++) {
-          const key = `${one} of ${total}`;
-          counts.set(key, (counts.get(key) ?? 0) + (one === index ? 1 : 0));
-        }
+        const ofEach = counts.get(total) ?? Array<number>(total).fill(0);
+        counts.set(total, ofEach.with(index, (ofEach[index] as number) + 1));
       }
-      for (const [key, count] of counts) {
-        const first = counts.get(`0 of ${key.split(" ").at(-1)}`);
-        if (count !== first) return `task ${task} has part ${key} ${count} times, and the first one ${first} times`;
+      for (const [total, [first, ...others]] of counts) {
+        const at = others.findIndex((count) => count !== first);
+        if (at >= 0)
+          return `task ${task} has part ${at + 1} of ${total} ${others[at]} times, and the first one ${first} times`;
       }
     }
     return undefined;

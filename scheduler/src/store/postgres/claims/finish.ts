@@ -72,7 +72,7 @@ export async function finishIn(
   return [...done.keys()];
 }
 
-/** The leader looks then whether so many failures in a row pause their task. */
+/** Tells the leader of failures, which may pause a task with `pauseAfter`. */
 async function tellFailing(query: (text: string, values: unknown[]) => Promise<unknown>, s: string, ended: Ended[]) {
   const failed = ended.filter(({ verdict }) => verdict.outcome === "failed");
   if (failed.length > 0) await query(failingToldSql(s), [[...new Set(failed.map(({ taskId }) => taskId))]]);
