@@ -8,7 +8,6 @@ import type { Definitions } from "../store/definitions.ts";
 import { inOrder } from "../task/after.ts";
 import { editedParts } from "../task/edits.ts";
 import { type Release, releaseOf } from "../task/release.ts";
-import { handlerTask } from "../task/schedule-of.ts";
 import type { TaskDefinition } from "../task/task.ts";
 import type { BroughtBy, TaskStore } from "../task/task-store.ts";
 import { GroupNumbers } from "./group-numbers.ts";
@@ -78,8 +77,7 @@ export class DefinedTasks {
   }
 
   /** A defined one's; its payload is checked first. */
-  handlerOf(definition: TaskDefinition): Handler | undefined {
-    const name = handlerTask(definition);
+  handlerOf({ name }: TaskDefinition): Handler | undefined {
     const defined = this.#defined.get(name);
     const handler = defined?.handler as Handler | undefined;
     const schema = defined?.schema;

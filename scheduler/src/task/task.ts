@@ -17,7 +17,6 @@ import {
   usualWritten,
 } from "./options.ts";
 import { checkTogether } from "./policies.ts";
-import { checkScheduleOf } from "./schedule-of.ts";
 
 export type { CommandSpec } from "./command.ts";
 export type { TaskDefinition, TaskOptions } from "./options.ts";
@@ -55,7 +54,6 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
   }
   const definition = parts as unknown as TaskDefinition;
   checkAlone(definition, invalid);
-  checkScheduleOf(definition, options, about);
   checkRules(task, definition, definition.schedule);
   checkTogether(task, definition);
   return definition;

@@ -69,16 +69,13 @@ export interface EndListener {
 export interface TaskCard {
   record: TaskRecord;
   counters: Counters;
-  /** How many it has. */
-  schedules: number;
   followers: Follower[];
   /** The releases of the code that defines it, the newest first. */
   releases: ReleaseOfTask[];
 }
 
 export interface ClusterTasks {
-  /** @param of the schedules of this task alone */
-  list(of?: string): Promise<ListedTask[]>;
+  list(): Promise<ListedTask[]>;
   /** With their definitions; all, or these. @throws TASK_UNKNOWN */
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
@@ -100,8 +97,6 @@ export interface ClusterTasks {
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
   run(name: string, payload: unknown): Promise<number>;
-  /** With its schedules. @throws TASK_UNKNOWN */
-  remove(name: string, reason: string): Promise<void>;
 }
 
 export interface ClusterBundles {

@@ -10,7 +10,6 @@ import type { Run, RunLog } from "../../run/handler.ts";
 import { logFields } from "../../run/log-fields.ts";
 import type { LogLine } from "../../run/run-record.ts";
 import type { KnownTask } from "../../store/definitions.ts";
-import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import { type FlowHost, HandedRun } from "./handed-run.ts";
 
 /** One claim in this process: its place in the claim table, and what stands behind the `Run` that its handler has. */
@@ -56,11 +55,7 @@ export class HeldRun {
   }
 
   get task(): string {
-    return handlerTask(this.known.definition);
-  }
-
-  get schedule(): string | null {
-    return scheduleCalled(this.known.definition);
+    return this.known.definition.name;
   }
 
   get slot(): Date | null {
