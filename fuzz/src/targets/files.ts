@@ -17,7 +17,7 @@ import { filterOf } from "../../../scheduler/src/cli/runs/operations.ts";
 import { settingsOf } from "../../../scheduler/src/settings/settings.ts";
 import type { AppliedTask } from "../../../scheduler/src/task/applied-store.ts";
 import { edited } from "../../../scheduler/src/task/edits.ts";
-import { checkSecretName } from "../../../scheduler/src/task/secret-names.ts";
+import { checkSecretName } from "../../../scheduler/src/task/names.ts";
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import { readWritten } from "../../../scheduler/src/task/written.ts";
 import { tasks, taskWords } from "../corpus.ts";

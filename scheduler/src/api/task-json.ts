@@ -17,13 +17,16 @@ export const releaseObject = ({ name, number, isInForce, firstMs, seenMs, nodes 
   processes: nodes,
 });
 
-export function taskObject(record: TaskRecord, counters: Counters | undefined, nowMs: number) {
+/** @param schedules how many it has, of its own making: see task/schedule-of.ts */
+export function taskObject(record: TaskRecord, counters: Counters | undefined, schedules: number, nowMs: number) {
   const next = nextOf(record, nowMs);
   const { schedule, group } = record.definition;
   return {
     name: record.name,
     version: record.version,
     group,
+    of: record.definition.of ?? null,
+    schedules,
     schedule,
     route: record.definition.route ?? null,
     labels: record.definition.labels ?? {},

@@ -198,9 +198,15 @@ export const pollRequest = z
     },
   );
 
+const schedule = z
+  .string()
+  .optional()
+  .describe("Of a slot of one of the task's schedules: which. Its `taskId` is the schedule's own.");
+
 const run = z.strictObject({
   ...claimed,
   task: name,
+  schedule,
   attempt: number,
   dueInMs: z.number().describe("Start it then; 0 or less: now."),
   dueMs: z.number(),
@@ -226,6 +232,7 @@ const run = z.strictObject({
 
 const task = z.strictObject({
   task: name,
+  schedule,
   taskId: number,
   version: number,
   timeoutMs: z.number().nullable().describe("An attempt that takes longer is to be ended, and has failed."),

@@ -9,7 +9,7 @@ import { inOrder } from "../task/after.ts";
 import type { AppliedTask } from "../task/applied-store.ts";
 import { beneath, editedParts, keepEdits, laidOver, type TaskPart } from "../task/edits.ts";
 import { definitionText, type TaskDefinition } from "../task/task.ts";
-import { type FieldChange, fieldChanges } from "../task/written.ts";
+import { asSaid, type FieldChange, fieldChanges } from "../task/written.ts";
 
 export interface Drift {
   part: TaskPart;
@@ -71,9 +71,14 @@ export function planApply(
 /** The same with a stop after each task, for whoever has other things to do meanwhile. */
 export function* planSteps(
   wanted: readonly TaskDefinition[],
-  present: readonly AppliedTask[],
+  stored: readonly AppliedTask[],
   options: PlanOptions,
 ): Generator<void, ApplyPlan> {
+  const present = stored.map((task) => ({
+    ...task,
+    definition: asSaid(task.definition),
+    applied: task.applied && asSaid(task.applied),
+  }));
   const there = new Map(present.map((task) => [task.name, task]));
   const named = new Set(wanted.map(({ name }) => name));
   const steps: PlanStep[] = [];

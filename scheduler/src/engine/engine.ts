@@ -15,6 +15,7 @@ import { Planner } from "./planner.ts";
 import { Reaper } from "./reaper.ts";
 import { Rescuer } from "./rescuer.ts";
 import { Router } from "./router.ts";
+import { ScheduleKeeper } from "./schedule-keeper.ts";
 import { Steward } from "./steward.ts";
 import { ZoneKeeper } from "./zone-keeper.ts";
 
@@ -44,6 +45,7 @@ export class Engine {
   readonly #planner: Planner;
   readonly #rescuer: Rescuer;
   readonly #pauses: Pauses;
+  readonly #schedules: ScheduleKeeper;
   readonly #steward: Steward;
   readonly #dispatcher: Dispatcher;
   readonly #router: Router;
@@ -65,13 +67,15 @@ export class Engine {
     const steward = new Steward(options);
     const lookout = new Lookout(options);
     const zones = new ZoneKeeper(options);
+    const schedules = new ScheduleKeeper(options);
     this.#planner = planner;
     this.#dispatcher = dispatcher;
     this.#router = router;
     this.#rescuer = rescuer;
     this.#pauses = pauses;
     this.#steward = steward;
-    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward, zones];
+    this.#schedules = schedules;
+    this.#services = [planner, rescuer, dispatcher, router, reaper, janitor, pauses, steward, zones, schedules];
     options.membership.onPulse((pulse) => {
       // The session outlives the engine. A timer set now would keep the process from ending, until the next slot.
       if (this.#stopped) return;
@@ -82,6 +86,7 @@ export class Engine {
       reaper.onPulse(pulse);
       janitor.onPulse();
       zones.onPulse();
+      schedules.onPulse();
       pauses.onPulse(pulse);
       steward.onPulse(pulse);
       lookout.onPulse(pulse);
@@ -91,6 +96,7 @@ export class Engine {
       void planner.run();
       pauses.run();
       pauses.onFailing(null);
+      schedules.onChanged(null);
     });
     void planner.run();
   }
@@ -101,7 +107,10 @@ export class Engine {
     if (this.#stopped) return;
     if (signal.kind === "operations" || signal.kind === "resync") void this.#steward.run();
     if (signal.kind === "failing") this.#pauses.onFailing(signal.taskId);
-    if (signal.kind === "resync") this.#pauses.onFailing(null);
+    if (signal.kind === "resync") {
+      this.#pauses.onFailing(null);
+      this.#schedules.onChanged(null);
+    }
     if (signal.kind === "held") this.#dispatcher.onHeld(signal.dueMs);
     if (signal.kind === "child") this.#dispatcher.onChildEnded(signal.parentId);
     if (signal.kind === "resync") this.#dispatcher.onResync();
@@ -121,6 +130,11 @@ export class Engine {
         else this.#membership.refresh();
       });
     }
+  }
+
+  /** Changes of these tasks were seen for the first time. */
+  onChanged(taskIds: number[]): void {
+    if (!this.#stopped) this.#schedules.onChanged(taskIds);
   }
 
   /** Tasks whose definition this process cannot read: how many, and as an alarm's findings; null: not known yet. */

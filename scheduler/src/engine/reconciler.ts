@@ -16,8 +16,8 @@ export interface ReconcilerOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Called once for changes that no look had seen before. */
-  onChanged: () => void;
+  /** Called once for changes that no look had seen before, with the tasks. */
+  onChanged: (taskIds: number[]) => void;
 }
 
 /** A change is committed, and so can be seen, well within this of the moment it was stamped with. */
@@ -92,6 +92,7 @@ export class Reconciler {
       const known = before.get(taskId);
       return known?.version !== version || known.changedMs !== changedMs;
     };
-    if (changed.some(isNews)) onChanged();
+    const news = changed.filter(isNews);
+    if (news.length > 0) onChanged(news.map(({ taskId }) => taskId));
   }
 }

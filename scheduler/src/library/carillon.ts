@@ -51,8 +51,9 @@ import type { Exchanged } from "./exchanged.ts";
 import { Handlers } from "./handlers.ts";
 import { type Looking, type Opened, openStore, stopped, type Why } from "./opened.ts";
 import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
+import { Schedules } from "./schedules.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
-import { closeStore, endNode, hearing, type Started, standInOf } from "./started.ts";
+import { closeStore, endNode, following, hearing, type Started, standInOf } from "./started.ts";
 import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
@@ -62,6 +63,7 @@ export function carillon(options: CarillonOptions = {}): Carillon {
 
 export class Carillon {
   readonly settings: Settings;
+  readonly schedules: Schedules;
   readonly #given: CarillonOptions;
   readonly #options: CarillonOptions;
   readonly #log: Log;
@@ -106,21 +108,19 @@ export class Carillon {
     this.#measuring = new Measuring(metrics ? this.#clock : null, (listener) => this.onRun(listener));
     const shared = { clock: this.#clock, log: this.#log, failFast };
     const [storeClock, { signal }] = [this.#storeClock, this.#stopping];
-    const [{ coordination: url }, { openWitness }] = [options, surroundings];
+    const [{ coordination: url }, { openWitness, callersClock: clock }] = [options, surroundings];
     this.#service = new CoordinationService({ ...shared, url, sessionTimeoutMs, storeClock, signal, openWitness });
     const open = async () => this.#service.locks((await this.open()).store);
     this.#locks = new Locks({ ...shared, open, rest: () => this.#service.rest(), drainMs, owner });
-    this.#enqueues = new EnqueueCall({
-      defined: this.#defined,
-      now: () => this.#storeClock.now(),
-      clock: surroundings.callersClock,
-      open: async () => {
-        const { store } = await this.open();
-        const { enqueuer, definitions, tracing } = (await this.#opening) as Opened;
-        const taskId = (task: string) => this.#defined.taskId(task, this.#registry(store, definitions));
-        return { runs: store.runs, enqueuer, tracing, taskId };
-      },
-    });
+    const place = async () => {
+      const { store } = await this.open();
+      const { enqueuer, definitions, tracing } = (await this.#opening) as Opened;
+      const taskId = (task: string) => this.#defined.taskId(task, this.#registry(store, definitions));
+      return { store, runs: store.runs, enqueuer, tracing, taskId };
+    };
+    const asking = { defined: this.#defined, now: () => storeClock.now(), clock, open: place };
+    this.#enqueues = new EnqueueCall(asking);
+    this.schedules = new Schedules({ ...asking, change: (why) => this.#change(why) });
   }
 
   /**
@@ -394,7 +394,7 @@ export class Carillon {
     started.http = http;
     const watching = { ...shared, node: this.#node, unreadable: () => started.engine?.unreadableFound() ?? null };
     started.alarms = await watchAlarms(watching, settings.alarms, noticePoster, this.#listeners);
-    started.reconciler = new Reconciler({ ...shared, onChanged: () => worker?.onSignal({ kind: "tasks" }) });
+    started.reconciler = new Reconciler({ ...shared, onChanged: following(started) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while the others are still being stored is planned and run.

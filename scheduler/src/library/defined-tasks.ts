@@ -8,6 +8,7 @@ import type { Definitions } from "../store/definitions.ts";
 import { inOrder } from "../task/after.ts";
 import { editedParts } from "../task/edits.ts";
 import { type Release, releaseOf } from "../task/release.ts";
+import { handlerTask } from "../task/schedule-of.ts";
 import type { TaskDefinition } from "../task/task.ts";
 import type { BroughtBy, TaskStore } from "../task/task-store.ts";
 import { GroupNumbers } from "./group-numbers.ts";
@@ -77,7 +78,8 @@ export class DefinedTasks {
   }
 
   /** A defined one's; its payload is checked first. */
-  handlerOf({ name }: TaskDefinition): Handler | undefined {
+  handlerOf(definition: TaskDefinition): Handler | undefined {
+    const name = handlerTask(definition);
     const defined = this.#defined.get(name);
     const handler = defined?.handler as Handler | undefined;
     const schema = defined?.schema;

@@ -25,6 +25,7 @@ import {
 } from "../settings/remote-worker.ts";
 import { Definitions } from "../store/definitions.ts";
 import { StoreClock } from "../store/store-clock.ts";
+import { handlerTask } from "../task/schedule-of.ts";
 import { openTracing } from "../telemetry/tracing.ts";
 import { Worker } from "../worker/worker.ts";
 import { validateKept } from "./payload.ts";
@@ -208,8 +209,8 @@ export class RemoteWorker {
       standIn,
       definitions: new Definitions(claims),
       groupIds: [],
-      handlerOf: ({ name: task }) => {
-        const handler = this.#handlerOf(task);
+      handlerOf: (task) => {
+        const handler = this.#handlerOf(handlerTask(task));
         return handler && tracing ? tracing.handler(handler) : handler;
       },
       concurrency,

@@ -40,6 +40,14 @@ export function hearing({ membership, engine, reconciler, worker, http }: Starte
   };
 }
 
+/** What they do with changes of tasks that were not seen before. */
+export const following =
+  ({ engine, worker }: Started) =>
+  (taskIds: number[]): void => {
+    engine?.onChanged(taskIds);
+    worker?.onSignal({ kind: "tasks" });
+  };
+
 interface Parts {
   /** undefined: no node has begun. */
   started: Started | undefined;

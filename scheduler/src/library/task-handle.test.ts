@@ -1,5 +1,6 @@
 import { expect, expectTypeOf, it } from "vitest";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
+import type { ScheduleSpec } from "../schedule/schedule.ts";
 import { handleOf, type Task } from "./task-handle.ts";
 
 it("a payload is needed where the task needs one, and may be left out elsewhere", () => {
@@ -12,6 +13,11 @@ it("a payload is needed where the task needs one, and may be left out elsewhere"
   expectTypeOf<Arguments<string | undefined>>().toEqualTypeOf<Optional<string | undefined>>();
   expectTypeOf<Arguments<string>>().toEqualTypeOf<Needed<string>>();
   expectTypeOf<Arguments<string | null>>().toEqualTypeOf<Needed<string | null>>();
+
+  type Scheduled<Input> = Parameters<Task<Input>["schedule"]>;
+  expectTypeOf<["a", ScheduleSpec]>().toExtend<Scheduled<unknown>>();
+  expectTypeOf<["a", ScheduleSpec]>().not.toExtend<Scheduled<string>>();
+  expectTypeOf<["a", ScheduleSpec, { payload: string }]>().toExtend<Scheduled<string>>();
 });
 
 it("one that is left out is none", async () => {
@@ -21,6 +27,7 @@ it("one that is left out is none", async () => {
     run: async (...given: unknown[]) => ({ runId: asked.push(given), created: true }),
     pause: async () => undefined,
     resume: async () => undefined,
+    schedules: { set: asked.push as never, remove: asked.push as never, of: asked.push as never },
   };
   const task = handleOf(doing, "t", () => []);
   await task.run();

@@ -1,8 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
+import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { TaskOptions } from "../task/task.ts";
+import type { Why } from "./opened.ts";
 import type { PauseOptions } from "./pause.ts";
+import type { NamedSchedule, NewSchedule, Schedules } from "./schedules.ts";
 
 export interface RunHandle {
   runId: number;
@@ -18,6 +21,21 @@ export interface Task<Input> {
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle>;
   /** Runs it now, beside its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle>;
+  /**
+   * Stores a schedule of the task beside its own, or changes the one of this name, such as `schedule("tenant-7", cron("0 9 * * *"))`; the
+   * same again changes nothing. @throws TASK_INVALID, PAYLOAD_…, OPTION_INVALID, CALENDAR_UNKNOWN, STORE_…
+   */
+  schedule(
+    name: string,
+    when: ScheduleSpec,
+    ...options: undefined extends Input
+      ? [options?: NewSchedule<Input>]
+      : [options: NewSchedule<Input> & { payload: Input }]
+  ): Promise<NamedSchedule & { changed: boolean }>;
+  /** @returns false: there is none of this name */
+  unschedule(name: string, why?: Why): Promise<boolean>;
+  /** Those that `schedule` has stored, in the order of their names. */
+  schedules(): AsyncIterable<NamedSchedule>;
   /** Until it is resumed, or until a time to come. */
   pause(why?: string | Pick<PauseOptions, "reason" | "until">): Promise<void>;
   resume(): Promise<void>;
@@ -40,12 +58,16 @@ interface Doing {
   run(task: string, payload: unknown): Promise<RunHandle>;
   pause(task: string, why: Pick<PauseOptions, "reason" | "until">): Promise<unknown>;
   resume(task: string): Promise<void>;
+  readonly schedules: Pick<Schedules, "set" | "remove" | "of">;
 }
 
 export const handleOf = (doing: Doing, name: string, next: (count: number) => number[]): Task<unknown> => ({
   name,
   enqueue: (payload, options) => doing.enqueue(name, payload, options),
   run: (payload) => doing.run(name, payload),
+  schedule: (one, when, options) => doing.schedules.set(name, one, when, options),
+  unschedule: (one, why) => doing.schedules.remove(name, one, why),
+  schedules: () => doing.schedules.of(name),
   pause: async (why = {}) => void (await doing.pause(name, typeof why === "string" ? { reason: why } : why)),
   resume: () => doing.resume(name),
   next: (count = 1) => next(count).map((ms) => new Date(ms)),

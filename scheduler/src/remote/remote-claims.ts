@@ -8,6 +8,7 @@ import type { Onward } from "../run/flow.ts";
 import type { LogLine } from "../run/run-record.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { RunTrace, TraceSource } from "../store/trace-context.ts";
+import { nameOfSchedule } from "../task/schedule-of.ts";
 import { defineTask } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import { inParts } from "./parts.ts";
@@ -237,13 +238,14 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
 
   #runsOf({ runs, tasks }: PollAnswer): ClaimedRun[] {
     for (const facts of tasks) {
-      this.#taskIds.set(facts.task, facts.taskId);
+      this.#taskIds.set(nameOf(facts), facts.taskId);
       if ((this.#records.get(facts.taskId)?.version ?? 0) < facts.version)
         this.#records.set(facts.taskId, recordOf(facts));
     }
-    return runs.map(({ runId, fence, task, attempt, dueMs, slotMs, priority, key, payload, shard, state, trace }) => {
+    return runs.map((run) => {
+      const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, shard, state, trace } = run;
       if (trace) this.#traces.set(runId, trace);
-      const taskId = this.#taskIds.get(task) as number;
+      const taskId = this.#taskIds.get(nameOf(run)) as number;
       const version = this.#records.get(taskId)?.version ?? 1;
       return {
         runId,
@@ -264,16 +266,22 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   }
 }
 
+const nameOf = ({ task, schedule }: Pick<TaskFacts, "task" | "schedule">): string =>
+  schedule === undefined ? task : nameOfSchedule(task, schedule);
+
 /** What a worker needs of a task; how it is planned is the servers' matter. */
-function recordOf({ task, taskId, version, timeoutMs, graceMs, onWorkerLost, retry }: TaskFacts): TaskRecord {
+function recordOf(facts: TaskFacts): TaskRecord {
+  const { task, schedule, taskId, version, timeoutMs, graceMs, onWorkerLost, retry } = facts;
+  const name = nameOf(facts);
   const definition = {
-    ...defineTask(task),
+    ...defineTask(name),
+    ...(schedule !== undefined && { of: task }),
     timeoutMs,
     graceMs,
     onWorkerLost: onWorkerLost as "retry",
     retry: retry as ReturnType<typeof defineTask>["retry"],
   };
-  return { taskId, name: task, version, definition, groupId: 0, paused: null, changedMs: 0, nextSlotMs: null };
+  return { taskId, name, version, definition, groupId: 0, paused: null, changedMs: 0, nextSlotMs: null };
 }
 
 function verdictOf(

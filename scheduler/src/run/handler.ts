@@ -6,6 +6,8 @@ import type { Continuation, RunInput } from "./flow.ts";
 export interface Run {
   readonly id: number;
   readonly task: string;
+  /** Of a slot of one of the task's schedules: which. null: of its own schedule, or enqueued. */
+  readonly schedule: string | null;
   /** The nominal time this run stands for; null when it was enqueued. */
   readonly slot: Date | null;
   readonly due: Date;

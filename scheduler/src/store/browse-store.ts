@@ -29,6 +29,10 @@ export interface TaskBrowse {
   paused: boolean | null;
   /** Of these alone; null: of all. */
   namespaces: readonly string[] | null;
+  /** The schedules of this task alone. */
+  of: string | null;
+  /** false: no schedules of tasks. */
+  schedules: boolean;
   limit: number;
 }
 

@@ -66,19 +66,24 @@ export const afterKind: Kind<AfterSpec> = {
 interface Following {
   name: string;
   after?: AfterSpec;
+  of?: string;
 }
 
-/** Each after those that it comes after, as far as they are among these. @throws TASK_INVALID for a circle, naming it */
+/**
+ * Each after those that it comes after, and after the task whose schedule it is, as far as they are among these. @throws TASK_INVALID for a
+ * circle, naming it
+ */
 export function inOrder<Definition extends Following>(definitions: readonly Definition[]): Definition[] {
   const byName = new Map(definitions.map((definition) => [definition.name, definition]));
-  const ordered = new Set<Definition>(definitions.filter(({ after }) => !after));
+  const before = ({ after, of }: Following): readonly string[] => after?.tasks ?? (of === undefined ? [] : [of]);
+  const ordered = new Set<Definition>(definitions.filter((definition) => before(definition).length === 0));
   // Without recursion: a chain of tasks may be as long as there are tasks.
   for (const first of definitions) {
     const path = [{ definition: first, at: 0 }];
     const within = new Set([first.name]);
     for (let last = path.at(-1); last; last = path.at(-1)) {
       const { definition, at } = last;
-      const upstream = ordered.has(definition) ? undefined : definition.after?.tasks[at];
+      const upstream = ordered.has(definition) ? undefined : before(definition)[at];
       if (upstream === undefined) {
         ordered.add(definition);
         within.delete(definition.name);

@@ -19,6 +19,7 @@ import {
   taskOptions,
 } from "./options.ts";
 import { checkTogether } from "./policies.ts";
+import { checkEditOf } from "./schedule-of.ts";
 import { defineTask } from "./task.ts";
 
 export type { EditedParts, TaskPart } from "./options.ts";
@@ -43,6 +44,7 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
       hint: "It is what the task was defined with. Define another task.",
       path: fixed,
     });
+  checkEditOf(present, names);
   const merged = names.flatMap((option) => {
     const { kind, part } = taskOptions[option] as OptionRow;
     const kept = present[part];
@@ -63,6 +65,13 @@ export function keepEdits(defined: TaskDefinition, present: TaskDefinition | und
   const names = editedParts(present);
   return over({ ...defined, ...only(present, names) }, only(defined, names));
 }
+
+/**
+ * What becomes of a task that is said anew as code would say it: parts that were edited by hand stay. Not of a schedule: whoever gives it
+ * says by hand when its runs are due.
+ */
+export const saidAnew = (said: TaskDefinition, present: TaskDefinition | undefined): TaskDefinition =>
+  said.of === undefined ? keepEdits(said, present) : said;
 
 /** What its definer says: the definition with no part edited. */
 export const beneath = (definition: TaskDefinition): TaskDefinition => reverted(definition, editedParts(definition));

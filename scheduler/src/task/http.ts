@@ -4,7 +4,7 @@ import { within } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { choice, count, duration, inner, isObject, json, type Kind, object, wrong } from "./kinds/kinds.ts";
-import { checkSecretName, secretPlaces } from "./secret-names.ts";
+import { checkSecretName, secretPlaces } from "./names.ts";
 
 /** A status, or a class of them such as "5xx". */
 export type StatusPattern = number | `${1 | 2 | 3 | 4 | 5}xx`;

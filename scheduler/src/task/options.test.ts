@@ -58,16 +58,18 @@ describe("the table of task options", () => {
 });
 
 describe.each(optionRows)("%s", (option, row) => {
-  const example = { [option]: row.example };
-  const plain = defineTask("t");
-  const definition = readWritten("t", example);
+  // One that is a schedule of another is called after it, and says when its runs are due.
+  const [name, beside] = option === "of" ? ["digest:weekly", { schedule: "0 2 * * *" }] : ["t", {}];
+  const example = { ...beside, [option]: row.example };
+  const plain = readWritten(name, beside);
+  const definition = readWritten(name, example);
   const usual = { [option]: row.usual } as TaskOptions;
 
   it("is read, and written again, in a file's words", () => {
     const written = writtenTask(definition);
-    expect(Object.keys(written)).toEqual([option]);
-    expect(definitionText(readWritten("t", written))).toBe(definitionText(definition));
-    const yaml = writeYaml([{ name: "t", written: example }], null);
+    expect(Object.keys(written)).toEqual([...Object.keys(beside), option]);
+    expect(definitionText(readWritten(name, written))).toBe(definitionText(definition));
+    const yaml = writeYaml([{ name, written: example }], null);
     expect(readYaml("t.yaml", yaml)).toMatchObject({ problems: [], tasks: [{ definition }] });
     expect(fieldChanges(plain, definition).map(({ path }) => path.split(".")[0])).toContain(option);
   });
@@ -75,13 +77,13 @@ describe.each(optionRows)("%s", (option, row) => {
   it("is absent from a definition, or as usual, where it is not given", () => {
     expect([option, row.part in plain]).toEqual([option, row.isAbsent !== true]);
     if (row.usual !== null) expect(defineTask("t", usual)).toEqual(plain);
-    if (row.nullable) expect(defineTask("t", { [option]: null } as TaskOptions)).toEqual(plain);
+    if (row.nullable) expect(readWritten(name, { ...beside, [option]: null })).toEqual(plain);
   });
 
   it("is in the contract, where it can be given and nothing else in its place", () => {
     const given = JSON.parse(JSON.stringify(givenOptions(definition)));
     expect(Object.keys(given)).toContain(option);
-    expect(defineTask("t", contract.parse(given) as TaskOptions)).toEqual(definition);
+    expect(defineTask(name, contract.parse(given) as TaskOptions)).toEqual(definition);
     expect(contract.safeParse({ [option]: null }).success).toBe(row.nullable === true || row.kind.shape.is === "json");
   });
 
@@ -102,7 +104,7 @@ describe.each(optionRows)("%s", (option, row) => {
   it("tells a wrong value with its path", () => {
     if (row.kind.shape.is === "json") return;
     const wrong = { [option]: Symbol("wrong") } as unknown as TaskOptions;
-    expect(() => defineTask("t", wrong)).toThrow(
+    expect(() => defineTask(name, wrong)).toThrow(
       expect.objectContaining({ path: expect.stringMatching(new RegExp(`^${option}\\b`)) }),
     );
   });

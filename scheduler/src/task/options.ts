@@ -57,6 +57,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   history?: "failures";
   /** The tasks whose ends make its runs; such a task has no schedule of its own. */
   after?: AfterSpec;
+  /** The task whose schedule this is: see schedule-of.ts. */
+  of?: string;
   /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See edits.ts. */
   asDefined?: EditedParts;
 }
@@ -137,6 +139,8 @@ export interface TaskOptions {
   rate?: { limit: number; per: Duration; key?: boolean } | null;
   /** Its runs begin when these tasks' runs have ended; of several, once each has a run of the same slot that ended so. */
   after?: AfterOption | null;
+  /** The task whose schedule it is, called TASK:NAME: its handler has the runs, and it says all but when they are due and with what payload. */
+  of?: string | null;
 }
 
 interface Row<Part extends TaskPart> {
@@ -408,6 +412,18 @@ export const taskOptions = {
     since: "0.1.0",
     editable: true,
     example: { tasks: ["fetch", "parse"], on: "any" },
+  },
+  of: {
+    part: "of",
+    kind: name(limits.taskNameLength),
+    usual: null,
+    isAbsent: true,
+    nullable: true,
+    description:
+      "The task whose schedule it is, called TASK:NAME: its handler has the runs, and it says all but when they are due and with what payload.",
+    since: "0.1.0",
+    editable: false,
+    example: "digest",
   },
 } as const satisfies { [Name in OptionName]-?: Row<TaskPart> };
 

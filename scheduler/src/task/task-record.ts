@@ -66,6 +66,20 @@ export interface ZonesFollowed {
   left: { task: string; error: string }[];
 }
 
+/** What a look for schedules that are behind their tasks came to. */
+export interface SchedulesFollowed {
+  /** So many have a new version. */
+  changed: number;
+  /** With their task. */
+  removed: number;
+  /** Runs of those that were claimed and not known to be started, now asked back. */
+  recalled: number[];
+  /** Waiting runs that ended with those. */
+  ended: number;
+  /** Schedules that cannot be as their task is now, and stay as they were. */
+  left: { task: string; error: string }[];
+}
+
 export interface TaskChange {
   taskId: number;
   version: number;

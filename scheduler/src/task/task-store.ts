@@ -5,6 +5,7 @@ import type {
   Adopted,
   Counters,
   ReleaseOfTask,
+  SchedulesFollowed,
   TaskChange,
   TaskRecord,
   VersionRecord,
@@ -62,11 +63,13 @@ export interface TaskStore {
    * Creates the task, or stores a new version when the definition differs; what was planned for the old one and is not
    * claimed is withdrawn in the same transaction. Repeatable: an equal definition changes nothing.
    * @param expectedVersion refuse with TASK_STALE unless this is the stored version; null: whatever is there
+   * @param client a caller's own transaction on the store's database, of which it is a part
    */
   save(
     definition: TaskDefinition,
     expectedVersion: number | null,
     change: Change,
+    client?: SqlClient,
   ): Promise<{ record: TaskRecord; changed: boolean }>;
   /**
    * Stores each as the code of a release says; parts that were edited by hand stay so (see edits.ts), and so does a definition
@@ -82,6 +85,15 @@ export interface TaskStore {
    * planned by others: each in a transaction of its own. Repeatable.
    */
   followZones(change: Change): Promise<ZonesFollowed>;
+  /**
+   * Makes the definitions anew of schedules whose task has changed since they were made, and removes those whose task was removed: each in
+   * a transaction of its own. Repeatable. @param taskIds of these tasks; null: of any
+   */
+  followTasks(taskIds: number[] | null, change: Change): Promise<SchedulesFollowed>;
+  /** The schedules of a task, in the order of their names. @param afterName those after this name @param most so many */
+  schedulesOf(name: string, afterName: string, most: number): Promise<TaskRecord[]>;
+  /** How many each of these tasks has; those without are left out. */
+  scheduleCounts(names: string[]): Promise<Map<string, number>>;
   /** Which releases bring a definition of the task, the newest first. */
   releasesOf(name: string): Promise<ReleaseOfTask[]>;
   /** Forgets releases that nobody has lived of since then. */
@@ -113,7 +125,7 @@ export interface TaskStore {
   replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
-  /** @param expectedVersion as in `save` */
+  /** With its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
   /** Exact: equal to the rows that ended. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;

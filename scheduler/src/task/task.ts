@@ -17,6 +17,7 @@ import {
   usualWritten,
 } from "./options.ts";
 import { checkTogether } from "./policies.ts";
+import { checkScheduleOf } from "./schedule-of.ts";
 
 export type { CommandSpec } from "./command.ts";
 export type { TaskDefinition, TaskOptions } from "./options.ts";
@@ -54,6 +55,7 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
   }
   const definition = parts as unknown as TaskDefinition;
   checkAlone(definition, invalid);
+  checkScheduleOf(definition, options, about);
   checkRules(task, definition, definition.schedule);
   checkTogether(task, definition);
   return definition;

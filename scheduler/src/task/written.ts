@@ -7,6 +7,7 @@ import { type Json, sortedJson } from "../base/json.ts";
 import { isObject } from "./kinds/kinds.ts";
 import { readSchedule } from "./kinds/schedule.ts";
 import { optionRow, optionRows, type TaskDefinition, type TaskOptions, takesNull } from "./options.ts";
+import { isOwnOption, withOwn } from "./schedule-of.ts";
 import { defineTask, readTask } from "./task.ts";
 
 export type WrittenTask = { [option: string]: Json };
@@ -31,9 +32,19 @@ export function readWritten(name: string, written: unknown): TaskDefinition {
 export function writtenTask(definition: TaskDefinition): WrittenTask {
   const plain = whole(defineTask(definition.name));
   const written = whole(definition);
+  const isSaid = (option: string) => definition.of === undefined || option === "of" || isOwnOption(option);
   return Object.fromEntries(
-    Object.entries(written).filter(([option, value]) => sortedJson(value) !== sortedJson(plain[option])),
+    Object.entries(written).filter(
+      ([option, value]) => isSaid(option) && sortedJson(value) !== sortedJson(plain[option]),
+    ),
   );
+}
+
+/** A schedule's definition as its definer says it: without what its task says. */
+export function asSaid(definition: TaskDefinition): TaskDefinition {
+  const { name, of, asDefined } = definition;
+  if (of === undefined) return definition;
+  return { ...withOwn(defineTask(name), definition), of, ...(asDefined && { asDefined }) };
 }
 
 /** The same as options of the library, and of the HTTP API: `defineTask` of it is the definition, edits left out. */

@@ -37,7 +37,7 @@ export const notVaried = new Set(["--output", "--follow", "--wait"]);
  * operation, {silence} a silence, {fingerprint} is of the dead letters, {folder} is a folder with files.
  */
 export const lines: Readonly<Record<string, readonly string[]>> = {
-  "tasks list": [""],
+  "tasks list": ["", "--of order", "--of no-such"],
   "tasks show": ["nightly", "order", "mail", "nobody", "no-such", "Order", "order/"],
   "tasks next": ["nightly", "nightly -n 3 --after 2030-03-30T00:00:00Z", "order", "mail", "no-such", "nightly -n 0"],
   "tasks run": [
@@ -190,6 +190,19 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     "nightly --expect-version 1",
     "nightly",
   ],
+  "tasks schedule": [
+    `order weekly 0~9~*~*~1 --zone Europe/Berlin --payload {"n":1} --reason weekly`,
+    "order weekly 0~9~*~*~1",
+    "order hourly every~1h --set misfire=skip",
+    "order hourly every~1h --set retry=3",
+    "order hourly manual",
+    "order hourly every~never",
+    "order weekly 0~9~*~*~1 --payload {",
+    "order two~words every~1h",
+    "no-such weekly every~1h",
+    "order:weekly again every~1h",
+  ],
+  "tasks unschedule": ["order hourly", "order weekly --reason over", "order weekly", "order no-such", "no-such weekly"],
   "tasks backfill": [
     "nightly --from 2026-01-01T00:00:00Z --to 2026-01-03T00:00:00Z --dry-run",
     "nightly --from 2026-01-01T00:00:00Z --to 2026-01-03T00:00:00Z --rate 10/s",

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { checkSecretName } from "../../task/secret-names.ts";
+import { checkSecretName } from "../../task/names.ts";
 import { Redactor } from "./redactor.ts";
 import { makeSecretKey, SecretKeys } from "./secret-keys.ts";
 

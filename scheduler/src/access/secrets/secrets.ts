@@ -2,7 +2,7 @@ import type { Change } from "../../base/change.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import type { AskingRun } from "../../run/flow.ts";
-import { checkSecretName } from "../../task/secret-names.ts";
+import { checkSecretName } from "../../task/names.ts";
 import { Redactor } from "./redactor.ts";
 import type { SecretKeys } from "./secret-keys.ts";
 import type { SecretRecord, SecretStore } from "./secret-store.ts";

@@ -177,7 +177,10 @@ function serverTasks(api: Client): ClusterTasks {
   const record = async (name: string) => recordOf(await api.getTask({ task: name }));
   return {
     // The same function made them there.
-    list: async () => (await pages((page) => api.listTasks(page))) as Awaited<ReturnType<ClusterTasks["list"]>>,
+    list: async (of) =>
+      (await pages((page) => api.listTasks({ ...page, ...(of === undefined ? {} : { of }) }))) as Awaited<
+        ReturnType<ClusterTasks["list"]>
+      >,
     async records(names) {
       return each(names ?? (await pages((page) => api.listTasks(page))).map(({ name }) => name), record);
     },
@@ -191,6 +194,7 @@ function serverTasks(api: Client): ClusterTasks {
       return {
         record: await recordOf(task),
         counters: task.counters,
+        schedules: task.schedules,
         followers,
         releases: releases.map(releaseRecord),
       };
@@ -220,6 +224,9 @@ function serverTasks(api: Client): ClusterTasks {
     async run(task, payload) {
       const given = { task, ...(payload === undefined ? {} : { payload }) };
       return (await api.runTask(given)).run;
+    },
+    async remove(task, reason) {
+      await api.removeTask({ task, ...why(reason) });
     },
   };
 }

@@ -20,7 +20,7 @@ import type { RunRecord } from "../../run/run-record.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
 import { nextOf } from "../../slots/upcoming-slots.ts";
 import type { Store } from "../../store/store.ts";
-import { edited, keepEdits, reverted } from "../../task/edits.ts";
+import { edited, reverted, saidAnew } from "../../task/edits.ts";
 import type {
   Cluster,
   ClusterAccess,
@@ -99,11 +99,14 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
 function storeTasks(tower: Carillon, store: Store, nowMs: () => number): ClusterTasks {
   const author = operator();
   return {
-    async list() {
-      const tasks = await store.tasks.list();
+    async list(of) {
+      const all = await store.tasks.list();
+      const tasks = of === undefined ? all : all.filter(({ definition }) => definition.of === of);
+      const schedules = new Map<string | undefined, number>();
+      for (const { definition } of all) schedules.set(definition.of, (schedules.get(definition.of) ?? 0) + 1);
       const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
       const now = nowMs();
-      return tasks.map((task) => taskObject(task, counters.get(task.taskId), now));
+      return tasks.map((task) => taskObject(task, counters.get(task.taskId), schedules.get(task.name) ?? 0, now));
     },
     async records(names) {
       if (names === undefined) return store.tasks.list();
@@ -118,12 +121,13 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       const counters = await store.tasks.counters([record.taskId]);
       const followers = await store.flow.followers(record.taskId);
       const releases = await store.tasks.releasesOf(name);
-      return { record, counters: counters.get(record.taskId) ?? noCounters, followers, releases };
+      const schedules = (await store.tasks.scheduleCounts([name])).get(name) ?? 0;
+      return { record, counters: counters.get(record.taskId) ?? noCounters, schedules, followers, releases };
     },
     versions: (name) => store.tasks.versions(name),
     async define(definition, reason) {
       const [before] = await store.tasks.byNames([definition.name]);
-      const kept = keepEdits(definition, before?.definition);
+      const kept = saidAnew(definition, before?.definition);
       const { record, changed } = await tower.save(kept, { expectedVersion: before?.version ?? null, author, reason });
       return { version: record.version, changed };
     },
@@ -139,6 +143,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       return nextOf(await store.tasks.byName(name), nowMs());
     },
     run: async (name, payload) => (await tower.run(name, payload)).runId,
+    remove: (name, reason) => tower.remove(name, { author, reason }),
   };
 }
 

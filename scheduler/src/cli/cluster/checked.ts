@@ -9,8 +9,7 @@ import type { OperationFilter } from "../../run/operations.ts";
 import { calendarContent } from "../../schedule/calendar.ts";
 import { checkCalendarName } from "../../schedule/slot-rules.ts";
 import { edited } from "../../task/edits.ts";
-import { checkName } from "../../task/names.ts";
-import { checkSecretName } from "../../task/secret-names.ts";
+import { checkName, checkSecretName } from "../../task/names.ts";
 import type { Cluster, ClusterAccess } from "../nodes/cluster.ts";
 
 const keyNameLength = 100;

@@ -1,6 +1,7 @@
+import type { Command } from "commander";
 import { late } from "../late.ts";
 import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
-import { partsToSet } from "../tasks/parts-to-set.ts";
+import { partsToSet, scheduleOptionsToSet } from "../tasks/parts-to-set.ts";
 import { bulkOptions, byFilter, namedOr } from "./operation-commands.ts";
 import { type CommandParts, collectPart, wholeNumber } from "./parts.ts";
 
@@ -12,14 +13,16 @@ const pauseByFilter = late(() => import("../runs/operations.ts"), "pauseByFilter
 const resumeTasks = late(() => import("../tasks/tasks.ts"), "resumeTasks");
 const runTask = late(() => import("../tasks/tasks.ts"), "runTask");
 const editTask = late(() => import("../tasks/edit-task.ts"), "editTask");
+const scheduleTask = late(() => import("../tasks/schedule-task.ts"), "scheduleTask");
+const unscheduleTask = late(() => import("../tasks/schedule-task.ts"), "unscheduleTask");
 const revertTask = late(() => import("../tasks/edit-task.ts"), "revertTask");
 const backfillTask = late(() => import("../runs/operations.ts"), "backfillTask");
 
 export function addTasks({ add, family, doing, terminal }: CommandParts): void {
   const tasks = family("tasks", "See the tasks there are, when they fire next, and pause, resume or run them.");
-  add(tasks, "list", "List all tasks with their schedules, next slots and counts.", "carillon tasks list").action(
-    doing((_, options) => listTasks(options, terminal)),
-  );
+  add(tasks, "list", "List all tasks with their schedules, next slots and counts.", "carillon tasks list")
+    .option("--of <NAME>", "the schedules of this task, which are left out otherwise")
+    .action(doing((_, options: Parameters<typeof listTasks>[0]) => listTasks(options, terminal)));
   add(
     tasks,
     "show <name>",
@@ -98,6 +101,7 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
         revertTask(name, parts as unknown as string[], options, terminal),
       ),
     );
+  addSchedules({ add, doing, terminal }, tasks);
   add(
     tasks,
     "backfill <name>",
@@ -114,4 +118,37 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
     .option("--wait", "wait until all runs are made")
     .option("--reason <TEXT>", "why, for those who look at the operation later")
     .action(doing(([name = ""], options: BackfillOptions) => backfillTask(name, options, terminal)));
+}
+
+function addSchedules(
+  { add, doing, terminal }: Pick<CommandParts, "add" | "doing" | "terminal">,
+  tasks: Command,
+): void {
+  add(
+    tasks,
+    "schedule <name> <schedule> <when>",
+    "Give a task one more schedule, or change the one of this name; the task's handler has its runs.",
+    `carillon tasks schedule send-digest tenant-7 "0 9 * * *" --zone Europe/Berlin --payload '{"tenant":7}'`,
+  )
+    .option("--zone <NAME>", "of its local times (default: UTC)")
+    .option("--payload <JSON>", "what the handler is given with each of its runs")
+    .option("--set <PART=VALUE>", `what else it says, may be repeated: ${scheduleOptionsToSet}`, collectPart)
+    .option("--reason <TEXT>", "why, for those who look at the task later")
+    .action(
+      doing(([name = "", schedule = "", when = ""], options: Parameters<typeof scheduleTask>[1]) =>
+        scheduleTask({ name, schedule, when }, options, terminal),
+      ),
+    );
+  add(
+    tasks,
+    "unschedule <name> <schedule>",
+    "Remove a schedule that was given to a task; what runs goes on.",
+    "carillon tasks unschedule send-digest tenant-7",
+  )
+    .option("--reason <TEXT>", "why, for those who look for it later")
+    .action(
+      doing(([name = "", schedule = ""], options: Parameters<typeof unscheduleTask>[1]) =>
+        unscheduleTask({ name, schedule }, options, terminal),
+      ),
+    );
 }

@@ -327,7 +327,11 @@ function releases({ members: all }: ClusterFacts): Check {
   );
 }
 
-const called = ({ name, definition: { group } }: ClusterFacts["tasks"][number]) => ({ name, group });
+const called = ({ name, definition: { group, of } }: ClusterFacts["tasks"][number]) => ({
+  name,
+  group,
+  of: of ?? null,
+});
 
 function served({ tasks, members: all, nowMs }: ClusterFacts): Check {
   const active = tasks.filter(({ paused }) => paused === null);

@@ -69,13 +69,16 @@ export interface EndListener {
 export interface TaskCard {
   record: TaskRecord;
   counters: Counters;
+  /** How many it has. */
+  schedules: number;
   followers: Follower[];
   /** The releases of the code that defines it, the newest first. */
   releases: ReleaseOfTask[];
 }
 
 export interface ClusterTasks {
-  list(): Promise<ListedTask[]>;
+  /** @param of the schedules of this task alone */
+  list(of?: string): Promise<ListedTask[]>;
   /** With their definitions; all, or these. @throws TASK_UNKNOWN */
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
@@ -97,6 +100,8 @@ export interface ClusterTasks {
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
   run(name: string, payload: unknown): Promise<number>;
+  /** With its schedules. @throws TASK_UNKNOWN */
+  remove(name: string, reason: string): Promise<void>;
 }
 
 export interface ClusterBundles {

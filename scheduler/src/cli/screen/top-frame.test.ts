@@ -38,6 +38,8 @@ const task = (name: string, given: Partial<ListedTask> = {}): ListedTask => ({
   name,
   version: 1,
   group: "default",
+  of: null,
+  schedules: 0,
   schedule: { type: "manual" },
   route: null,
   labels: {},

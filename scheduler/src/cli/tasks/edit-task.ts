@@ -130,7 +130,8 @@ function valueText(name: string, value: unknown): string {
   return plain(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-function optionsOf(set: [string, string][], { schedule }: TaskDefinition): TaskOptions {
+/** What `--set` gives, read beside the schedule that is there. */
+export function optionsOf(set: [string, string][], { schedule }: Pick<TaskDefinition, "schedule">): TaskOptions {
   const options: Record<string, unknown> = {};
   for (const [name, text] of set) {
     if (name === "zone") continue;

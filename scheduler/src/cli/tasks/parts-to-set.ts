@@ -1,5 +1,6 @@
 import type { Shape } from "../../task/kinds/kinds.ts";
 import { type OptionRow, optionRows } from "../../task/options.ts";
+import { scheduleOptions } from "../../task/schedule-of.ts";
 
 /** A value of the shape is given as JSON; of the others only what begins with { is. */
 export const isWrittenAsJson = ({ is }: Shape): boolean =>
@@ -20,6 +21,11 @@ const parts = optionRows
     [option, takes(row)] as const,
     ...(option === "schedule" ? [["zone", ""] as const] : []),
   ]);
+
+/** What `tasks schedule --set PART=VALUE` takes: its schedule and payload are given by themselves. */
+export const scheduleOptionsToSet = scheduleOptions
+  .filter((option) => option !== "schedule" && option !== "slotPayload")
+  .join(", ");
 
 /** What `--set PART=VALUE` takes. */
 export const partsToSet = parts.map(([part, words]) => (words === "" ? part : `${part} (${words})`)).join(", ");

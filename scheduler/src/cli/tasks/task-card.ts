@@ -33,21 +33,21 @@ const nodesAtMost = 5;
 
 export function showTask(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
-    const { record, counters, followers, releases } = await cluster.tasks.find(name);
+    const { record, counters, schedules, followers, releases } = await cluster.tasks.find(name);
     const wanted = { task: name, limit: runsShown, states: ["claimed" as const, ...outcomes] };
     const runs = await cluster.runs.list(wanted, terminal.json);
     const versions = await cluster.tasks.versions(name);
     const { members } = await cluster.members();
     const now = cluster.nowMs();
-    const { schedule, group } = record.definition;
-    const workers = workersOf(members, { name, group }, now);
+    const { schedule, group, of = null } = record.definition;
+    const workers = workersOf(members, { name, group, of }, now);
     const slots =
       record.paused?.untilMs === null || (schedule.type === "every" && schedule.mode === "delay")
         ? []
         : plannedSlots(record, now, nextShown);
     if (terminal.json) {
       terminal.object({
-        ...taskObject(record, counters, now),
+        ...taskObject(record, counters, schedules, now),
         definition: record.definition,
         edited: editedParts(record.definition),
         slots: slots.map((ms) => new Date(ms).toISOString()),
@@ -64,7 +64,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
       return exitCodes.ok;
     }
     const { style } = terminal;
-    const card = { record, counters, workers: workers.map(({ node }) => node), followers, releases };
+    const card = { record, counters, schedules, workers: workers.map(({ node }) => node), followers, releases };
     printDefinition(card, now, terminal);
     if (slots.length > 0) {
       terminal.line();
@@ -129,6 +129,7 @@ function strip(runs: RunRecord[], { style }: Terminal): string {
 interface Card {
   record: TaskRecord;
   counters: Counters;
+  schedules: number;
   /** Names of the live workers that serve its group. */
   workers: string[];
   followers: Follower[];
@@ -136,7 +137,7 @@ interface Card {
 }
 
 function printDefinition(
-  { record, counters, workers, followers, releases }: Card,
+  { record, counters, schedules, workers, followers, releases }: Card,
   now: number,
   terminal: Terminal,
 ): void {
@@ -154,6 +155,8 @@ function printDefinition(
   row("", definition.description);
   row("schedule", compileSchedule(definition.schedule).words());
   row("", scheduleText(definition), style.dim);
+  if (definition.of !== undefined) row("of", `task ${definition.of}, which says all else`);
+  if (schedules > 0) row("schedules", `${schedules} more: carillon tasks list --of ${record.name}`);
   if (definition.after) row("after", afterText(definition.after));
   followers.forEach((follower, at) => {
     row(at === 0 ? "followed by" : "", followerText(follower));
@@ -244,7 +247,7 @@ function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priori
 /** Options that have words of their own above. */
 const told: readonly string[] = [
   ...["description", "group", "schedule", "slotPayload", "priority", "timeout", "retry", "overlap", "onWorkerLost"],
-  ...["history", "command", "http", "calendar", "blackout", "route", "labels", "limit", "rate", "after"],
+  ...["history", "command", "http", "calendar", "blackout", "route", "labels", "limit", "rate", "after", "of"],
 ];
 const longestOption = 200;
 

@@ -30,15 +30,26 @@ export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
   );
 
 /** Of these, the ones that may have a handler for the task: remote workers say for which tasks they have one. */
-export const workersOf = (members: Member[], { name, group }: { name: string; group: string }, nowMs: number) =>
-  groupWorkers(members, group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(name));
+export const workersOf = (
+  members: Member[],
+  { name, group, of }: { name: string; group: string; of: string | null },
+  nowMs: number,
+) => groupWorkers(members, group, nowMs).filter(({ tasks = null }) => tasks === null || tasks.includes(of ?? name));
 
-export function listTasks(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+export function listTasks(options: CommonOptions & { of?: string }, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
-    const tasks = await cluster.tasks.list();
+    const { of } = options;
+    const found = await cluster.tasks.list(of);
+    // Tells of a task that there is not.
+    if (of !== undefined && found.length === 0) await cluster.tasks.find(of);
     const now = cluster.nowMs();
     if (terminal.json) {
-      terminal.object(tasks);
+      terminal.object(found);
+      return exitCodes.ok;
+    }
+    const tasks = of === undefined ? found.filter((task) => task.of === null) : found;
+    if (tasks.length === 0 && of !== undefined) {
+      terminal.aside(`Task ${plain(of)} has no schedules. Give it one: carillon tasks schedule ${plain(of)} NAME WHEN`);
       return exitCodes.ok;
     }
     if (tasks.length === 0) {
@@ -76,7 +87,9 @@ export function listTasks(options: CommonOptions, terminal: Terminal): Promise<E
             : !served
               ? { text: "no worker", paint: style.dim }
               : {
-                  text: [task.edited.length > 0 ? "edited" : "", routeText(task)].filter(Boolean).join(", "),
+                  text: [task.edited.length > 0 ? "edited" : "", routeText(task), schedulesText(task.schedules)]
+                    .filter(Boolean)
+                    .join(", "),
                   paint: style.dim,
                 },
         ];
@@ -85,6 +98,9 @@ export function listTasks(options: CommonOptions, terminal: Terminal): Promise<E
     return exitCodes.ok;
   });
 }
+
+const schedulesText = (schedules: number): string =>
+  schedules === 0 ? "" : `${schedules} ${schedules === 1 ? "schedule" : "schedules"}`;
 
 export interface NextOptions extends CommonOptions {
   count: number;
@@ -220,7 +236,8 @@ async function sayIfUnserved(cluster: Cluster, name: string, terminal: Terminal)
   const { record } = await cluster.tasks.find(name);
   const { members } = await cluster.members();
   const now = cluster.nowMs();
-  const task = { name, group: record.definition.group };
+  const { group: itsGroup, of = null } = record.definition;
+  const task = { name, group: itsGroup, of };
   const group = plain(task.group);
   if (record.paused) terminal.aside(`${plain(name)} is paused: the run waits until it is resumed`);
   else if (workersOf(members, task, now).length === 0) {
@@ -232,7 +249,7 @@ async function sayIfUnserved(cluster: Cluster, name: string, terminal: Terminal)
   }
 }
 
-function parsePayload(text: string): unknown {
+export function parsePayload(text: string): unknown {
   try {
     return readJson(text, "--payload");
   } catch (cause) {

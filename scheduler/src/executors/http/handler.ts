@@ -7,7 +7,7 @@ import { version } from "../../base/version.ts";
 import type { Handler, Run } from "../../run/handler.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
 import { bodilessMethods, type HttpSpec, headerValue, matchesStatus } from "../../task/http.ts";
-import { secretPlaces } from "../../task/secret-names.ts";
+import { secretPlaces } from "../../task/names.ts";
 import { AllowList } from "./allow-list.ts";
 import { type Answer, type Sent, send } from "./request.ts";
 import { runHeaders, signingKeys } from "./signature.ts";

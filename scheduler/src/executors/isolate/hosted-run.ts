@@ -65,7 +65,7 @@ export class HostedRun {
     this.#post({ kind: "queried", turn: this.turn, query, outcome });
   }
 
-  #made({ id, task, attempt, key, shard, fence, slotMs, dueMs }: RunFields): Run {
+  #made({ id, task, schedule, attempt, key, shard, fence, slotMs, dueMs }: RunFields): Run {
     const { turn } = this;
     // The getters below have a `this` of their own.
     const hosted = this;
@@ -76,6 +76,7 @@ export class HostedRun {
     return {
       id,
       task,
+      schedule,
       attempt,
       key,
       shard,

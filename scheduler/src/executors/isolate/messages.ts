@@ -5,7 +5,8 @@ import type { Run, RunLog } from "../../run/handler.ts";
 import type { Thrown } from "./thrown.ts";
 
 /** What a handler may know of its run, as plain data. */
-export interface RunFields extends Pick<Run, "id" | "task" | "attempt" | "key" | "shard" | "fence" | "state"> {
+export interface RunFields
+  extends Pick<Run, "id" | "task" | "schedule" | "attempt" | "key" | "shard" | "fence" | "state"> {
   slotMs: number | null;
   dueMs: number;
 }

@@ -17,8 +17,12 @@ const readsPerStatement = 100;
 export const changesOf = (a: TaskDefinition, b: TaskDefinition) =>
   (differences(a, b) as (keyof TaskDefinition)[]).map((part) => ({ part, was: a[part] ?? null, is: b[part] ?? null }));
 
-const asTask = (record: TaskRecord, counters: Parameters<typeof taskObject>[1], nowMs: number) => ({
-  ...taskObject(record, counters, nowMs),
+const asTask = (
+  record: TaskRecord,
+  { counters, schedules }: { counters: Parameters<typeof taskObject>[1]; schedules: number },
+  nowMs: number,
+) => ({
+  ...taskObject(record, counters, schedules, nowMs),
   id: record.taskId,
   description: record.definition.description,
   changed: isoTime(record.changedMs),
@@ -29,8 +33,17 @@ const asTask = (record: TaskRecord, counters: Parameters<typeof taskObject>[1], 
 
 /** A task as the API shows it, with its counters. */
 export async function wholeTask(store: Store, record: TaskRecord, nowMs: number) {
-  const counters = await store.tasks.counters([record.taskId]);
-  return asTask(record, counters.get(record.taskId), nowMs);
+  const figures = await figuresOf(store, [record]);
+  return asTask(record, figures(record), nowMs);
+}
+
+/** What there is to count of these tasks. */
+async function figuresOf(store: Store, records: TaskRecord[]) {
+  const [counters, schedules] = await Promise.all([
+    store.tasks.counters(records.map(({ taskId }) => taskId)),
+    store.tasks.scheduleCounts(records.map(({ name }) => name)),
+  ]);
+  return ({ taskId, name }: TaskRecord) => ({ counters: counters.get(taskId), schedules: schedules.get(name) ?? 0 });
 }
 
 export function taskCalls(
@@ -47,22 +60,26 @@ export function taskCalls(
 > {
   const reads = new Gathered(async (names: string[]) => {
     const records = await store.tasks.byNames([...new Set(names)]);
-    const counters = await store.tasks.counters(records.map(({ taskId }) => taskId));
+    const figures = await figuresOf(store, records);
     const byName = new Map(records.map((record) => [record.name, record]));
     return names.map((name) => {
       const record = byName.get(name);
-      return { record, counters: record && counters.get(record.taskId) };
+      return record && { record, figures: figures(record) };
     });
   }, readsPerStatement);
 
   return {
-    async listTasks({ cursor, limit, group = null, matching = null, paused = null, namespace }, { nowMs, reach }) {
+    async listTasks({ cursor, limit, namespace, ...asked }, { nowMs, reach }) {
+      const { group = null, matching = null, paused = null, of = null, schedules } = asked;
       if (namespace !== undefined) reach.check(`${namespace}/`);
       const namespaces = namespace === undefined ? reach.namespaces : [namespace];
-      const browse = { afterName: nameCursor(cursor), group, matching, paused, namespaces, limit: limit + 1 };
-      const records = await store.browse.tasks(browse);
-      const counters = await store.tasks.counters(records.map(({ taskId }) => taskId));
-      const item = (record: TaskRecord) => taskObject(record, counters.get(record.taskId), nowMs);
+      const which = { group, matching, paused, namespaces, of, schedules };
+      const records = await store.browse.tasks({ ...which, afterName: nameCursor(cursor), limit: limit + 1 });
+      const figures = await figuresOf(store, records);
+      const item = (record: TaskRecord) => {
+        const { counters, schedules } = figures(record);
+        return taskObject(record, counters, schedules, nowMs);
+      };
       return pageOf(records, limit, item, ({ name }) => [name]);
     },
 
@@ -77,9 +94,9 @@ export function taskCalls(
     },
 
     async getTask({ task }, { nowMs }) {
-      const { record, counters } = await reads.ask(task);
-      if (!record) return store.tasks.byName(task).then((made) => wholeTask(store, made, nowMs));
-      return asTask(record, counters, nowMs);
+      const read = await reads.ask(task);
+      if (!read) return store.tasks.byName(task).then((made) => wholeTask(store, made, nowMs));
+      return asTask(read.record, read.figures, nowMs);
     },
 
     async listFollowers({ task }, { reach }) {

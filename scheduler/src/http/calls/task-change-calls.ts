@@ -4,7 +4,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { nextOf } from "../../slots/upcoming-slots.ts";
 import { awaitRecall } from "../../store/recall.ts";
 import type { Store } from "../../store/store.ts";
-import { edited, editedParts, keepEdits, partCalled, restored, reverted } from "../../task/edits.ts";
+import { edited, editedParts, partCalled, restored, reverted, saidAnew } from "../../task/edits.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import type { Call, Some } from "../call.ts";
@@ -61,7 +61,7 @@ export function taskChangeCalls(
     async defineTask({ task, options, reason }, call) {
       const [row] = await store.applied.read([task], noBundle);
       const before = row && !row.removed ? row.definition : undefined;
-      const definition = keepEdits(defineTask(task, options as TaskOptions), before);
+      const definition = saidAnew(defineTask(task, options as TaskOptions), before);
       checkUse(definition, before, call);
       // "0" means that there is none; the store counts on from what was removed.
       const none = before === undefined && call.ifVersion === 0;

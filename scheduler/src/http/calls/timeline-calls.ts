@@ -62,7 +62,16 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     const tasks: TimelineTask[] = [];
     const { matching = null, group = null } = whose;
     for (let afterName = ""; ; ) {
-      const browse = { afterName, group, matching, paused: null, namespaces, limit: readAtOnce };
+      const browse = {
+        afterName,
+        group,
+        matching,
+        paused: null,
+        namespaces,
+        of: null,
+        schedules: true,
+        limit: readAtOnce,
+      };
       const records = await store.browse.tasks(browse);
       tasks.push(...records.map(asTimelineTask));
       const last = records.at(-1);

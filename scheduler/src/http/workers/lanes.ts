@@ -6,6 +6,7 @@ import type { ClaimedRun } from "../../run/claim-store.ts";
 import type { Definitions } from "../../store/definitions.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
+import { handlerTask } from "../../task/schedule-of.ts";
 import type { Attached } from "./sessions.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
 
@@ -315,7 +316,10 @@ export class Lanes {
     const { tasks } = lane;
     if (!tasks) return runs;
     // A task that was made since this lane looked.
-    const foreign = runs.filter(({ taskId }) => !tasks.has(definitions.get(taskId)?.definition.name ?? ""));
+    const foreign = runs.filter(({ taskId }) => {
+      const known = definitions.get(taskId);
+      return !known || !tasks.has(handlerTask(known.definition));
+    });
     if (foreign.length === 0) return runs;
     lane.exceptStale = !lane.own;
     release(session, foreign);

@@ -14,6 +14,8 @@ import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import { type RunTrace, storeTraces, type TraceSource } from "../../store/trace-context.ts";
 import { checkName } from "../../task/names.ts";
+import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
+import type { TaskDefinition } from "../../task/task.ts";
 import { FlowCalls } from "./flow-calls.ts";
 import type { InexactItems } from "./inexact-parts.ts";
 import { Lanes } from "./lanes.ts";
@@ -296,20 +298,40 @@ export class Poller {
   #given(run: ClaimedRun, nowMs: number): PollAnswer["runs"][number] {
     const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null } = run;
     const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
-    const task = this.#options.definitions.get(taskId)?.definition.name ?? "";
+    const definition = this.#options.definitions.get(taskId)?.definition;
     const dueInMs = dueMs - nowMs;
     // The payload last: a shell that cannot parse JSON can still cut it out.
-    return { runId, fence, task, attempt, dueInMs, dueMs, slotMs, priority, shard, state, key, payload };
+    return {
+      runId,
+      fence,
+      ...(definition ? calledTo(definition) : { task: "" }),
+      attempt,
+      dueInMs,
+      dueMs,
+      slotMs,
+      priority,
+      shard,
+      state,
+      key,
+      payload,
+    };
   }
 
   #facts(runs: ClaimedRun[]): PollAnswer["tasks"] {
     return [...new Set(runs.map(({ taskId }) => taskId))].flatMap((taskId) => {
       const known = this.#options.definitions.get(taskId);
       if (!known) return [];
-      const { name, timeoutMs, graceMs, onWorkerLost, retry } = known.definition;
-      return [{ task: name, taskId, version: known.version, timeoutMs, graceMs, onWorkerLost, retry }];
+      const { timeoutMs, graceMs, onWorkerLost, retry } = known.definition;
+      const policies = { timeoutMs, graceMs, onWorkerLost, retry };
+      return [{ ...calledTo(known.definition), taskId, version: known.version, ...policies }];
     });
   }
+}
+
+/** What a worker calls the task: by whose handler it runs, and of which of its schedules. */
+function calledTo(definition: TaskDefinition): { task: string; schedule?: string } {
+  const schedule = scheduleCalled(definition);
+  return { task: handlerTask(definition), ...(schedule !== null && { schedule }) };
 }
 
 const traced = (trace: RunTrace | undefined) => (trace === undefined ? {} : { trace });

@@ -12,7 +12,19 @@ import type { Enqueued } from "../../run/run-record.ts";
 export interface RunBehind
   extends Pick<
     Run,
-    "id" | "task" | "slot" | "due" | "attempt" | "key" | "shard" | "fence" | "signal" | "log" | "progress" | "complete"
+    | "id"
+    | "task"
+    | "schedule"
+    | "slot"
+    | "due"
+    | "attempt"
+    | "key"
+    | "shard"
+    | "fence"
+    | "signal"
+    | "log"
+    | "progress"
+    | "complete"
   > {
   readonly claim: Pick<ClaimedRun, "state">;
 }
@@ -43,6 +55,10 @@ export class HandedRun implements Run {
 
   get task(): string {
     return this.#run.task;
+  }
+
+  get schedule(): string | null {
+    return this.#run.schedule;
   }
 
   get slot(): Date | null {

@@ -10,6 +10,7 @@ import type { Run, RunLog } from "../../run/handler.ts";
 import { logFields } from "../../run/log-fields.ts";
 import type { LogLine } from "../../run/run-record.ts";
 import type { KnownTask } from "../../store/definitions.ts";
+import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import { type FlowHost, HandedRun } from "./handed-run.ts";
 
 /** One claim in this process: its place in the claim table, and what stands behind the `Run` that its handler has. */
@@ -55,7 +56,11 @@ export class HeldRun {
   }
 
   get task(): string {
-    return this.known.definition.name;
+    return handlerTask(this.known.definition);
+  }
+
+  get schedule(): string | null {
+    return scheduleCalled(this.known.definition);
   }
 
   get slot(): Date | null {

@@ -204,7 +204,7 @@ async function sealedFor(
   const s = database.schema;
   const [row] = await database.query<Found>(
     "secret-for",
-    `select t.name as task, s.version as present, s.tasks, v.version, v.key_id as "keyId", v.wrapped, v.sealed
+    `select coalesce(t.of_name, t.name) as task, s.version as present, s.tasks, v.version, v.key_id as "keyId", v.wrapped, v.sealed
      from ${s}.run r join ${s}.task t on t.id = r.task_id
      left join ${s}.secret s on s.name = $3 and s.removed_ms is null
      left join ${s}.secret_version v on v.secret_id = s.id and v.version = coalesce($4, s.version) and v.sealed is not null

@@ -271,7 +271,7 @@ async function tasksBut(database: Database, groupIds: number[], names: string[])
   const s = database.schema;
   const rows = await database.query<{ id: number }>(
     "worker-tasks-but",
-    `select id from ${s}.task where group_id = any($1) and name <> all($2) and deleted_ms is null`,
+    `select id from ${s}.task where group_id = any($1) and coalesce(of_name, name) <> all($2) and deleted_ms is null`,
     [groupIds, names],
   );
   return rows.map(({ id }) => id);

@@ -75,7 +75,7 @@ const sessionsMost = 32;
  */
 const roomSql = (s: string) => `
   with asked as materialized (
-    select t.id, t.name, g.name as group_name from unnest((select $2::int[])) as i (id)
+    select t.id, coalesce(t.of_name, t.name) as name, g.name as group_name from unnest((select $2::int[])) as i (id)
     join ${s}.task t on t.id = i.id join ${s}.worker_group g on g.id = t.group_id
     where not t.routed and g.name = any ((select groups from ${s}.session where id = $1)::text[])
   ), others as materialized (

@@ -88,7 +88,7 @@ export const unservedSql = (schema: string): string => `
       union
       select 'task ' || t.name from seen join ${schema}.task t on t.id = seen.task_id and t.deleted_ms is null and not t.routed
         join late on late.id = t.group_id
-      where late.served and not exists (select from named n where n.id = late.id and n.name = t.name)
+      where late.served and not exists (select from named n where n.id = late.id and n.name = coalesce(t.of_name, t.name))
         and exists (select from unnest(${prioritiesSql}) as p (priority) cross join lateral (
           select 1 from ${schema}.run r where r.task_id = t.id and r.state = ${runState.ready} and r.priority = p.priority and r.due_ms < $2::bigint - ${unservedMs}
           limit 1) r)

@@ -62,7 +62,7 @@ async function comingTasks(
 async function tasksOf(
   database: Database,
   tasks: TaskStore,
-  { afterName, group, matching, paused, namespaces, limit }: TaskBrowse,
+  { afterName, group, matching, paused, namespaces, of, schedules, limit }: TaskBrowse,
 ): Promise<TaskRecord[]> {
   const s = database.schema;
   const rows = await database.query<{ name: string }>(
@@ -70,9 +70,9 @@ async function tasksOf(
     `select name from ${s}.task t where deleted_ms is null and version > 0 and name > $1
        and ($2::text is null or group_id = (select id from ${s}.worker_group where name = $2))
        and ($3::text is null or name like $3) and ($4::boolean is null or (paused_ms is not null) = $4)
-       and ${inNamespacesSql("name", "$6::text[]")}
+       and ${inNamespacesSql("name", "$6::text[]")} and ($7::text is null or of_name = $7) and ($8 or of_name is null)
      order by name limit $5`,
-    [afterName, group, matching === null ? null : likeOf(matching), paused, limit, namespaces],
+    [afterName, group, matching === null ? null : likeOf(matching), paused, limit, namespaces, of, schedules],
   );
   const records = await tasks.byNames(rows.map(({ name }) => name));
   const byName = new Map(records.map((record) => [record.name, record]));

@@ -30,7 +30,7 @@ const viewSql = (s: string) => `
   ), ids as materialized (select array(select distinct "taskId" from runs) as ids
   ), workers as (
     select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups,
-           case when o.tasks is not null then array(select t.id from ${s}.task t, ids where t.id = any(ids.ids) and t.name = any(o.tasks)) end as "canRun",
+           case when o.tasks is not null then array(select t.id from ${s}.task t, ids where t.id = any(ids.ids) and coalesce(t.of_name, t.name) = any(o.tasks)) end as "canRun",
            (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed} limit ${loadMost}) x)
            + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = ${runState.ready} limit ${loadMost}) x) as load
     from ${s}.session o where exists (select from runs) and ${takesRuns} and coalesce(o.capacity, 1) > 0 order by o.id

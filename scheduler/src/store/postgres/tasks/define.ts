@@ -9,6 +9,7 @@ import { auditedAdoption } from "../access/audit.ts";
 import { lookAgain } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
 import { queryIn } from "../query.ts";
+import { inFull, markSchedule } from "../schedules/in-full.ts";
 import { isApplied, markApplied } from "./applied.ts";
 import { edit } from "./edit.ts";
 import { groupNumber, groupNumberIn } from "./groups.ts";
@@ -31,8 +32,10 @@ export async function save(
   definition: TaskDefinition,
   expectedVersion: number | null,
   change: Change,
+  client?: SqlClient,
 ): Promise<Saved> {
-  return write(tasks, { name: definition.name, make: async () => definition, expectedVersion, change });
+  const { name } = definition;
+  return write(tasks, { name, make: async () => definition, expectedVersion, change, client });
 }
 
 export async function saveAll(
@@ -60,7 +63,8 @@ export async function saveAll(
   const there = new Set(present.map(({ name }) => name));
   // One with a calendar is made by a transaction of its own, which keeps the calendar from going away.
   // So is one that comes after others, after them and under a lock.
-  const absent = definitions.filter(({ name, calendar, after }) => !there.has(name) && !calendar && !after);
+  // And one that is a schedule of another, made of that one.
+  const absent = definitions.filter(({ name, calendar, after, of }) => !there.has(name) && !calendar && !after && !of);
   if (absent.length > 0) {
     const ids = new Map<string, number>();
     for (const { group } of absent) if (!ids.has(group)) ids.set(group, await groupNumber(tasks, group));
@@ -164,15 +168,20 @@ interface TaskWrite {
   stored?: (client: SqlClient, taskId: number) => Promise<void>;
   expectedVersion: number | null;
   change: Change;
+  /** A caller's own transaction, of which it is to be a part. */
+  client?: SqlClient | undefined;
 }
 
 const live = (row: TaskRow | undefined) => (row && row.version > 0 && row.deleted_ms === null ? row : undefined);
 
-async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
+/** @see TaskStore.save */
+export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   const { database, s, calendars } = tasks;
-  const { name, make, stored, expectedVersion, change } = given;
+  const { name, stored, expectedVersion, change } = given;
+  const make = async (present: TaskDefinition | undefined, client?: SqlClient) =>
+    inFull(tasks, await given.make(present, client), present, client);
   const present = await readTask(tasks, name);
-  const wanted = await make(live(present)?.definition);
+  const { definition: wanted } = await make(live(present)?.definition);
   const wantedText = definitionText(wanted);
   if (present && live(present)?.definition_text === wantedText && isApplied(present, change)) {
     if (expectedVersion !== null && expectedVersion !== present.version)
@@ -181,7 +190,9 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   }
   await tasks.zones.enter([wanted], [], change.nowMs);
   const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
-  const written = await database.transaction(async (client) => {
+  const inTransaction = <T>(work: (client: SqlClient) => Promise<T>): Promise<T> =>
+    given.client ? work(given.client).catch((error) => database.refused(error)) : database.transaction(work);
+  const written = await inTransaction(async (client) => {
     // Before the task's own row: whoever changes a calendar locks the two in this order.
     let calendar = await calendars.in(client, wanted, true);
     if (flows) await lockUpstream(client, s);
@@ -191,7 +202,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
     const row = await lockTask(client, s, name);
     if (expectedVersion !== null && expectedVersion !== row.version)
       throw await stale(tasks, name, expectedVersion, client);
-    const definition = await make(live(row)?.definition, client);
+    const { definition, ofVersion } = await make(live(row)?.definition, client);
     const text = definitionText(definition);
     if (definition.calendar?.name !== calendar?.name) calendar = await calendars.in(client, definition, true);
     if (live(row)?.definition_text === text) {
@@ -212,6 +223,7 @@ async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
     if (!flows && (definition.after ?? live(row)?.definition.after)) return undefined;
     await stored?.(client, row.id);
     const record = await edit(tasks, client, { row, definition, text, groupId, calendar, change });
+    await markSchedule(client, s, row.id, { of: definition.of, ofVersion });
     return { record, changed: true };
   });
   if (!written) return write(tasks, given);

@@ -94,6 +94,26 @@ export async function list(tasks: Tasks): Promise<TaskRecord[]> {
   return asRecords(tasks, rows);
 }
 
+export async function schedulesOf(tasks: Tasks, name: string, afterName: string, most: number): Promise<TaskRecord[]> {
+  const { database, s } = tasks;
+  const rows = await database.query<TaskRow>(
+    "task-schedules",
+    `select ${taskFields} from ${s}.task t join ${s}.plan p on p.task_id = t.id
+     where t.of_name = $1 and t.deleted_ms is null and t.name > $2 order by t.name limit $3`,
+    [name, afterName, most],
+  );
+  return asRecords(tasks, rows);
+}
+
+export async function scheduleCounts({ database, s }: Tasks, names: string[]): Promise<Map<string, number>> {
+  const rows = await database.query<{ name: string; schedules: number }>(
+    "task-schedule-counts",
+    `select of_name as name, count(*)::int as schedules from ${s}.task where of_name = any($1) and deleted_ms is null group by 1`,
+    [names],
+  );
+  return new Map(rows.map(({ name, schedules }) => [name, schedules]));
+}
+
 export async function changedSince({ database, s }: Tasks, sinceMs: number): Promise<TaskChange[]> {
   return database.query<TaskChange>(
     "task-changed",

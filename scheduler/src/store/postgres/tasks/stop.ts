@@ -54,11 +54,11 @@ export async function remove(
   name: string,
   change: Change,
   expectedVersion: number | null,
-): Promise<Removed> {
+): Promise<Removed & { taskId: number }> {
   const { s } = tasks;
   const mark = (client: SqlClient, id: number) => markRemoved(client, s, id, change);
   const { taskId, skipped, cancelled } = await stop(tasks, { name, how: "removed", change, mark, expectedVersion });
-  return { recalled: await recallClaimed(tasks, taskId), ended: skipped + cancelled };
+  return { taskId, recalled: await recallClaimed(tasks, taskId), ended: skipped + cancelled };
 }
 
 interface Stop {

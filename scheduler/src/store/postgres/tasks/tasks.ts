@@ -4,6 +4,7 @@ import type { Database } from "../database.ts";
 import { growthOfTasks } from "../growth.ts";
 import { replanAhead } from "../recovery/replan-ahead.ts";
 import { pauseFailing } from "../runs/failing.ts";
+import { followTasks, removeWhole } from "../schedules/follow-tasks.ts";
 import { followZones } from "../zones/follow-zones.ts";
 import { KnownZones } from "../zones/known-zones.ts";
 import { type CalendarUsers, KnownCalendars } from "./calendars.ts";
@@ -11,10 +12,20 @@ import { counters, foldCounters } from "./counters.ts";
 import { adoptLeft, save, saveAll } from "./define.ts";
 import { replan } from "./edit.ts";
 import { groupNumber } from "./groups.ts";
-import { byIds, byName, byNames, changedSince, list, type Tasks, versions } from "./read.ts";
+import {
+  byIds,
+  byName,
+  byNames,
+  changedSince,
+  list,
+  scheduleCounts,
+  schedulesOf,
+  type Tasks,
+  versions,
+} from "./read.ts";
 import { forgetReleases, releasesOf } from "./releases.ts";
 import { endPauses, resume } from "./resume.ts";
-import { pause, remove } from "./stop.ts";
+import { pause } from "./stop.ts";
 
 export function taskStore(database: Database): TaskStore & CalendarUsers & { forget: () => void } {
   const tasks: Tasks = {
@@ -26,7 +37,7 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     counted: growthOfTasks(database),
   };
   return {
-    save: (definition, expectedVersion, change) => save(tasks, definition, expectedVersion, change),
+    save: (definition, expectedVersion, change, client) => save(tasks, definition, expectedVersion, change, client),
     saveAll: (definitions, change, by) => saveAll(tasks, definitions, change, by),
     adoptLeft: (graceMs, change) => adoptLeft(tasks, graceMs, change),
     releasesOf: (name) => releasesOf(database, name),
@@ -45,7 +56,10 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     pauseFailing: (taskIds, change) => pauseFailing(tasks, taskIds, change),
     replanAhead: (change) => replanAhead(tasks, change),
     followZones: (change) => followZones(tasks, change),
-    remove: (name, change, expectedVersion = null) => remove(tasks, name, change, expectedVersion),
+    followTasks: (taskIds, change) => followTasks(tasks, taskIds, change),
+    scheduleCounts: (names) => scheduleCounts(tasks, names),
+    schedulesOf: (name, afterName, most) => schedulesOf(tasks, name, afterName, most),
+    remove: (name, change, expectedVersion = null) => removeWhole(tasks, name, change, expectedVersion),
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
     counters: (taskIds) => counters(database, taskIds),
     foldCounters: (limit) => foldCounters(database, limit),

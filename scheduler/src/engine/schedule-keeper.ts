@@ -1,0 +1,66 @@
+import type { Log } from "../base/log.ts";
+import type { Membership } from "../cluster/membership.ts";
+import type { StoreClock } from "../store/store-clock.ts";
+import type { TaskStore } from "../task/task-store.ts";
+import { SingleFlight } from "./single-flight.ts";
+
+export interface ScheduleKeeperOptions {
+  store: { tasks: Pick<TaskStore, "followTasks"> };
+  membership: Pick<Membership, "term" | "node">;
+  storeClock: StoreClock;
+  log: Log;
+}
+
+/**
+ * Makes true: the schedules of a task are as the task is, and gone when it is. The leader looks at those of each task whose change it
+ * hears of, and at all when it becomes the leader and when signals may have been lost. Two leaders at once do no harm: a schedule's
+ * definition is made with its task locked.
+ */
+export class ScheduleKeeper {
+  readonly #options: ScheduleKeeperOptions;
+  readonly #flight: SingleFlight;
+  /** Tasks that changed since the last look; null: any may have. */
+  #changed: Set<number> | null = null;
+
+  constructor(options: ScheduleKeeperOptions) {
+    this.#options = options;
+    this.#flight = new SingleFlight("schedules of changed tasks", options.log, () => this.#look());
+  }
+
+  onPulse(): void {
+    // A look failed, or none was made.
+    if (this.#changed === null) this.onChanged(null);
+  }
+
+  /** @param taskIds null: changes may have been missed, so that it may be any */
+  onChanged(taskIds: number[] | null): void {
+    if (this.#options.membership.term() === null) return;
+    if (taskIds === null) this.#changed = null;
+    else for (const taskId of taskIds) this.#changed?.add(taskId);
+    void this.#flight.run();
+  }
+
+  stop(): Promise<void> {
+    return this.#flight.stop();
+  }
+
+  async #look(): Promise<void> {
+    const { store, membership, storeClock, log } = this.#options;
+    const change = { author: membership.node, reason: "", nowMs: storeClock.now() };
+    const taskIds = this.#changed && [...this.#changed];
+    this.#changed = new Set();
+    try {
+      const { changed, removed, left } = await store.tasks.followTasks(taskIds, change);
+      if (changed > 0) log.info({ schedules: changed }, "schedules follow their tasks, which were changed");
+      if (removed > 0) log.info({ schedules: removed }, "schedules were removed with their tasks");
+      if (left.length > 0)
+        log.error(
+          { ...left[0], schedules: left.length },
+          "the schedule cannot follow its task, and goes on as it was, as do others like it",
+        );
+    } catch (error) {
+      this.#changed = null;
+      throw error;
+    }
+  }
+}

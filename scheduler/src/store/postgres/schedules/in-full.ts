@@ -1,0 +1,73 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import { checkRules } from "../../../schedule/slot-rules.ts";
+import { checkTogether } from "../../../task/policies.ts";
+import { madeOf } from "../../../task/schedule-of.ts";
+import type { TaskDefinition } from "../../../task/task.ts";
+import { queryIn, queryOf } from "../query.ts";
+import type { Tasks } from "../tasks/read.ts";
+
+interface InFull {
+  definition: TaskDefinition;
+  /** Of a schedule: the version of its task by which it is made. */
+  ofVersion: number | null;
+}
+
+/**
+ * A schedule with all that its task says; any other as it is. In a transaction the task is locked: it changes, or is removed, before or after.
+ * @param present undefined: it is made anew @throws TASK_INVALID, TASK_UNKNOWN
+ */
+export async function inFull(
+  { database, s }: Pick<Tasks, "database" | "s">,
+  given: TaskDefinition,
+  present: TaskDefinition | undefined,
+  client?: SqlClient,
+): Promise<InFull> {
+  const { name, of } = given;
+  if (present && (present.of ?? null) !== (of ?? null)) throw otherKind(given, present);
+  if (of === undefined) return { definition: given, ofVersion: null };
+  const query = client ? queryIn(client) : queryOf(database);
+  const [task] = await query<{ definition: TaskDefinition; version: number }>(
+    "",
+    `select definition, version from ${s}.task where name = $1 and deleted_ms is null and version > 0${client ? " for share" : ""}`,
+    [of],
+  );
+  if (!task)
+    throw new CarillonError(
+      "TASK_UNKNOWN",
+      `task ${name}: it is a schedule of ${JSON.stringify(of)}, which is no task`,
+      {
+        hint: "Define that one first.",
+        path: "of",
+      },
+    );
+  if (task.definition.of !== undefined)
+    throw new CarillonError("TASK_INVALID", `task ${name}: ${of} is a schedule itself, of ${task.definition.of}`, {
+      hint: `Make it a schedule of ${task.definition.of}.`,
+      path: "of",
+    });
+  const definition = madeOf(given, task.definition);
+  checkRules(name, definition, definition.schedule);
+  checkTogether(name, definition);
+  return { definition, ofVersion: task.version };
+}
+
+const otherKind = ({ name, of }: TaskDefinition, present: TaskDefinition) => {
+  const is = present.of === undefined ? "it is a task of its own" : `it is a schedule of ${present.of}`;
+  const would = of === undefined ? "a task of its own" : `a schedule of ${of}`;
+  return new CarillonError("TASK_INVALID", `task ${name}: ${is}, and cannot become ${would}`, {
+    hint: "Choose another name, or remove it first.",
+    path: "of",
+  });
+};
+
+/** In the transaction that stores a definition. */
+export async function markSchedule(
+  client: SqlClient,
+  s: string,
+  taskId: number,
+  { of, ofVersion }: { of: string | undefined; ofVersion: number | null },
+): Promise<void> {
+  if (of === undefined) return;
+  await client.query(`update ${s}.task set of_name = $2, of_version = $3 where id = $1`, [taskId, of, ofVersion]);
+}

@@ -1,0 +1,81 @@
+/**
+ * A schedule of a task is a task of its own, called `TASK:SCHEDULE`, with slots, a pause, a history and versions like any other. It says
+ * when its slots come and with what payload; all else is said by the task whose schedule it is, whose handler has its runs. Its policies
+ * count its own runs alone. When that task changes, the leader makes its schedules' definitions anew; when it is removed, they are too.
+ */
+import { CarillonError } from "../base/errors.ts";
+import type { OptionName, TaskDefinition, TaskOptions, TaskPart } from "./options.ts";
+
+/** What a schedule says itself. */
+export const scheduleOptions = [
+  "description",
+  "schedule",
+  "slotPayload",
+  "misfire",
+  "calendar",
+  "blackout",
+] as const satisfies OptionName[];
+
+export type ScheduleOptions = Pick<TaskOptions, (typeof scheduleOptions)[number]>;
+
+const ownParts: readonly TaskPart[] = scheduleOptions;
+
+export const isOwnOption = (option: string): boolean => (scheduleOptions as readonly string[]).includes(option);
+
+export const nameOfSchedule = (task: string, schedule: string): string => `${task}:${schedule}`;
+
+/** The task whose handler has the runs, and by whose name workers and secrets know it. */
+export const handlerTask = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string => of ?? name;
+
+/** As its task calls it; null: it is no schedule. */
+export const scheduleCalled = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string | null =>
+  of === undefined ? null : name.slice(of.length + 1);
+
+/** @param given all the options that were given @param about what begins each message @throws TASK_INVALID */
+export function checkScheduleOf({ name, of, schedule }: TaskDefinition, given: object, about: string): void {
+  if (of === undefined) return;
+  if (!name.startsWith(`${of}:`) || name === `${of}:`)
+    throw new CarillonError("TASK_INVALID", `${about}it is called as no schedule of ${of} is`, {
+      hint: `Call it ${of}:NAME.`,
+      path: "of",
+    });
+  const foreign = Object.entries(given).find(
+    ([option, value]) => value !== undefined && option !== "of" && !isOwnOption(option),
+  );
+  if (foreign) throw saidByTask(foreign[0], of, about);
+  if (schedule.type === "manual")
+    throw new CarillonError("TASK_INVALID", `${about}it has no schedule`, {
+      hint: "Say when its runs are due: a cron, an interval, or one moment.",
+      path: "schedule",
+    });
+}
+
+const saidByTask = (option: string, of: string, about: string) =>
+  new CarillonError("TASK_INVALID", `${about}${option} is said by task ${of}, for all of its schedules`, {
+    hint: `A schedule has ${scheduleOptions.join(", ")} of its own. For other policies define another task.`,
+    path: option,
+  });
+
+/** @throws TASK_INVALID where a schedule would be edited in what its task says */
+export function checkEditOf({ name, of }: TaskDefinition, options: readonly string[]): void {
+  const foreign = of === undefined ? undefined : options.find((option) => option !== "of" && !isOwnOption(option));
+  if (foreign !== undefined && of !== undefined) throw saidByTask(foreign, of, `task ${name}: `);
+}
+
+/** A schedule's definition in full: its own parts, and all others as its task has them now. */
+export function madeOf(own: TaskDefinition, task: TaskDefinition): TaskDefinition {
+  const { asDefined: _, after: _after, ...rest } = task;
+  const made = withOwn(rest, own);
+  const edited = Object.entries(own.asDefined ?? {}).filter(([part]) => ownParts.includes(part as TaskPart));
+  return { ...made, of: task.name, ...(edited.length > 0 && { asDefined: Object.fromEntries(edited) }) };
+}
+
+/** The definition with the own parts of another, absent where they are absent there. */
+export function withOwn(definition: TaskDefinition, own: TaskDefinition): TaskDefinition {
+  const made: Record<string, unknown> = { ...definition, name: own.name };
+  for (const part of ownParts) {
+    if (own[part] === undefined) delete made[part];
+    else made[part] = own[part];
+  }
+  return made as unknown as TaskDefinition;
+}

@@ -1,0 +1,234 @@
+import pg from "pg";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { at, cron, defineTask, every, type Task, type TaskOptions } from "../../src/index.ts";
+import { edited } from "../../src/task/edits.ts";
+import { type TestTower, testTower } from "../../src/testing/testing.ts";
+import { postgres } from "../support/servers.ts";
+import { change, openStage } from "../support/store-stage.ts";
+
+type Tenant = { tenant: number };
+
+describe("schedules of a task", () => {
+  const towers: TestTower[] = [];
+  afterEach(async () => {
+    for (const tower of towers.splice(0)) await tower.close();
+  });
+
+  async function open(options: TaskOptions = {}) {
+    const ran: string[] = [];
+    let digest: Task<Tenant | undefined> | undefined;
+    const tower = await testTower({
+      store: postgres().direct,
+      now: "2030-01-01T00:00:00Z",
+      tasks: (carillon) => {
+        digest = carillon.task<Tenant | undefined>("digest", options, (run, payload) => {
+          ran.push(`${run.task} ${run.schedule} ${run.slot?.toISOString().slice(11, 16)} ${payload?.tenant ?? "-"}`);
+        });
+      },
+    });
+    towers.push(tower);
+    const { store } = await tower.carillon.open();
+    const now = () => change(tower.now().getTime());
+    /** Names and versions. */
+    const stored = async () => (await store.tasks.list()).map(({ name, version }) => `${name} ${version}`);
+    return { tower, store, ran, now, stored, digest: digest as Task<Tenant | undefined> };
+  }
+
+  it("run by its handler, each with slots, a payload and an account of its own", async () => {
+    const { tower, store, ran, digest } = await open({ schedule: every("2h") });
+    await digest.schedule("tenant-7", cron("0 3 * * *"), { payload: { tenant: 7 } });
+    const { next, ...made } = await digest.schedule("tenant-8", cron("0 9 * * *", { zone: "Europe/Berlin" }), {
+      payload: { tenant: 8 },
+    });
+    expect(next).toEqual(new Date("2030-01-01T08:00:00Z"));
+    expect(made).toMatchObject({ name: "tenant-8", task: "digest:tenant-8", paused: false, changed: true });
+    await tower.advance("4h");
+    expect(ran).toEqual(["digest null 02:00 -", "digest tenant-7 03:00 7", "digest null 04:00 -"]);
+    await tower.advance("4h");
+    expect(ran.slice(-2).sort()).toEqual(["digest null 08:00 -", "digest tenant-8 08:00 8"]);
+    const ids = (await store.tasks.byNames(["digest", "digest:tenant-7", "digest:tenant-8"])).map(
+      ({ taskId }) => taskId,
+    );
+    const counters = await store.tasks.counters(ids);
+    expect(ids.map((id) => counters.get(id)?.succeeded)).toEqual([4, 1, 1]);
+  });
+
+  it("are stored once, changed by what is said of them last, and gone when they are removed", async () => {
+    const { tower, ran, digest, stored } = await open();
+    const hourly = async (payload: Tenant) => (await digest.schedule("a", every("1h"), { payload })).changed;
+    expect(await hourly({ tenant: 1 })).toBe(true);
+    expect(await hourly({ tenant: 1 })).toBe(false);
+    await tower.advance("1h");
+    expect(await hourly({ tenant: 2 })).toBe(true);
+    await digest.schedule("b", cron("30 1 * * *"));
+    const names = async () => {
+      const found: unknown[] = [];
+      for await (const { name, payload, next } of digest.schedules()) found.push([name, payload, next?.toISOString()]);
+      return found;
+    };
+    expect(await names()).toEqual([
+      ["a", { tenant: 2 }, "2030-01-01T02:00:00.000Z"],
+      ["b", null, "2030-01-01T01:30:00.000Z"],
+    ]);
+    await tower.advance("1h");
+    expect(ran).toEqual(["digest a 01:00 1", "digest b 01:30 -", "digest a 02:00 2"]);
+    expect([await digest.unschedule("a"), await digest.unschedule("a"), await digest.unschedule("c")]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    await tower.advance("2h");
+    expect(ran).toHaveLength(3);
+    expect(await stored()).toEqual(["digest 1", "digest:b 1"]);
+    // The same name again is the same schedule, with its history.
+    await digest.schedule("a", every("1h"));
+    expect(await stored()).toEqual(["digest 1", "digest:a 3", "digest:b 1"]);
+  });
+
+  it("are paused each by itself, and end as they say", async () => {
+    const { tower, ran, digest } = await open();
+    await digest.schedule("a", every("1h"));
+    await digest.schedule("b", every("1h"));
+    await digest.schedule("once", at("2030-01-01T00:30:00Z"));
+    await tower.carillon.pause("digest:a");
+    await tower.advance("1h");
+    expect(ran).toEqual(["digest once 00:30 -", "digest b 01:00 -"]);
+    const states: unknown[] = [];
+    for await (const { name, paused, next } of digest.schedules()) states.push([name, paused, next?.getTime() ?? null]);
+    expect(states).toEqual([
+      ["a", true, null],
+      ["b", false, Date.parse("2030-01-01T02:00:00Z")],
+      ["once", false, null],
+    ]);
+    await tower.carillon.resume("digest:a");
+    await tower.advance("1h");
+    expect(ran.slice(2).sort()).toEqual(["digest a 02:00 -", "digest b 02:00 -"]);
+  });
+
+  it("follow their task: all but what they say is as it is there, whoever changes it", async () => {
+    const { tower, store, now, stored, digest } = await open({ retry: 2, priority: 7, slotPayload: { tenant: 1 } });
+    const misfire = "skip" as const;
+    await digest.schedule("a", every("1h"), { payload: { tenant: 2 }, misfire });
+    const definition = async (name: string) => (await store.tasks.byName(name)).definition;
+    expect(await definition("digest:a")).toMatchObject({ retry: { attempts: 2 }, priority: 7, of: "digest" });
+    // What lies within a schedule alone is nothing of the others.
+    await store.tasks.save(edited(await definition("digest"), { slotPayload: { tenant: 3 } }), null, now());
+    await tower.advance("1m");
+    expect(await stored()).toEqual(["digest 2", "digest:a 1"]);
+    await store.tasks.save(edited(await definition("digest"), { timeout: "5s", retry: 4 }), null, now());
+    await tower.advance("1m");
+    expect(await stored()).toEqual(["digest 3", "digest:a 2"]);
+    const followed = await definition("digest:a");
+    expect(followed).toMatchObject({ timeoutMs: 5_000, retry: { attempts: 4 }, slotPayload: { tenant: 2 } });
+    expect(followed).toMatchObject({ misfire: { policy: "skip" }, schedule: { type: "every" } });
+    expect(followed.asDefined).toBeUndefined();
+    // An edit by hand of what it says itself stays.
+    await store.tasks.save(edited(followed, { misfire: "all" }), null, now());
+    await store.tasks.save(edited(await definition("digest"), { priority: 1 }), null, now());
+    await tower.advance("1m");
+    expect(await definition("digest:a")).toMatchObject({
+      priority: 1,
+      misfire: { policy: "all" },
+      asDefined: { misfire: { policy: "skip" } },
+    });
+    expect((await store.tasks.versions("digest:a"))[0]).toMatchObject({ reason: "task digest was changed" });
+  });
+
+  it("go with their task", async () => {
+    const { tower, stored, ran, digest } = await open();
+    for (const name of ["a", "b", "c"]) await digest.schedule(name, every("1h"));
+    await tower.carillon.remove("digest");
+    expect(await stored()).toEqual([]);
+    await tower.advance("2h");
+    expect(ran).toEqual([]);
+    await expect(digest.schedule("a", every("1h"))).rejects.toMatchObject({ code: "TASK_UNKNOWN", path: "of" });
+  });
+
+  it("are stored with the caller's own transaction, or not at all", async () => {
+    const { tower, ran, digest, stored } = await open();
+    const client = new pg.Client(postgres().direct);
+    await client.connect();
+    try {
+      await client.query("begin");
+      await digest.schedule("a", every("1h"), { tx: client });
+      expect(await stored()).toEqual(["digest 1"]);
+      await client.query("rollback");
+      expect(await stored()).toEqual(["digest 1"]);
+      await client.query("begin");
+      await digest.schedule("a", every("1h"), { tx: client });
+      await client.query("commit");
+    } finally {
+      await client.end();
+    }
+    await tower.advance("1h");
+    expect(ran).toEqual(["digest a 01:00 -"]);
+  });
+
+  it("are refused with what is wrong and what to do", async () => {
+    const { tower, store, now, digest } = await open();
+    await digest.schedule("a", every("1h"));
+    await store.tasks.save(defineTask("digest:plain", { schedule: every("1h") }), null, now());
+    const refusals = async (...asked: (() => Promise<unknown>)[]) =>
+      Promise.all(asked.map((ask) => ask().catch((error) => `${error.code} ${error.path}: ${error.message}`)));
+    const save = (name: string, options: TaskOptions) => async () =>
+      store.tasks.save(defineTask(name, options), null, now());
+    const schedule = every("1h");
+    expect(
+      await refusals(
+        () => digest.schedule("b", { type: "manual" }),
+        () => digest.schedule("", every("1h")),
+        () => digest.schedule("plain", every("1h")),
+        () => digest.schedule("b", every("1h"), { retry: 3 } as never),
+        save("digest:b", { of: "digest", schedule, retry: 3 }),
+        save("other:b", { of: "digest", schedule }),
+        save("nothing:b", { of: "nothing", schedule }),
+        save("digest:a:b", { of: "digest:a", schedule }),
+        save("digest:a", { schedule }),
+        async () => edited((await store.tasks.byName("digest:a")).definition, { retry: 3 }),
+        () => tower.carillon.schedules.set("nothing", "a", every("1h")),
+      ),
+    ).toEqual([
+      "TASK_INVALID schedule: task digest:b: it has no schedule",
+      "TASK_INVALID of: task digest:: it is called as no schedule of digest is",
+      "TASK_INVALID of: task digest:plain: it is a task of its own, and cannot become a schedule of digest",
+      'OPTION_INVALID : a schedule has no option "retry"',
+      "TASK_INVALID retry: task digest:b: retry is said by task digest, for all of its schedules",
+      "TASK_INVALID of: task other:b: it is called as no schedule of digest is",
+      'TASK_UNKNOWN of: task nothing:b: it is a schedule of "nothing", which is no task',
+      "TASK_INVALID of: task digest:a:b: digest:a is a schedule itself, of digest",
+      "TASK_INVALID of: task digest:a: it is a schedule of digest, and cannot become a task of its own",
+      "TASK_INVALID retry: task digest:a: retry is said by task digest, for all of its schedules",
+      'TASK_UNKNOWN : there is no task "nothing"',
+    ]);
+  });
+
+  it("whose task a process removed that ended on the way go with the next look of a leader", async () => {
+    const stage = await openStage(postgres());
+    onTestFinished(() => stage.close());
+    const { tasks } = stage.store;
+    const save = (name: string, options: TaskOptions) =>
+      tasks.save(defineTask(name, options), null, change(stage.nowMs));
+    const { record } = await save("digest", {});
+    for (const name of ["a", "b"]) await save(`digest:${name}`, { of: "digest", schedule: every("1h") });
+    expect(await tasks.followTasks(null, change(stage.nowMs))).toMatchObject({ changed: 0, removed: 0 });
+    await stage.rows("update $s.task set deleted_ms = changed_ms where id = $1", [record.taskId]);
+    expect(await tasks.followTasks([record.taskId], change(stage.nowMs))).toMatchObject({ changed: 0, removed: 2 });
+    expect(await tasks.list()).toEqual([]);
+  });
+
+  it("that cannot be as their task is now stay as they were, and are told of", async () => {
+    const stage = await openStage(postgres());
+    onTestFinished(() => stage.close());
+    const { tasks } = stage.store;
+    const save = (name: string, options: TaskOptions) =>
+      tasks.save(defineTask(name, options), null, change(stage.nowMs));
+    await save("digest", {});
+    await save("digest:a", { of: "digest", schedule: every("1h") });
+    await save("digest:b", { of: "digest", schedule: every("1h", { mode: "delay" }) });
+    await save("digest", { route: "broadcast" });
+    const { left, ...followed } = await tasks.followTasks(null, change(stage.nowMs));
+    expect(followed).toMatchObject({ changed: 1 });
+    expect(left).toMatchObject([{ task: "digest:b", error: expect.stringContaining("cannot go with a fixed delay") }]);
+    expect((await tasks.byName("digest:b")).definition.route).toBeUndefined();
+  });
+});
