@@ -16,7 +16,7 @@ const overview = createRoute({
 const tasks = createRoute({
   ...under,
   path: "/tasks",
-  validateSearch: picks("matching", "group", "paused"),
+  validateSearch: picks("matching", "group", "paused", "of"),
   component: screen(() => import("./tasks/list/tasks.tsx"), "Tasks"),
 });
 const task = createRoute({

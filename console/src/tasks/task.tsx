@@ -7,10 +7,12 @@ import { Card, Page } from "../parts/layout/page.tsx";
 import { Tag } from "../parts/state/mark.tsx";
 import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { usePages } from "../parts/table/pages.ts";
+import { TaskLink } from "../parts/value/links.tsx";
 import { Away, Moment } from "../parts/value/moment.tsx";
 import { Tree } from "../parts/value/tree.tsx";
 import { RunGrid } from "../runs/run-grid.tsx";
 import { Acts } from "./acts.tsx";
+import { SchedulesLink } from "./list/task-grid.tsx";
 import { Releases } from "./releases.tsx";
 import { type Schedule, scheduleWords } from "./schedule-words.ts";
 import css from "./task.module.css";
@@ -32,6 +34,11 @@ export function TaskScreen() {
       below={
         task.data && (
           <span className={css.under}>
+            {task.data.of !== null && (
+              <span>
+                {t("task.of")} <TaskLink task={task.data.of} />
+              </span>
+            )}
             <span>{scheduleWords(task.data.schedule as Schedule, task.data.words, language)}</span>
             {task.data.paused ? (
               <Tag tone="late">{t("task.paused")}</Tag>
@@ -42,6 +49,7 @@ export function TaskScreen() {
                 </span>
               )
             )}
+            <SchedulesLink task={task.data} />
           </span>
         )
       }

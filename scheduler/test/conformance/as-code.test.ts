@@ -5,6 +5,7 @@ import { systemClock } from "../../src/base/clock.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { edited } from "../../src/task/edits.ts";
 import { defineTask, type TaskDefinition, type TaskOptions } from "../../src/task/task.ts";
+import { writtenTask } from "../../src/task/written.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { asCode, change, openStage, type Stage } from "../support/store-stage.ts";
 
@@ -56,6 +57,35 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     expect(await stage.store.tasks.versions("a-1")).toMatchObject([
       { version: 2, author: "ann", reason: "slower" },
       { version: 1, author: "ann", reason: "why" },
+    ]);
+  });
+
+  it("has schedules of a task after it, compares what they say themselves, and removes them before it", async () => {
+    const schedule = every("1h");
+    const tasks = { "s:a": { of: "s", schedule }, "s:b": { of: "s", schedule, slotPayload: 1 }, s: { retry: 3 } };
+    expect(await apply("s", tasks)).toEqual([
+      ["s", "create", 1],
+      ["s:a", "create", 1],
+      ["s:b", "create", 1],
+    ]);
+    expect(await definition("s:b")).toMatchObject({ retry: { attempts: 3 }, slotPayload: 1 });
+    expect(await apply("s", { ...tasks, s: { retry: 5 } })).toEqual([["s", "change", 2]]);
+    await stage.store.tasks.followTasks(null, change(stage.nowMs));
+    expect(await definition("s:b")).toMatchObject({ retry: { attempts: 5 } });
+    const asBefore = { ...tasks, s: { retry: 5 } };
+    expect(await kinds("s", asBefore)).toEqual({ s: "none", "s:a": "none", "s:b": "none" });
+    await byHand("s:a", { slotPayload: 2 });
+    const drifted = (await plan("s", files(asBefore))).steps.find(({ task }) => task === "s:a");
+    expect(drifted).toMatchObject({ kind: "none", drift: [{ part: "slotPayload", applied: null, stored: 2 }] });
+    const written = [await definition("s:a"), await definition("s:b")].map(writtenTask);
+    expect(written).toEqual([
+      { of: "s", schedule: { every: "1h" }, slotPayload: 2 },
+      { of: "s", schedule: { every: "1h" }, slotPayload: 1 },
+    ]);
+    expect(await apply("s", { "s:b": tasks["s:b"], s: { retry: 5 } }, { prune: true })).toEqual([["s:a", "remove", 3]]);
+    expect(await apply("s", {}, { prune: true })).toEqual([
+      ["s:b", "remove", 2],
+      ["s", "remove", 2],
     ]);
   });
 

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { GivenRun } from "../../src/api/worker-protocol.ts";
 import { CarillonError } from "../../src/base/errors.ts";
+import { at } from "../../src/index.ts";
 import { type RemoteWorker, type RemoteWorkerOptions, worker } from "../../src/library/remote-worker.ts";
 import type { Run } from "../../src/run/handler.ts";
 import { StoreProxy } from "../support/proxy.ts";
@@ -46,6 +47,34 @@ const untilAborted = (run: Run) =>
   new Promise((_, reject) => run.signal.addEventListener("abort", () => reject(run.signal.reason)));
 
 describe("a worker without a store", () => {
+  test("has the runs of its task's schedules, each with what is its own", async () => {
+    await stage.task("digest", { timeout: "1m" });
+    const seen: unknown[] = [];
+    const one = make({ concurrency: 1 }).task("digest", (run, payload) => {
+      seen.push([run.task, run.schedule, payload]);
+      return run.schedule;
+    });
+    await one.start();
+    const due = at(Date.now() + 2_000);
+    for (const tenant of [7, 8])
+      await stage.server.schedules.set("digest", `tenant-${tenant}`, due, { payload: tenant });
+    const own = await enqueue("digest", 0);
+    const results = async () =>
+      (await stage.store.runs.list({ limit: 9 }))
+        .filter(({ task, state }) => task.startsWith("digest") && state === "succeeded")
+        .map(({ task, result }) => `${task} ${result}`)
+        .sort();
+    await until("all three have ended", async () => (await results()).length === 3);
+    expect(await results()).toEqual(["digest null", "digest:tenant-7 tenant-7", "digest:tenant-8 tenant-8"]);
+    expect(seen[0]).toEqual(["digest", null, 0]);
+    expect(seen.slice(1).sort()).toEqual([
+      ["digest", "tenant-7", 7],
+      ["digest", "tenant-8", 8],
+    ]);
+    expect((await stage.store.runs.find(own)).state).toBe("succeeded");
+    await one.stop();
+  });
+
   test("runs what it has handlers for, with the same Run as in process", async () => {
     const seen: unknown[] = [];
     const one = make({ name: "remote-1", labels: { zone: "eu" } })

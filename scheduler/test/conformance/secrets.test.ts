@@ -2,6 +2,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeSecretKey } from "../../src/access/secrets/secret-keys.ts";
+import { every } from "../../src/index.ts";
 import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { worker } from "../../src/library/remote-worker.ts";
 import type { Run } from "../../src/run/handler.ts";
@@ -162,6 +163,9 @@ describe("secrets", () => {
     });
     expect(lines).toMatchObject([{ message: "it is [secret bank]", fields: { secret: "[secret bank]" } }]);
     expect(JSON.stringify((await ended("throws")).error)).toMatch(/xxx\[secret bank\]/);
+    // Of a schedule of a task by its task's name.
+    await tower.schedules.set("leaks", "weekly", every("1w"));
+    expect((await ended("leaks:weekly")).result).toMatchObject({ secret: "[secret bank]" });
     for (const task of ["other", "billing/other"])
       expect((await ended(task)).error).toMatchObject({ code: "SECRET_FORBIDDEN" });
     await set("theirs", value, { tasks: ["billing/pay"] });

@@ -8,6 +8,11 @@ export const tasksEn = {
   "tasks.anyGroup": "Any group",
   "tasks.paused": "Paused or not",
   "tasks.all": "All",
+  "tasks.schedules": "{n} schedule|{n} schedules",
+  "tasks.schedulesOf": "Schedules of {task}",
+  "tasks.noSchedules": "It has no schedules beside its own",
+  "tasks.schedulesTold":
+    "A schedule runs the handler of {task} at other times or with another payload. Code and the command line make them:",
   "tasks.active": "Active",
   "tasks.pausedOnes": "Paused",
   "tasks.when": "Schedule",
@@ -60,6 +65,7 @@ export const tasksEn = {
   "operation.kind.dismiss": "dismisses",
   "operation.kind.backfill": "backfills",
   "task.paused": "paused",
+  "task.of": "A schedule of",
   "task.next": "next",
   "task.pausedBy": "Paused by {by},",
   "task.part.overview": "Overview",
@@ -158,6 +164,8 @@ export const tasksEn = {
   "schedule.at": "Once",
   "schedule.manual": "By hand",
   "edit.title": "Edit {task}",
+  "edit.of":
+    "This is a schedule of {task}. Its times, payload, description, misfire policy, calendar and blackouts are its own; edit all else in {task}.",
   "edit.kind": "How it fires",
   "edit.cron": "Cron, or words",
   "edit.cronTold": 'such as 0 3 * * 1-5, or "weekdays at 9:30"',

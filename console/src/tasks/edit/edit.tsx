@@ -28,6 +28,7 @@ export function Edit({ task, present, onClose }: { task: Task; present: number; 
           if (!edit.wrong && edit.changes.length > 0) save.mutate();
         }}
       >
+        {task.of !== null && <p className="soft">{t("edit.of", { task: task.of })}</p>}
         <ScheduleFields form={form} set={set} lastRead={lastRead} />
         <Preview form={form} task={task} is={edit.is} />
         <PolicyFields form={form} set={set} wrongAt={wrongAt} />

@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useAnswer } from "../../api/answers.ts";
 import type { Answer } from "../../api/call.ts";
@@ -51,6 +52,7 @@ export function TaskGrid({
                 <Tag tone="wait">{t("task.paused")}</Tag>
               </span>
             )}
+            <SchedulesLink task={task} />
           </span>
         ),
       },
@@ -130,6 +132,17 @@ export function TaskGrid({
       )}
       {...rest}
     />
+  );
+}
+
+/** Of a task that has more schedules than its own. */
+export function SchedulesLink({ task }: { task: Pick<Task, "name" | "schedules"> }) {
+  const { t } = useWords();
+  if (task.schedules === 0) return null;
+  return (
+    <Link to="/tasks" search={{ of: task.name }} className={css.schedules}>
+      {t("tasks.schedules", { n: task.schedules })}
+    </Link>
   );
 }
 

@@ -10,6 +10,7 @@ import { Page } from "../../parts/layout/page.tsx";
 import { Nothing, Shown } from "../../parts/state/notice.tsx";
 import { useChoice } from "../../parts/table/choice.tsx";
 import { usePages } from "../../parts/table/pages.ts";
+import { TaskLink } from "../../parts/value/links.tsx";
 import { useTaskNames } from "../task-field.tsx";
 import { BulkBar } from "./bulk-bar.tsx";
 import { TaskGrid } from "./task-grid.tsx";
@@ -32,9 +33,14 @@ export function Tasks() {
     (change: Filter) => void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true }),
     [navigate],
   );
+  const glob = search.matching ? globOf(search.matching) : undefined;
+  const matching = search.of ? `${search.of}:${glob ?? "*"}` : glob;
   const given = {
     limit: pageSize,
-    ...(search.matching ? { matching: globOf(search.matching) } : {}),
+    ...(matching ? { matching } : {}),
+    ...(search.of ? { of: search.of } : {}),
+    // They are found by their names, and by their task.
+    ...(matching ? {} : { schedules: false }),
     ...(search.group ? { group: search.group } : {}),
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),
   };
@@ -42,13 +48,14 @@ export function Tasks() {
   const { chosen, choose, chooseNone } = useChoice(search);
   const isFiltered = Object.keys(search).length > 0;
   const matched = {
-    ...(search.matching ? { matching: globOf(search.matching) } : {}),
+    ...(matching ? { matching } : {}),
     ...(search.group ? { group: search.group } : {}),
-    ...(search.matching || search.group ? {} : { all: true }),
+    ...(matching || search.group ? {} : { all: true }),
   };
   return (
     <Page
-      title={t("screen.tasks")}
+      title={search.of ? t("tasks.schedulesOf", { task: search.of }) : t("screen.tasks")}
+      {...(search.of ? { above: <TaskLink task={search.of} /> } : {})}
       below={t("tasks.lead")}
       acts={<Views present={search} onTake={(view) => void navigate({ search: view })} />}
       fill
@@ -86,6 +93,11 @@ export function Tasks() {
               onShown={tasks.onShown}
               {...(may ? { selection: { chosen, choose } } : {})}
             />
+          ) : search.of && Object.keys(search).length === 1 ? (
+            <Nothing title={t("tasks.noSchedules")}>
+              <p>{t("tasks.schedulesTold", { task: search.of })}</p>
+              <code>{`carillon tasks schedule ${search.of} NAME "0 9 * * *" --payload JSON`}</code>
+            </Nothing>
           ) : isFiltered ? (
             <Nothing title={t("tasks.noneMatch")}>{t("tasks.noneMatchTold")}</Nothing>
           ) : (

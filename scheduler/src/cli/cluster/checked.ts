@@ -83,6 +83,10 @@ export function checked(cluster: Cluster): Cluster {
     ...cluster,
     tasks: {
       ...tasks,
+      async list(of) {
+        if (of !== undefined) checkTask(of);
+        return tasks.list(of);
+      },
       async records(names) {
         names?.forEach(checkTask);
         return tasks.records(names);
