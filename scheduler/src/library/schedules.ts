@@ -9,7 +9,7 @@ import type { ScheduleSpec } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";
 import { awaitRecall } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
-import { nameOfSchedule, type ScheduleOptions, scheduleCalled } from "../task/schedule-of.ts";
+import { everyScheduleOf, nameOfSchedule, type ScheduleOptions, scheduleCalled } from "../task/schedule-of.ts";
 import { defineTask } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import type { DefinedTasks } from "./defined-tasks.ts";
@@ -43,9 +43,6 @@ interface SchedulesOptions {
   change: (why: Why) => Change;
   open: () => Promise<{ store: Store; taskId(task: string): Promise<number> }>;
 }
-
-/** Read from the store together. */
-const readTogether = 500;
 
 const optionNames = ["payload", "description", "misfire", "calendar", "blackout", "tx", "author", "reason"];
 
@@ -102,13 +99,7 @@ export class Schedules {
   /** In the order of their names, read from the store as they are asked for. */
   async *of(task: string): AsyncGenerator<NamedSchedule, void, undefined> {
     const { store } = await this.#options.open();
-    for (let after = ""; ; ) {
-      const records = await store.tasks.schedulesOf(task, after, readTogether);
-      yield* records.map((record) => this.#named(record));
-      const last = records.at(-1);
-      if (!last || records.length < readTogether) return;
-      after = last.name;
-    }
+    for await (const record of everyScheduleOf(store.tasks, task)) yield this.#named(record);
   }
 
   #named(record: TaskRecord): NamedSchedule {

@@ -21,6 +21,8 @@ import { compareCalendar } from "../../slots/calendar-changes.ts";
 import { nextOf } from "../../slots/upcoming-slots.ts";
 import type { Store } from "../../store/store.ts";
 import { edited, reverted, saidAnew } from "../../task/edits.ts";
+import { everyScheduleOf } from "../../task/schedule-of.ts";
+import type { TaskRecord } from "../../task/task-record.ts";
 import type {
   Cluster,
   ClusterAccess,
@@ -100,10 +102,9 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
   const author = operator();
   return {
     async list(of) {
-      const all = await store.tasks.list();
-      const tasks = of === undefined ? all : all.filter(({ definition }) => definition.of === of);
-      const schedules = new Map<string | undefined, number>();
-      for (const { definition } of all) schedules.set(definition.of, (schedules.get(definition.of) ?? 0) + 1);
+      const tasks: TaskRecord[] = of === undefined ? await store.tasks.list() : [];
+      if (of !== undefined) for await (const schedule of everyScheduleOf(store.tasks, of)) tasks.push(schedule);
+      const schedules = await store.tasks.scheduleCounts(tasks.map(({ name }) => name));
       const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
       const now = nowMs();
       return tasks.map((task) => taskObject(task, counters.get(task.taskId), schedules.get(task.name) ?? 0, now));
