@@ -110,6 +110,57 @@ export function completionsAndUndo(house: House): void {
       await page.getByText("jitterBy").first().waitFor();
     });
 
+    test("is a schedule of a task: folded at its task, edited in what it says itself, and removed with the task", async () => {
+      const { page, go, context } = await house.visit({ as: "editor" });
+      const put = async (task: string, options: object) => {
+        const answer = await context.request.put(`${house.stage.url}/v1/tasks/${task}`, {
+          headers: { origin: house.stage.url },
+          data: { options },
+        });
+        expect([answer.status(), await answer.text()]).toEqual([201, expect.any(String)]);
+      };
+      const schedule = { type: "cron", expression: "0 9 * * *", zone: "UTC" };
+      await put("tell-tenants", { command: { argv: ["/usr/bin/true"] }, description: "Tells each what it owes." });
+      for (const tenant of ["tenant-1", "tenant-2"])
+        await put(`tell-tenants:${tenant}`, { of: "tell-tenants", schedule, slotPayload: { tenant } });
+      await go("/tasks?matching=tell-tenants*");
+      await page.getByRole("link", { name: "2 schedules" }).click();
+      await heading(page, "Schedules of tell-tenants");
+      expect(await violations(page)).toEqual([]);
+      await page.getByRole("link", { name: "tell-tenants:tenant-2", exact: true }).click();
+      await heading(page, "tell-tenants:tenant-2");
+      await page.locator("[data-head]").getByText("A schedule of").waitFor();
+
+      const dialog = page.getByRole("dialog");
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+      await dialog.getByText(/^This is a schedule of tell-tenants\./).waitFor();
+      for (const label of ["Tries at most", "While one runs", "When a worker is lost", "Priority", "Which worker"])
+        expect([label, await dialog.getByLabel(label, { exact: true }).count()]).toEqual([label, 0]);
+      expect(await dialog.getByRole("radio", { name: "By hand" }).count()).toBe(0);
+      await dialog.getByText(/^slotPayload\. What is left out/).waitFor();
+      await dialog.getByLabel("Cron, or words").fill("every day at 10:30");
+      await dialog.getByLabel("Everything else, as JSON").fill('{ "slotPayload": { "tenant": 22 } }');
+      await dialog.getByText("2 changes").waitFor();
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Save as a new version" }).click();
+      await dialog.waitFor({ state: "detached" });
+      await page.locator("[data-head]").getByText(/10:30/).waitFor();
+
+      await page.locator("[data-head]").getByRole("link", { name: "tell-tenants", exact: true }).click();
+      await heading(page, "tell-tenants");
+      await page.getByRole("button", { name: "More actions" }).click();
+      await page.getByRole("menuitem", { name: "Remove…" }).click();
+      await dialog.getByText(/^Its 2 other schedules are removed with it\./).waitFor();
+      await dialog.getByRole("button", { name: "Remove" }).click();
+      await heading(page, "Tasks");
+      const told = page.getByRole("status").locator("div", { hasText: "tell-tenants is removed" });
+      // What went with it could not be brought back.
+      expect(await told.getByRole("button", { name: "Undo" }).count()).toBe(0);
+      await told.getByRole("button", { name: "Close" }).click();
+      const left = await context.request.get(`${house.stage.url}/v1/tasks?of=tell-tenants`);
+      expect((await left.json()).items).toEqual([]);
+    });
+
     test("is undone: a way back by versions, and a removal", async () => {
       const { page, go } = await house.visit({ as: "editor" });
       await go("/tasks/purge-sessions");

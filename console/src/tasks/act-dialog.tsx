@@ -49,7 +49,10 @@ export function ActDialog({ act, read, task, onClose }: { act: Act; read: Task; 
       {act === "remove" && (
         <Confirm
           title={t("task.removeTitle", { task: name })}
-          consequence={t("task.removeTold")}
+          consequence={[
+            ...(task.schedules > 0 ? [t("task.removeSchedules", { n: task.schedules })] : []),
+            t("task.removeTold"),
+          ].join(" ")}
           act={t("task.remove")}
           grave
           onDo={async ({ reason, key, signal }) => {

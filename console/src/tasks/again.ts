@@ -5,10 +5,10 @@ import type { Task } from "./answers.ts";
 
 /**
  * Whether the API can make it anew as it was. A paused one would fire before it could be paused; which parts were edited by hand,
- * and whose files define it, no one can say anew.
+ * and whose files define it, no one can say anew; and its schedules went with it.
  */
-export const mayComeAgain = ({ paused, edited, bundle }: Task): boolean =>
-  paused === null && edited.length === 0 && bundle === null;
+export const mayComeAgain = ({ paused, edited, bundle, schedules }: Task): boolean =>
+  paused === null && edited.length === 0 && bundle === null && schedules === 0;
 
 /** Its definition as the options that make it. Fetched when it is needed: hardly ever. */
 export async function optionsAgain(task: Task): Promise<Given<"createTask">["options"]> {

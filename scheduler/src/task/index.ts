@@ -15,4 +15,5 @@ export {
   usualWritten,
 } from "./options.ts";
 export { backoffs, misfirePolicies, overlapPolicies } from "./policies.ts";
+export { isOwnOption } from "./schedule-of.ts";
 export { givenOptions } from "./written.ts";

@@ -95,6 +95,7 @@ export const tasksEn = {
   "task.removeTitle": "Remove {task}?",
   "task.removeTold":
     "Nothing of it is planned or started again; its history stays. If its code is started again, it comes back.",
+  "task.removeSchedules": "Its {n} other schedule is removed with it.|Its {n} other schedules are removed with it.",
   "task.removed": "{task} is removed",
   "task.again": "{task} is there again",
   "task.reverted": "{task} is again as its code says",

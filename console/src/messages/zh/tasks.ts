@@ -94,6 +94,7 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "task.revertTold": "手动编辑过:{parts}。它们将恢复为代码中的定义。",
   "task.removeTitle": "删除 {task}?",
   "task.removeTold": "不再计划或启动;历史会保留。若其代码再次启动,它会重新出现。",
+  "task.removeSchedules": "它的 {n} 个附加调度会一并删除。",
   "task.again": "{task} 已恢复",
   "task.reverted": "{task} 已恢复为代码中的定义",
   "backfill.open": "补跑过去的时刻…",

@@ -1,5 +1,6 @@
 /** Edits a task's parts. */
 import { Button, Group, TextInput } from "@mantine/core";
+import { isOwnOption, type OptionName } from "carillon/task";
 import { useState } from "react";
 import { useWords } from "../../messages/words.ts";
 import { Dialog } from "../../parts/layout/dialog.tsx";
@@ -19,6 +20,8 @@ export function Edit({ task, present, onClose }: { task: Task; present: number; 
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const { form, set, edit, lastRead, save, wrongAt } = useEdit(task, reason, onClose);
+  // All else is said by the task whose schedule it is.
+  const isSaid = (option: OptionName) => task.of === null || isOwnOption(option);
   return (
     <Dialog onClose={onClose} title={t("edit.title", { task: task.name })} size={720}>
       <form
@@ -29,10 +32,10 @@ export function Edit({ task, present, onClose }: { task: Task; present: number; 
         }}
       >
         {task.of !== null && <p className="soft">{t("edit.of", { task: task.of })}</p>}
-        <ScheduleFields form={form} set={set} lastRead={lastRead} />
+        <ScheduleFields form={form} set={set} lastRead={lastRead} mayHaveNone={task.of === null} />
         <Preview form={form} task={task} is={edit.is} />
-        <PolicyFields form={form} set={set} wrongAt={wrongAt} />
-        <RuleFields form={form} set={set} wrongAt={wrongAt} />
+        <PolicyFields form={form} set={set} wrongAt={wrongAt} isSaid={isSaid} />
+        <RuleFields form={form} set={set} wrongAt={wrongAt} isSaid={isSaid} />
         {edit.wrong && wrongAt("") !== undefined && (
           <p className={css.windowWrong} role="alert">
             {edit.wrong.message} {edit.wrong.hint}

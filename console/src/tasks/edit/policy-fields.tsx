@@ -15,35 +15,43 @@ export function PolicyFields({
   form,
   set,
   wrongAt,
+  isSaid,
 }: {
   form: Form;
   set: (change: Partial<Form>) => void;
   /** What is wrong with a part, if it is this one. */
   wrongAt: (...parts: string[]) => string | undefined;
+  /** Whether the task says this option itself: the others have no field. */
+  isSaid: (option: OptionName) => boolean;
 }) {
   const { t } = useWords();
-  const field = (option: OptionName) => (
-    <OptionField
-      key={option}
-      option={option}
-      value={form.plain[option]}
-      error={wrongAt(option)}
-      onChange={(value) => set({ plain: { ...form.plain, [option]: value } })}
-    />
-  );
+  const fields = (options: readonly OptionName[]) =>
+    options
+      .filter(isSaid)
+      .map((option) => (
+        <OptionField
+          key={option}
+          option={option}
+          value={form.plain[option]}
+          error={wrongAt(option)}
+          onChange={(value) => set({ plain: { ...form.plain, [option]: value } })}
+        />
+      ));
   return (
     <>
-      {field("description")}
+      {fields(["description"])}
       <div className={css.pair}>
-        <Select
-          label={t("task.overlap")}
-          error={wrongAt("overlap")}
-          allowDeselect={false}
-          data={choices(t, "overlap", overlapPolicies)}
-          value={form.overlap}
-          onChange={(overlap) => overlap && set({ overlap })}
-        />
-        {form.overlap === "queue" && (
+        {isSaid("overlap") && (
+          <Select
+            label={t("task.overlap")}
+            error={wrongAt("overlap")}
+            allowDeselect={false}
+            data={choices(t, "overlap", overlapPolicies)}
+            value={form.overlap}
+            onChange={(overlap) => overlap && set({ overlap })}
+          />
+        )}
+        {isSaid("overlap") && form.overlap === "queue" && (
           <NumberInput
             label={t("edit.atOnce")}
             min={1}
@@ -58,21 +66,22 @@ export function PolicyFields({
           value={form.misfire}
           onChange={(misfire) => misfire && set({ misfire })}
         />
-        {field("onWorkerLost")}
+        {fields(["onWorkerLost"])}
       </div>
-      <div className={css.pair}>
-        <NumberInput
-          label={t("edit.attempts")}
-          error={wrongAt("retry")}
-          min={1}
-          max={1_000}
-          value={form.attempts}
-          onChange={(value) => set({ attempts: Number(value) || 1 })}
-        />
-        {field("timeout")}
-        {field("priority")}
-      </div>
-      {form.attempts > 1 && (
+      {isSaid("retry") && (
+        <div className={css.pair}>
+          <NumberInput
+            label={t("edit.attempts")}
+            error={wrongAt("retry")}
+            min={1}
+            max={1_000}
+            value={form.attempts}
+            onChange={(value) => set({ attempts: Number(value) || 1 })}
+          />
+          {fields(["timeout", "priority"])}
+        </div>
+      )}
+      {isSaid("retry") && form.attempts > 1 && (
         <div className={css.pair}>
           <Select
             label={t("edit.backoff")}
@@ -93,7 +102,7 @@ export function PolicyFields({
           />
         </div>
       )}
-      <div className={css.pair}>{plainOptions.filter((option) => !placed.includes(option)).map(field)}</div>
+      <div className={css.pair}>{fields(plainOptions.filter((option) => !placed.includes(option)))}</div>
     </>
   );
 }

@@ -21,7 +21,6 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
   const before = ownParts(task.definition).schedule;
   const calendar = useAnswer("getCalendar", { calendar: form.calendar }, { enabled: is?.calendar !== undefined });
   const now = useNow();
-  const minute = Math.floor(now / 60_000);
   const shown = useMemo(() => {
     try {
       const schedule = scheduleOf(form, before);
@@ -32,7 +31,7 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
       const slots: { slot: number; skipped?: string; note?: string }[] = [];
       const isDelay = schedule.type === "every" && schedule.mode === "delay";
       for (
-        let slot = isDelay ? null : compiled.next(minute * 60_000);
+        let slot = isDelay ? null : compiled.next(now);
         slot !== null && slots.length < slotsShown;
         slot = compiled.next(slot)
       )
@@ -46,7 +45,7 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
       const { message, hint = "" } = error as Error & { hint?: string };
       return { wrong: message, hint };
     }
-  }, [form, before, is, task.id, task.accounted, calendar.data, minute, language, words.zone]);
+  }, [form, before, is, task.id, task.accounted, calendar.data, now, language, words.zone]);
   if ("wrong" in shown)
     return (
       <div className={css.preview} data-wrong role="status">

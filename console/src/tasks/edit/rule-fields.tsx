@@ -1,6 +1,7 @@
 /** When a task does not run, where it runs, and the parts that have no field of their own. */
 import { Button, CloseButton, MultiSelect, NumberInput, Select, Textarea, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
+import type { OptionName } from "carillon/task";
 import { useAnswer } from "../../api/answers.ts";
 import { useWords } from "../../messages/words.ts";
 import css from "../task.module.css";
@@ -14,11 +15,14 @@ export function RuleFields({
   form,
   set,
   wrongAt,
+  isSaid,
 }: {
   form: Rules;
   set: (change: Partial<Rules>) => void;
   /** What is wrong with a part, if it is this one. */
   wrongAt: (...parts: string[]) => string | undefined;
+  /** Whether the task says this option itself: the others have no field. */
+  isSaid: (option: OptionName) => boolean;
 }) {
   const { t } = useWords();
   const calendars = useAnswer("listCalendars", { limit: 200 });
@@ -65,47 +69,49 @@ export function RuleFields({
         )}
       </div>
       <Windows windows={form.windows} onChange={(windows) => set({ windows })} wrong={wrongAt("blackout")} />
-      <div className={css.pair}>
-        <Select
-          label={t("edit.route")}
-          allowDeselect={false}
-          data={routeKinds.map((value) => ({
-            value,
-            label: t(`edit.route.${value.replaceAll("-", "_")}` as "edit.route.any"),
-          }))}
-          value={form.route}
-          error={wrongAt("route")}
-          onChange={(route) => route && set({ route })}
-        />
-        {form.route === "pin" && (
+      {isSaid("route") && (
+        <div className={css.pair}>
           <Select
-            label={t("edit.pin")}
-            data={form.pin === "" || nodes.includes(form.pin) ? nodes : [form.pin, ...nodes]}
-            searchable
-            value={form.pin === "" ? null : form.pin}
-            onChange={(pin) => set({ pin: pin ?? "" })}
+            label={t("edit.route")}
+            allowDeselect={false}
+            data={routeKinds.map((value) => ({
+              value,
+              label: t(`edit.route.${value.replaceAll("-", "_")}` as "edit.route.any"),
+            }))}
+            value={form.route}
+            error={wrongAt("route")}
+            onChange={(route) => route && set({ route })}
           />
-        )}
-        {form.route === "shards" && (
-          <NumberInput
-            label={t("edit.shards")}
-            min={1}
-            max={1_000}
-            value={form.shards}
-            onChange={(shards) => set({ shards: Number(shards) || 1 })}
+          {form.route === "pin" && (
+            <Select
+              label={t("edit.pin")}
+              data={form.pin === "" || nodes.includes(form.pin) ? nodes : [form.pin, ...nodes]}
+              searchable
+              value={form.pin === "" ? null : form.pin}
+              onChange={(pin) => set({ pin: pin ?? "" })}
+            />
+          )}
+          {form.route === "shards" && (
+            <NumberInput
+              label={t("edit.shards")}
+              min={1}
+              max={1_000}
+              value={form.shards}
+              onChange={(shards) => set({ shards: Number(shards) || 1 })}
+            />
+          )}
+          <TextInput
+            label={t("edit.labels")}
+            description={t("edit.labelsTold")}
+            value={form.labels}
+            error={wrongAt("labels")}
+            onChange={(event) => set({ labels: event.currentTarget.value })}
           />
-        )}
-        <TextInput
-          label={t("edit.labels")}
-          description={t("edit.labelsTold")}
-          value={form.labels}
-          error={wrongAt("labels")}
-          onChange={(event) => set({ labels: event.currentTarget.value })}
-        />
-      </div>
+        </div>
+      )}
       <Textarea
         label={t("edit.rest")}
-        description={t("edit.restTold", { parts: restOptions.join(", ") })}
+        description={t("edit.restTold", { parts: restOptions.filter(isSaid).join(", ") })}
         autosize
         minRows={2}
         maxRows={14}

@@ -12,15 +12,18 @@ export function ScheduleFields({
   form,
   set,
   lastRead,
+  mayHaveNone,
 }: {
   form: Form;
   set: (change: Partial<Form>) => void;
   /** The last schedule that the fields could be read as: a field stays while something wrong is typed. */
   lastRead: Schedule;
+  /** Whether it may run by hand alone. */
+  mayHaveNone: boolean;
 }) {
   const { t } = useWords();
   // Kinds without fields of their own are kept as they are: one cannot be chosen anew.
-  const usual: Schedule["type"][] = ["cron", "every", "manual"];
+  const usual: Schedule["type"][] = ["cron", "every", ...(mayHaveNone ? (["manual"] as const) : [])];
   const kinds = usual.includes(form.kind) ? usual : [...usual, form.kind];
   return (
     <>

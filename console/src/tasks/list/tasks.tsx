@@ -1,6 +1,6 @@
 import { Autocomplete, SegmentedControl } from "@mantine/core";
 import { IconSearch } from "@tabler/icons-react";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useCallback } from "react";
 import { useMay } from "../../api/may.ts";
 import type { Filter } from "../../filter.ts";
@@ -10,7 +10,6 @@ import { Page } from "../../parts/layout/page.tsx";
 import { Nothing, Shown } from "../../parts/state/notice.tsx";
 import { useChoice } from "../../parts/table/choice.tsx";
 import { usePages } from "../../parts/table/pages.ts";
-import { TaskLink } from "../../parts/value/links.tsx";
 import { useTaskNames } from "../task-field.tsx";
 import { BulkBar } from "./bulk-bar.tsx";
 import { TaskGrid } from "./task-grid.tsx";
@@ -55,8 +54,15 @@ export function Tasks() {
   return (
     <Page
       title={search.of ? t("tasks.schedulesOf", { task: search.of }) : t("screen.tasks")}
-      {...(search.of ? { above: <TaskLink task={search.of} /> } : {})}
-      below={t("tasks.lead")}
+      {...(search.of
+        ? {
+            above: (
+              <Link to="/tasks/$task" params={{ task: search.of }}>
+                {search.of}
+              </Link>
+            ),
+          }
+        : { below: t("tasks.lead") })}
       acts={<Views present={search} onTake={(view) => void navigate({ search: view })} />}
       fill
     >
