@@ -136,8 +136,11 @@ const spanOf = z.strictObject({
 
 const turn = z
   .strictObject({
-    exceptTaskIds: z.array(number).max(limits.heldPerSession).describe("Tasks of which it has runs that wait."),
-    leastPriority: z.int().min(0).max(9).describe("Of what it has waiting."),
+    exceptTaskIds: z
+      .array(number)
+      .max(limits.heldPerSession)
+      .describe("Tasks of which it has runs of that priority waiting: of these only what is of a higher one."),
+    leastPriority: z.int().min(0).max(9).describe("The highest of what it has waiting: nothing lower is given."),
     each: z.int().min(1).max(limits.runsPerPoll).describe("Of one task at most."),
     afterTaskId: z.int().min(0).describe("`turnedTo` of the last answer to a turn; 0: begin."),
   })

@@ -100,9 +100,9 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   }
 
   async turn(request: TurnRequest): ReturnType<ClaimStore["turn"]> {
-    const { exceptTaskIds, leastPriority, each, afterTaskId } = request;
+    const { waitingTaskIds, leastPriority, each, afterTaskId } = request;
     if (this.#stopping) return { runs: [], lastTaskId: afterTaskId };
-    const turn = { exceptTaskIds: exceptTaskIds.slice(0, limits.heldPerSession), leastPriority, each, afterTaskId };
+    const turn = { exceptTaskIds: waitingTaskIds.slice(0, limits.heldPerSession), leastPriority, each, afterTaskId };
     const answer = await this.#options.session.poll(
       { want: Math.min(request.limit, limits.runsPerPoll), turn },
       this.#givenUp.signal,

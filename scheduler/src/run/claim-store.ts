@@ -1,7 +1,9 @@
 /** What a worker asks for that has more than it can hold: see `turn`. */
 export interface TurnRequest extends ClaimRequest {
-  /** What this worker has waiting is of this priority, so nothing lower has a turn. */
+  /** The highest that this worker has waiting, so nothing lower has a turn. */
   leastPriority: number;
+  /** Tasks of which it has runs of that priority waiting: of these only what is of a higher one has a turn. */
+  waitingTaskIds: number[];
   /** At most so many runs of one task. */
   each: number;
   /** Where the last turn ended; 0: begin. */

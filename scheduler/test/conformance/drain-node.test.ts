@@ -31,7 +31,7 @@ describe.each(everyPostgres())("a drained node by $title", (server) => {
     return { sessionId, groupIds: [record.groupId], exceptTaskIds: [], limit: 10, ...times };
   };
   const turn = (sessionId: number) =>
-    stage.store.claims.turn({ ...request(sessionId), leastPriority: 0, each: 1, afterTaskId: 0 });
+    stage.store.claims.turn({ ...request(sessionId), leastPriority: 0, waitingTaskIds: [], each: 1, afterTaskId: 0 });
   const enqueueHere = async (sessionId: number) => {
     const made: ClaimedRun[] = [];
     const local: LocalClaims = {

@@ -187,7 +187,13 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const runs = await claim(task, { groupIds: [task.groupId, plain.groupId], limit: 20 });
     expect(runs.filter(({ taskId }) => taskId === task.taskId)).toHaveLength(10);
     expect(runs.filter(({ taskId }) => taskId === plain.taskId)).toHaveLength(10);
-    const turn = { leastPriority: 0, each: 2, afterTaskId: 0, groupIds: [task.groupId, plain.groupId] };
+    const turn = {
+      leastPriority: 0,
+      waitingTaskIds: [],
+      each: 2,
+      afterTaskId: 0,
+      groupIds: [task.groupId, plain.groupId],
+    };
     const took = await stage.store.claims.turn({
       sessionId: session,
       exceptTaskIds: [],
@@ -209,7 +215,14 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await claim(task, { limit: 1 }, other), "without a limit").toHaveLength(1);
     await stage.store.groups.limit(name, 2, change(stage.nowMs));
     // A turn takes nothing, and a claim that finds less than it could hold asks for limits.
-    const turn = { leastPriority: 0, each: 5, afterTaskId: 0, sessionId: session, groupIds: [task.groupId] };
+    const turn = {
+      leastPriority: 0,
+      waitingTaskIds: [],
+      each: 5,
+      afterTaskId: 0,
+      sessionId: session,
+      groupIds: [task.groupId],
+    };
     const took = await other.claims.turn({
       ...turn,
       exceptTaskIds: [],

@@ -36,6 +36,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
       nowMs: stage.nowMs,
       limit: 100,
       leastPriority: 0,
+      waitingTaskIds: [],
       each: 2,
       afterTaskId: 0,
       ...request,
@@ -72,6 +73,19 @@ describe.each(everyPostgres())("turns on $title", (server) => {
     expect((await turn(low, { leastPriority: 7 })).taskIds).toEqual([high.taskId, high.taskId]);
     expect((await turn(low, { limit: 1 })).taskIds, "the highest first").toEqual([high.taskId]);
     expect((await turn(low)).taskIds).toEqual([high.taskId, high.taskId, low.taskId].sort((a, b) => a - b));
+  });
+
+  it("what a worker has waiting of a task keeps away what is not above it, and no higher priority", async () => {
+    const group = { group: "above" };
+    const [both, other] = [await stage.task("both", group), await stage.task("other", group)];
+    await backlog(both, 3, 4);
+    await backlog(other, 3, 4);
+    await backlog(both, 1, 8);
+    const waiting = { leastPriority: 4, waitingTaskIds: [both.taskId] };
+    expect((await turn(both, waiting)).taskIds.sort()).toEqual([both.taskId, other.taskId, other.taskId].sort());
+    expect((await turn(both, waiting)).taskIds, "its own of the same priority have their turn here").toEqual([
+      other.taskId,
+    ]);
   });
 
   it("looks at a bounded number of tasks, and goes on where it ended", async () => {

@@ -31,8 +31,35 @@ export function scenarioOf(seed: number): Scenario {
     if (act) acts.push(act);
     if (dice.chance(0.45)) acts.push({ op: "advance", ms: dice.one(steps) + dice.whole(0, 9) * 100 + 7 });
   }
+  if (seed % 10 === 9) acts.push(...crowd(seed, tasks));
   acts.push({ op: "advance", ms: dice.one(steps) + 7 });
-  return { seed, concurrency, tasks: seed % 10 === 7 ? inParts(seed, tasks) : tasks, acts };
+  const own = seed % 10 === 7 ? inParts(seed, tasks) : seed % 10 === 4 ? tooSlow(seed, tasks) : tasks;
+  return { seed, concurrency, tasks: own, acts };
+}
+
+/** More at one time than the worker has places for, of all priorities, so that who comes first is to be seen. */
+function crowd(seed: number, tasks: readonly TaskPlan[]): Act[] {
+  const dice = new Dice(seed);
+  return Array.from({ length: dice.whole(8, 16) }, () => ({
+    op: "enqueue" as const,
+    task: dice.whole(0, tasks.length - 1),
+    does: { ms: dice.one([2_000, 6_000]), fails: 0 },
+    priority: dice.whole(0, 9),
+  }));
+}
+
+/** The first task has a slot before its last run has ended, and a misfire policy for what waits. */
+function tooSlow(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPlan[] {
+  const dice = new Dice(seed);
+  const { perKey: _, perWorker: __, rate: ___, route: ____, group: _____, ...plan } = first as TaskPlan;
+  const slow: TaskPlan = {
+    ...plan,
+    every: { ms: 4_000 },
+    slots: { ms: dice.one([6_000, 12_000]), fails: 0 },
+    overlap: "queue",
+    misfire: { policy: dice.one(["skip", "fire_once"] as const), after: dice.one([1_000, 3_000]), waiting: true },
+  };
+  return [slow, ...others];
 }
 
 /** Runs of some of the tasks, where their policies allow it, are made into several. */

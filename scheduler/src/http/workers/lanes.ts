@@ -95,7 +95,8 @@ export class Lanes {
       const nowMs = this.#options.storeClock.now();
       const taken = await this.#options.store.claims.turn({
         ...turn,
-        exceptTaskIds: [...turn.exceptTaskIds, ...lane.except],
+        waitingTaskIds: turn.exceptTaskIds,
+        exceptTaskIds: [...lane.except],
         sessionId: session.id,
         groupIds: this.#own.has(session) ? [-session.id, ...lane.groupIds] : lane.groupIds,
         untilMs: nowMs,

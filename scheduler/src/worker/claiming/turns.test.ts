@@ -12,14 +12,14 @@ let clock: VirtualClock;
 let taken: number[];
 /** What the next turns bring; then nothing. */
 let brings: { runs: number; lastTaskId: number }[];
-let overdue: { size: number; taskIds: number[]; priority: number };
+let overdue: { size: number; firstTaskIds: number[]; priority: number };
 let turns: Turns;
 
 beforeEach(() => {
   clock = new VirtualClock(0);
   taken = [];
   brings = [];
-  overdue = { size: 1, taskIds: [1], priority: 5 };
+  overdue = { size: 1, firstTaskIds: [1], priority: 5 };
   turns = new Turns({
     claims: {
       turn: async (_: TurnRequest) => {

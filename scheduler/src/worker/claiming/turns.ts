@@ -27,7 +27,7 @@ export interface TurnsOptions {
 }
 
 /**
- * Makes true: a task of which this worker holds nothing is not kept waiting by another's backlog. Nothing happens, and
+ * Makes true: a task of which this worker holds nothing is not kept waiting by another's backlog, nor a run by one of a lower priority. Nothing happens, and
  * nothing is asked, while all that is due fits into this worker. After a turn that brought nothing none is taken until a run ends here or the
  * worker wishes to claim, as it does when something becomes ready and in any case every 250 ms: a worker full of long
  * runs has no place to give, and would ask forty times a second for nothing.
@@ -80,7 +80,7 @@ export class Turns {
     return this.#moreWaits && this.#options.overdue.size > 0;
   }
 
-  /** Of what is due now, and of tasks that have nothing waiting here. */
+  /** Of what is due now, and would not come after what waits here. */
   async #take(): Promise<void> {
     const { claims, membership, overdue, pace, log, request, take, lost } = this.#options;
     if (!membership.trusted()) return;
@@ -89,8 +89,8 @@ export class Turns {
       const turn = {
         ...asked,
         untilMs: asked.nowMs,
-        exceptTaskIds: [...asked.exceptTaskIds, ...overdue.taskIds],
         leastPriority: overdue.priority,
+        waitingTaskIds: overdue.firstTaskIds,
         each: Math.min(pace.startable(4 * turnMs), runsOfOneTask),
         afterTaskId: this.#afterTaskId,
       };

@@ -17,6 +17,7 @@ describe("what is due and waits for a place", () => {
     for (const id of [21, 22]) queue.push(run(2, id), 0);
     queue.push(run(3, 31), 0);
     expect(queue.taskIds).toEqual(new Set([1, 2, 3]));
+    expect(new Set(queue.firstTaskIds)).toEqual(queue.taskIds);
     expect(drain(queue)).toEqual([1, 21, 31, 2, 22, 3, 4]);
     expect(queue.size).toBe(0);
     expect(queue.taskIds).toEqual(new Set());
@@ -36,7 +37,7 @@ describe("what is due and waits for a place", () => {
     queue.push(run(1, 1, 5), 0);
     queue.push(run(1, 2, 9), 0);
     queue.push(run(2, 3, 7), 0);
-    expect(queue.priority).toBe(9);
+    expect([queue.priority, queue.firstTaskIds]).toEqual([9, [1]]);
     expect(drain(queue)).toEqual([2, 3, 1]);
     expect(queue.priority).toBe(0);
   });

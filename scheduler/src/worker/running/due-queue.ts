@@ -39,6 +39,11 @@ export class DueQueue {
     return new Set(this.#lanes.flatMap((lanes) => [...lanes.keys()]));
   }
 
+  /** Those of which something waits with the highest priority that does. */
+  get firstTaskIds(): number[] {
+    return [...(this.#lanes[this.priority] as Map<number, Lane>).keys()];
+  }
+
   push(run: HeldRun, sinceMs: number): void {
     const { taskId, priority } = run.claim;
     const lanes = this.#lanes[priority] as Map<number, Lane>;

@@ -1,6 +1,18 @@
 import type { SlotRange, SlotRecord } from "../../../../scheduler/src/slots/history-store.ts";
-import type { Seen } from "../seen.ts";
-import { endOf, isEdited, isFirst, lossesOf, pausesOf, promptMs, type Rule, runOf, triesOf, within } from "./rule.ts";
+import type { RunSeen, Seen } from "../seen.ts";
+import {
+  endOf,
+  isEdited,
+  isFirst,
+  lossesOf,
+  pausesOf,
+  promptMs,
+  type Rule,
+  runOf,
+  triesOf,
+  within,
+  workerUntil,
+} from "./rule.ts";
 
 /** The nominal times of the schedules that a task had, where they can be known beforehand. Those at an edit's own time are left out. */
 export function slotsOf(seen: Seen, task: number): number[] {
@@ -135,6 +147,11 @@ export const delays: Rule = {
   },
 };
 
+/** Whether the worker may have had no place at some time while this run waited for its claim. */
+const mayBeFull = (seen: Seen, { runId, dueMs, claimedMs }: RunSeen) =>
+  seen.tries.filter((one) => one.runId !== runId && one.fromMs <= (claimedMs ?? 0) && workerUntil(one) >= dueMs)
+    .length >= seen.scenario.concurrency;
+
 /** What is too late for its misfire policy does not run, and nothing else is given up. */
 export const misfires: Rule = {
   name: "misfire",
@@ -143,15 +160,16 @@ export const misfires: Rule = {
     for (const run of seen.runs) {
       const { plans = [] } = seen.tasks[run.of] ?? {};
       if (run.source !== "slot" || isEdited(seen.scenario, run.of)) continue;
-      const { misfire, every, overlap = "allow", perKey, rate } = plans[0]?.plan ?? {};
+      const { misfire, every, overlap = "allow", perKey, rate, group } = plans[0]?.plan ?? {};
       if (every?.delay) continue;
       const { policy = "fire_once", after = 10_000 } = misfire ?? {};
       const [first] = triesOf(seen, run.runId);
       const lateMs = (first ? (run.attempt === 1 ? (run.claimedMs ?? 0) : run.dueMs) : endOf(run)) - run.dueMs;
       const wasPaused = pausesOf(seen, run.of).length > 0;
-      // One that counts a place is judged as it gets it, and is only late from then on.
+      // One that counts a place is judged as it gets it, and only late from then on, as where the worker or the group has no room.
       const hasPlace = overlap !== "allow" || perKey !== undefined || rate !== undefined;
-      if (policy === "skip" && first && run.attempt === 1 && lateMs > after + promptMs && !wasPaused && !hasPlace)
+      const mayBeLate = hasPlace && (group !== undefined || mayBeFull(seen, run));
+      if (policy === "skip" && first && run.attempt === 1 && lateMs > after + promptMs && !wasPaused && !mayBeLate)
         return `run ${run.runId} of slot ${run.slotMs} was claimed ${lateMs} ms late, and its task skips after ${after}`;
       const mayOverlap = overlap === "skip" || overlap === "replace";
       if (run.state !== "skipped" || mayOverlap || wasPaused) continue;

@@ -12,7 +12,7 @@
  * priority that is due, one run of each task, from the one after the last that had its turn, then the next of each.
  */
 
-import type { ClaimedRun, ClaimRequest } from "../../../run/claim-store.ts";
+import type { ClaimedRun, ClaimRequest, TurnRequest } from "../../../run/claim-store.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { runState, takesRuns } from "../states.ts";
@@ -60,6 +60,8 @@ export interface LimitedAnswer {
   nextDueMs: number | null;
 }
 
+type LimitedRequest = ClaimRequest & Partial<Pick<TurnRequest, "leastPriority" | "waitingTaskIds">>;
+
 export class LimitedClaims {
   readonly #database: Database;
   readonly #takeSql: string;
@@ -98,8 +100,8 @@ export class LimitedClaims {
     this.learn(groupIds, row?.limited ?? []);
   }
 
-  /** @param groupIds known to have a limit */
-  async claim(request: ClaimRequest, groupIds: number[], limit: number): Promise<LimitedAnswer> {
+  /** @param request a claim's, or a turn's @param groupIds known to have a limit */
+  async claim(request: LimitedRequest, groupIds: number[], limit: number): Promise<LimitedAnswer> {
     const runs: ClaimedRun[] = [];
     let nextDueMs: number | null = null;
     const next = (ms: number) => {
@@ -151,7 +153,7 @@ export class LimitedClaims {
    * ready index are among the tasks that are looked at, so that a run whose task has just gone to another group is not
    * passed over for ever.
    */
-  async #take(request: ClaimRequest, groupId: number, limit: number): Promise<PickedRun[]> {
+  async #take(request: LimitedRequest, groupId: number, limit: number): Promise<PickedRun[]> {
     const s = this.#database.schema;
     return this.#database.transaction(async (client) => {
       await client.query(`select from ${s}.group_limit where group_id = $1 for update`, [groupId]);
@@ -176,6 +178,7 @@ export class LimitedClaims {
              select x.id, row_number() over (order by x.due_ms) as k from (
                select id, due_ms from ${s}.run where task_id = member.id and state = ${runState.ready} and priority = l.priority and due_ms <= $4
                and group_id in ($2, -$1::bigint) order by due_ms limit (select places from room)) x) r
+           where not (l.priority <= $7 and member.id = any ($8::int[]))
            order by place limit (select greatest(places, 0) from room)),
          turned as (
            update ${s}.group_limit set cursor = (select task_id from candidate order by place desc limit 1),
@@ -191,6 +194,8 @@ export class LimitedClaims {
           Math.round(request.untilMs),
           limit,
           Math.round(request.nowMs),
+          request.leastPriority ?? 0,
+          request.waitingTaskIds ?? [],
         ],
       );
       return rows as unknown as PickedRun[];

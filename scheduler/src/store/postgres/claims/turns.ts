@@ -18,7 +18,7 @@ export async function turn(
   const rows = await database.query<TurnRow>("claim-turn", turnSql(database.schema, takeSql), turnValues(request));
   const claimed = rows.flatMap(({ runId, ...run }) => (runId === null ? [] : [{ ...run, runId }]));
   const runs = await toStart(database, claimed, request.nowMs);
-  // Their tasks take turns in every claim; here it is the groups' turn.
+  // Their tasks take turns in every claim, the highest priority first; here it is the groups' turn.
   const { free: _, ...asked } = request;
   const more = await limited.claim(
     asked,
@@ -33,7 +33,8 @@ export async function turn(
  * statement steps from task to task instead, by one probe of `run_task` each, and takes a few runs of each that has
  * some: its cost is that of the tasks which have live runs, however many runs these have.
  *
- * Priorities stay strict: only levels at which something is due, and none below what the asking worker has waiting.
+ * Priorities stay strict: only levels at which something is due, and none below what the asking worker has waiting. Of a task that has something
+ * waiting there at that level only what is above it has a turn: the rest would not start sooner there than here.
  * Runs addressed to the worker (groups below 0) are few enough to have a turn together.
  */
 const turnSql = (s: string, takeSql: string) => `
@@ -57,11 +58,12 @@ const turnSql = (s: string, takeSql: string) => `
             select ctid as place from ${s}.run where task_id = seen.task_id and state = ${runState.ready} and priority = level.priority and due_ms <= $4
             order by due_ms limit $8 for update skip locked) r
         where t.group_id = any ($2) and ${unlimitedGroupSql(s, "t.group_id")} and not t.routed and t.id <> all ($3::int[])
+          and not (level.priority = $7 and t.id = any ($10::int[]))
         union all
         select r.place, level.priority from unnest($2::int[]) as g (group_id) cross join level
           cross join lateral (
             select ctid as place from ${s}.run where state = ${runState.ready} and group_id = g.group_id and priority = level.priority and due_ms <= $4
-            and task_id <> all ($3::int[]) and ${unlimitedRunSql(s, "group_id", "task_id")} order by due_ms limit $8 for update skip locked) r
+            and task_id <> all ($3::int[]) and not (level.priority = $7 and task_id = any ($10::int[])) and ${unlimitedRunSql(s, "group_id", "task_id")} order by due_ms limit $8 for update skip locked) r
         where g.group_id < 0) r
       where exists (select from alive) order by priority desc limit $5
     ),
@@ -79,4 +81,5 @@ const turnValues = (request: TurnRequest) => [
   request.leastPriority,
   request.each,
   request.afterTaskId,
+  request.waitingTaskIds,
 ];
