@@ -5,8 +5,6 @@
  */
 import { CarillonError } from "../base/errors.ts";
 import type { OptionName, TaskDefinition, TaskOptions, TaskPart } from "./options.ts";
-import type { TaskRecord } from "./task-record.ts";
-import type { TaskStore } from "./task-store.ts";
 
 /** What a schedule says itself. */
 export const scheduleOptions = [
@@ -80,20 +78,4 @@ export function withOwn(definition: TaskDefinition, own: TaskDefinition): TaskDe
     else made[part] = own[part];
   }
   return made as unknown as TaskDefinition;
-}
-
-const readTogether = 500;
-
-/** The schedules of a task, in the order of their names, read from the store as they are asked for. */
-export async function* everyScheduleOf(
-  tasks: Pick<TaskStore, "schedulesOf">,
-  of: string,
-): AsyncGenerator<TaskRecord, void, undefined> {
-  for (let after = ""; ; ) {
-    const records = await tasks.schedulesOf(of, after, readTogether);
-    yield* records;
-    const last = records.at(-1);
-    if (!last || records.length < readTogether) return;
-    after = last.name;
-  }
 }

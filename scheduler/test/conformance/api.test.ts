@@ -121,35 +121,6 @@ describe("tasks", () => {
     ]);
   });
 
-  test("may have more schedules, which are tasks of their own", async () => {
-    await stage.task("digest", { slotPayload: "all", retry: 4 });
-    const options = { of: "digest", schedule: daily, slotPayload: { tenant: 7 } };
-    const made = await api.createTask({ task: "digest:tenant-7", options });
-    expect(made).toMatchObject({ of: "digest", schedules: 0, definition: { retry: { attempts: 4 } } });
-    const said = { task: "digest:tenant-7", options: { ...options, slotPayload: { tenant: 77 } } };
-    expect(await api.defineTask(said)).toMatchObject({ version: 2, changes: [{ part: "slotPayload" }] });
-    await api.editTask({ task: "digest:tenant-7", options: { description: "by hand" } });
-    // It says what was given last, also of what was edited.
-    expect(await api.defineTask(said)).toMatchObject({ version: 4, edited: [], changes: [{ part: "description" }] });
-    await api.createTask({ task: "digest:tenant-8", options });
-    expect(await api.getTask({ task: "digest" })).toMatchObject({ of: null, schedules: 2 });
-    const names = async (given: Given<"listTasks">) => (await api.listTasks(given)).items.map(({ name }) => name);
-    expect(await names({ of: "digest" })).toEqual(["digest:tenant-7", "digest:tenant-8"]);
-    expect(await names({ matching: "digest*", schedules: false })).toEqual(["digest"]);
-    expect(await names({ matching: "digest*" })).toHaveLength(3);
-    await expect(api.createTask({ task: "digest:tenant-7", options })).rejects.toMatchObject({
-      code: "TASK_NAME_TAKEN",
-    });
-    await expect(api.createTask({ task: "none:a", options: { ...options, of: "none" } })).rejects.toMatchObject({
-      code: "TASK_UNKNOWN",
-      path: "of",
-    });
-    await api.removeTask({ task: "digest:tenant-8" });
-    expect(await names({ of: "digest" })).toEqual(["digest:tenant-7"]);
-    await api.removeTask({ task: "digest" });
-    expect(await names({ matching: "digest*" })).toEqual([]);
-  });
-
   test("are listed by name, page by page, by group and by pattern", async () => {
     for (const name of ["page-a", "page-b", "page-c", "page-d"])
       await stage.task(name, { group: name < "page-c" ? "g1" : "g2" });

@@ -19,9 +19,9 @@ import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
 import { nextOf } from "../../slots/upcoming-slots.ts";
+import { everyScheduleOf } from "../../store/schedules-of.ts";
 import type { Store } from "../../store/store.ts";
 import { edited, reverted, saidAnew } from "../../task/edits.ts";
-import { everyScheduleOf } from "../../task/schedule-of.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import type {
   Cluster,

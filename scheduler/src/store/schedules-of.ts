@@ -1,0 +1,18 @@
+import type { TaskRecord } from "../task/task-record.ts";
+import type { TaskStore } from "../task/task-store.ts";
+
+const readTogether = 500;
+
+/** The schedules of a task, in the order of their names, read from the store as they are asked for. */
+export async function* everyScheduleOf(
+  tasks: Pick<TaskStore, "schedulesOf">,
+  of: string,
+): AsyncGenerator<TaskRecord, void, undefined> {
+  for (let after = ""; ; ) {
+    const records = await tasks.schedulesOf(of, after, readTogether);
+    yield* records;
+    const last = records.at(-1);
+    if (!last || records.length < readTogether) return;
+    after = last.name;
+  }
+}
