@@ -1,8 +1,10 @@
 /**
  * What does a slot cost as there are more tasks?
  *
- *   npm run bench -- growth          1,000, 10,000, 100,000 and 1,000,000 tasks, 1,000 slots a second in all; one run
+ *   npm run bench -- growth          1,000, 10,000, 100,000 and 1,000,000 tasks, 1,000 slots a second in all; one run. Beside them as many
+ *                                    named schedules of one task, up to 100,000, which are stored one by one
  *   … --quick                        100 and 1,000 tasks, 3 s each, to see that it works
+ *   … --only carillon                tasks alone; --only schedules: those alone
  *   … --most N, --per-second N, --seconds N, --runs N, --json
  *
  * Whatever their number, the same number of them is due each second, evenly: 1,000 tasks every second, or a million every
@@ -12,7 +14,7 @@
  * that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
  */
 import { setTimeout as pause } from "node:timers/promises";
-import { carillon, every } from "carillon";
+import { type Carillon, carillon, every, type ScheduleSpec } from "carillon";
 import { Arena } from "./contest/arena.ts";
 import { phaseOf } from "./contest/calls.ts";
 import { wallAheadMs } from "./contest/clock.ts";
@@ -30,11 +32,14 @@ const clockErrorMs = 1;
 /** Less is how late a process under load is that has nothing to make up for. */
 const behindMs = 2_000;
 const tasksPerStatement = 1_000;
+/** More of them are as many single writes. */
+const schedulesMost = 100_000;
+const writesAtOnce = 8;
 const dayMs = 86_400_000;
 
 await contest({
   name: "growth",
-  who: ["carillon"],
+  who: ["carillon", "schedules"],
   sizes: {
     least: { usual: 1_000, quick: 100 },
     most: { usual: 1_000_000, quick: 1_000 },
@@ -42,22 +47,32 @@ await contest({
     seconds: { usual: 15, quick: 3 },
   },
   runs: 1,
-  async measure(_who, { least, most, "per-second": perSecond, seconds }) {
+  compared: Object.fromEntries(
+    [1_000, 10_000, 100_000].flatMap((tasks) =>
+      ["cpu_us_per_slot", "sql_us_per_slot", "rss_mb"].map((name) => [`${name}_${tasks}`, "less" as const]),
+    ),
+  ),
+  async measure(who, { least, most, "per-second": perSecond, seconds }) {
     // No two slots at one time, so that a time tells which slot it is.
     if (perSecond > 1_000) throw new Error("--per-second is 1,000 at most");
     const figures: Figures = {};
-    for (let tasks = least; tasks <= most; tasks *= 10)
-      Object.assign(figures, suffixed(await cost(tasks, (tasks * 1_000) / perSecond, seconds * 1_000), `_${tasks}`));
+    const store = who === "schedules" ? storeSchedules : storeTasks;
+    const last = who === "schedules" ? Math.min(most, schedulesMost) : most;
+    for (let tasks = least; tasks <= last; tasks *= 10)
+      Object.assign(
+        figures,
+        suffixed(await cost(store, tasks, (tasks * 1_000) / perSecond, seconds * 1_000), `_${tasks}`),
+      );
     return figures;
   },
 });
 
-async function cost(tasks: number, periodMs: number, forMs: number): Promise<Figures> {
+async function cost(store: Stores, tasks: number, periodMs: number, forMs: number): Promise<Figures> {
   const arena = await Arena.open({ who: "carillon", profile: "prompt" });
   try {
     const statements = await spentBy(arena);
     const began = performance.now();
-    await store(arena, tasks, periodMs);
+    await stored(arena, tasks, periodMs, store);
     const setUpMs = performance.now() - began;
     const runs = await arena.enter("runs");
     await runs.ask("workStored");
@@ -98,19 +113,39 @@ async function cost(tasks: number, periodMs: number, forMs: number): Promise<Fig
   }
 }
 
-/** By the store's own port, a thousand at a time, and then as if that had been a day ago: a change is news for minutes. */
-async function store(arena: Arena, tasks: number, periodMs: number): Promise<void> {
+/** @param scheduleOf of the n-th of the tasks */
+type Stores = (tower: Carillon, tasks: number, scheduleOf: (n: number) => ScheduleSpec) => Promise<void>;
+
+const command = { argv: ["true"] };
+
+/** By the store's own port, a thousand at a time. */
+const storeTasks: Stores = async (tower, tasks, scheduleOf) => {
+  const { store, nowMs } = await tower.open();
+  const by = { release: releaseOf("bench", []), graceMs: 60_000 };
+  for (let from = 0; from < tasks; from += tasksPerStatement) {
+    const some = Array.from({ length: Math.min(tasksPerStatement, tasks - from) }, (_, i) =>
+      defineTask(`${taskName}-${from + i}`, { schedule: scheduleOf(from + i), command }),
+    );
+    await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() }, by);
+  }
+};
+
+/** As a process makes them, each by a call of its own. */
+const storeSchedules: Stores = async (tower, tasks, scheduleOf) => {
+  const { store, nowMs } = await tower.open();
+  await store.tasks.save(defineTask(taskName, { command }), null, { author: "bench", reason: "", nowMs: nowMs() });
+  let next = 0;
+  const some = async () => {
+    for (let n = next++; n < tasks; n = next++) await tower.schedules.set(taskName, String(n), scheduleOf(n));
+  };
+  await Promise.all(Array.from({ length: writesAtOnce }, some));
+};
+
+/** And then as if that had been a day ago: a change is news for minutes. */
+async function stored(arena: Arena, tasks: number, periodMs: number, store: Stores): Promise<void> {
   const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
   try {
-    const { store, nowMs } = await tower.open();
-    const by = { release: releaseOf("bench", []), graceMs: 60_000 };
-    for (let from = 0; from < tasks; from += tasksPerStatement) {
-      const some = Array.from({ length: Math.min(tasksPerStatement, tasks - from) }, (_, i) => {
-        const schedule = every(periodMs, { anchor: phaseOf(from + i, tasks, periodMs) });
-        return defineTask(`${taskName}-${from + i}`, { schedule, command: { argv: ["true"] } });
-      });
-      await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() }, by);
-    }
+    await store(tower, tasks, (n) => every(periodMs, { anchor: phaseOf(n, tasks, periodMs) }));
   } finally {
     await tower.stop();
   }

@@ -16,7 +16,7 @@ const keyId = process.env.CARILLON_HTTP_KEY_ID ?? "cluster";
 function isGenuine({ method, url = "/", headers }: IncomingMessage, body: Buffer): boolean {
   const { host = "", "signature-input": input, signature } = headers;
   const [path = "", query = ""] = url.split(/\?(.*)/s);
-  const told = ["task", "run", "slot", "attempt", "fence"]
+  const told = ["task", "schedule", "run", "slot", "attempt", "fence"]
     .map((name) => `carillon-${name}`)
     .filter((name) => name in headers);
   const parts = [

@@ -1,7 +1,7 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Change, SqlClient } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
-import { CarillonError } from "../base/errors.ts";
+import { CarillonError, isCarillonError } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
 import { meant } from "../base/nearest.ts";
 import { checkClient } from "../run/enqueue-options.ts";
@@ -21,6 +21,14 @@ export interface NewSchedule<Payload = unknown> extends Omit<ScheduleOptions, "s
   /** Of the runs of its slots; without it null, whatever the task's own slots are given. */
   payload?: Payload;
   /** Store it as a part of your own transaction on the store's database: a pg client that began one. */
+  tx?: SqlClient;
+}
+
+export interface RemoveSchedule extends Why {
+  /**
+   * Remove it as a part of your own transaction on the store's database: a pg client that began one. A run that a worker has claimed by
+   * then, as it does a second before its time, may begin.
+   */
   tx?: SqlClient;
 }
 
@@ -88,13 +96,18 @@ export class Schedules {
   }
 
   /** Removes the schedule; its history stays. Runs that have begun go on. @returns false: there is none */
-  async remove(task: string, name: string, why: Why = {}): Promise<boolean> {
+  async remove(task: string, name: string, { tx, ...why }: RemoveSchedule = {}): Promise<boolean> {
+    if (tx !== undefined) checkClient("tx", tx);
     const { store } = await this.#options.open();
-    const [record] = await store.tasks.byNames([nameOfSchedule(task, name)]);
-    if (record?.definition.of !== task) return false;
-    const { recalled } = await store.tasks.remove(record.name, this.#options.change(why));
-    await awaitRecall(store.runs, this.#options.clock, recalled);
-    return true;
+    try {
+      const change = this.#options.change(why);
+      const { recalled } = await store.tasks.removeSchedule(nameOfSchedule(task, name), task, change, tx);
+      await awaitRecall(store.runs, this.#options.clock, recalled);
+      return true;
+    } catch (error) {
+      if (isCarillonError(error, "TASK_UNKNOWN")) return false;
+      throw error;
+    }
   }
 
   /** In the order of their names, read from the store as they are asked for. */

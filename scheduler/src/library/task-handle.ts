@@ -3,9 +3,8 @@ import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { TaskOptions } from "../task/task.ts";
-import type { Why } from "./opened.ts";
 import type { PauseOptions } from "./pause.ts";
-import type { NamedSchedule, NewSchedule, Schedules } from "./schedules.ts";
+import type { NamedSchedule, NewSchedule, RemoveSchedule, Schedules } from "./schedules.ts";
 
 export interface RunHandle {
   runId: number;
@@ -33,7 +32,7 @@ export interface Task<Input> {
       : [options: NewSchedule<Input> & { payload: Input }]
   ): Promise<NamedSchedule & { changed: boolean }>;
   /** @returns false: there is none of this name */
-  unschedule(name: string, why?: Why): Promise<boolean>;
+  unschedule(name: string, options?: RemoveSchedule): Promise<boolean>;
   /** Those that `schedule` has stored, in the order of their names. */
   schedules(): AsyncIterable<NamedSchedule>;
   /** Until it is resumed, or until a time to come. */
@@ -66,7 +65,7 @@ export const handleOf = (doing: Doing, name: string, next: (count: number) => nu
   enqueue: (payload, options) => doing.enqueue(name, payload, options),
   run: (payload) => doing.run(name, payload),
   schedule: (one, when, options) => doing.schedules.set(name, one, when, options),
-  unschedule: (one, why) => doing.schedules.remove(name, one, why),
+  unschedule: (one, options) => doing.schedules.remove(name, one, options),
   schedules: () => doing.schedules.of(name),
   pause: async (why = {}) => void (await doing.pause(name, typeof why === "string" ? { reason: why } : why)),
   resume: () => doing.resume(name),

@@ -125,6 +125,11 @@ export interface TaskStore {
   replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
   /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
+  /**
+   * A schedule alone, by the name that it has as a task. @param of the task whose schedule it is @param client begun by the caller, who commits;
+   * then nothing is recalled @throws TASK_UNKNOWN: there is none of that task
+   */
+  removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;
   /** With its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
   /** Exact: equal to the rows that ended. */

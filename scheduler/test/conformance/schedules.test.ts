@@ -144,7 +144,7 @@ describe("schedules of a task", () => {
     await expect(digest.schedule("a", every("1h"))).rejects.toMatchObject({ code: "TASK_UNKNOWN", path: "of" });
   });
 
-  it("are stored with the caller's own transaction, or not at all", async () => {
+  it("are stored and removed with the caller's own transaction, or not at all", async () => {
     const { tower, ran, digest, stored } = await open();
     const client = new pg.Client(postgres().direct);
     await client.connect();
@@ -157,11 +157,23 @@ describe("schedules of a task", () => {
       await client.query("begin");
       await digest.schedule("a", every("1h"), { tx: client });
       await client.query("commit");
+      await tower.advance("1h");
+      expect(ran).toEqual(["digest a 01:00 -"]);
+      const gone = () => digest.unschedule("a", { tx: client, reason: "left" });
+      await client.query("begin");
+      expect([await gone(), await gone()]).toEqual([true, false]);
+      await client.query("rollback");
+      expect(await stored()).toEqual(["digest 1", "digest:a 1"]);
+      await client.query("begin");
+      await digest.schedule("b", every("1h"), { tx: client });
+      expect([await gone(), await digest.unschedule("b", { tx: client })]).toEqual([true, true]);
+      await client.query("commit");
     } finally {
       await client.end();
     }
-    await tower.advance("1h");
-    expect(ran).toEqual(["digest a 01:00 -"]);
+    expect(await stored()).toEqual(["digest 1"]);
+    await tower.advance("2h");
+    expect(ran).toHaveLength(1);
   });
 
   it("are refused with what is wrong and what to do", async () => {
@@ -200,6 +212,8 @@ describe("schedules of a task", () => {
       "TASK_INVALID retry: task digest:a: retry is said by task digest, for all of its schedules",
       'TASK_UNKNOWN : there is no task "nothing"',
     ]);
+    expect(await digest.unschedule("plain"), "a task of its own stays").toBe(false);
+    expect((await store.tasks.byName("digest:plain")).version).toBe(1);
   });
 
   it("whose task a process removed that ended on the way go with the next look of a leader", async () => {

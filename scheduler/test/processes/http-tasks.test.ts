@@ -89,13 +89,16 @@ describe("an HTTP task", () => {
   const signedRequest = (marks: Partial<RunMarks>) => {
     const message = { method: "POST", url: new URL(url), body: Buffer.from(body) };
     const keys = { key: { secret, keyId: "cluster" }, legacySecret: secret };
-    const [now, run] = [Math.floor(Date.now() / 1_000), { task: "t", run: "7", slot: "", attempt: "1", fence: "1" }];
+    const [now, run] = [
+      Math.floor(Date.now() / 1_000),
+      { task: "t", schedule: "", run: "7", slot: "", attempt: "1", fence: "1" },
+    ];
     return { headers: runHeaders(message, { ...run, ...marks }, keys, now) as Record<string, string> };
   };
 
   it("that was seen on its way is good for nothing else: another method, host, path, query, body, header or time", async () => {
     const slot = "2026-01-01T00:00:00.000Z";
-    const { headers } = signedRequest({ slot });
+    const { headers } = signedRequest({ slot, schedule: "tenant-7" });
     const port = Number(new URL(url).port);
     const call = (more: RequestOptions = {}, sent = body) =>
       new Promise<number | undefined>((resolve, reject) => {
@@ -113,12 +116,17 @@ describe("an HTTP task", () => {
       ["body", call({}, "{}")],
       ["former signature alone", call({ headers: without("signature") })],
       ["an unsigned header", call({ headers: { ...signedRequest({}).headers, "carillon-slot": slot } })],
-      ...["carillon-task", "carillon-run", "carillon-slot", "carillon-attempt", "carillon-fence"].flatMap(
-        (name): [string, Promise<number | undefined>][] => [
-          [name, call({ headers: { ...headers, [name]: "9" } })],
-          [`no ${name}`, call({ headers: without(name) })],
-        ],
-      ),
+      ...[
+        "carillon-task",
+        "carillon-schedule",
+        "carillon-run",
+        "carillon-slot",
+        "carillon-attempt",
+        "carillon-fence",
+      ].flatMap((name): [string, Promise<number | undefined>][] => [
+        [name, call({ headers: { ...headers, [name]: "9" } })],
+        [`no ${name}`, call({ headers: without(name) })],
+      ]),
       [
         "time",
         call({ headers: { ...headers, "signature-input": `${headers["signature-input"]}`.replace(/=\d+;/, "=1;") } }),

@@ -95,6 +95,7 @@ export const otherVariables = [
   "CARILLON_CONFIG",
   "CARILLON_RUN",
   "CARILLON_TASK",
+  "CARILLON_SCHEDULE",
   "CARILLON_SLOT",
   "CARILLON_FENCE",
 ];

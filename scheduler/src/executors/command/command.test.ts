@@ -30,7 +30,7 @@ function program(name: string, text: string): string {
   return file;
 }
 
-const marks = { task: "nightly", run: "42", slot: "2024-01-01T00:00:00.000Z", fence: "7" };
+const marks = { task: "nightly", schedule: "", run: "42", slot: "2024-01-01T00:00:00.000Z", fence: "7" };
 
 function begin(spec: CommandSpec, options: Partial<CommandOptions> = {}) {
   const lines: [string, string][] = [];
@@ -102,7 +102,7 @@ describe("a program runs", () => {
       const { stdout } = await run({ argv: ["env"], env: { GREETING: "a b" } }, { allowEnv: ["GREETING"] });
       const names = stdout.map((line) => line.slice(0, line.indexOf("="))).sort();
       expect(names).toEqual(
-        "CARILLON_COMMAND CARILLON_FENCE CARILLON_RUN CARILLON_SLOT CARILLON_TASK GREETING HOME LANG LOGNAME PATH SHELL USER".split(
+        "CARILLON_COMMAND CARILLON_FENCE CARILLON_RUN CARILLON_SCHEDULE CARILLON_SLOT CARILLON_TASK GREETING HOME LANG LOGNAME PATH SHELL USER".split(
           " ",
         ),
       );

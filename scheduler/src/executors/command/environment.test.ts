@@ -6,7 +6,7 @@ import { accountFor } from "./account.ts";
 import { commandEnvironment } from "./environment.ts";
 
 const account = { name: "anna", home: "/home/anna" };
-const marks = { task: "t", run: "7", slot: "2024-01-01T00:00:00Z", fence: "3" };
+const marks = { task: "t", schedule: "s", run: "7", slot: "2024-01-01T00:00:00Z", fence: "3" };
 
 test("a fixed set, the task's own, the run's marks; nothing of this process", () => {
   process.env.CANARY_SECRET = "postgres://secret";
@@ -24,6 +24,7 @@ test("a fixed set, the task's own, the run's marks; nothing of this process", ()
       USER: "anna",
       X: "",
       CARILLON_TASK: "t",
+      CARILLON_SCHEDULE: "s",
       CARILLON_RUN: "7",
       CARILLON_SLOT: "2024-01-01T00:00:00Z",
       CARILLON_FENCE: "3",

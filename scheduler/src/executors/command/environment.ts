@@ -5,6 +5,8 @@ import type { Account } from "./account.ts";
 /** What the command is told about its run. */
 export interface RunMarks {
   task: string;
+  /** Of a run of one of the task's named schedules; empty for others. */
+  schedule: string;
   run: string;
   /** The nominal time, ISO 8601; empty for a run that has no slot. */
   slot: string;
@@ -52,6 +54,7 @@ export function commandEnvironment(
     LOGNAME: account.name,
     USER: account.name,
     CARILLON_TASK: marks.task,
+    CARILLON_SCHEDULE: marks.schedule,
     CARILLON_RUN: marks.run,
     CARILLON_SLOT: marks.slot,
     CARILLON_FENCE: marks.fence,

@@ -16,7 +16,13 @@ export const commandHandler =
       signal: run.signal,
       clock,
       log: (stream, line) => (stream === "stderr" ? run.log.warn(line) : run.log.info(line)),
-      run: { task: run.task, run: String(run.id), slot: run.slot?.toISOString() ?? "", fence: String(run.fence) },
+      run: {
+        task: run.task,
+        schedule: run.schedule ?? "",
+        run: String(run.id),
+        slot: run.slot?.toISOString() ?? "",
+        fence: String(run.fence),
+      },
     });
     return { exitCode };
   };

@@ -59,16 +59,18 @@ interface Setting extends Partial<HttpCallerOptions> {
   payload?: unknown;
   signal?: AbortSignal;
   slot?: Date | null;
+  schedule?: string;
 }
 
 /** One run of an HTTP task, as a worker with these settings makes it. */
-function call(options: HttpOptions, { payload = { a: 1 }, signal, slot = null, ...caller }: Setting = {}) {
+function call(options: HttpOptions, { payload = { a: 1 }, signal, slot = null, schedule, ...caller }: Setting = {}) {
   const lines: string[] = [];
   const write = (message: string) => void lines.push(message);
   const run = {
     id: 42,
     task: "nächtlich",
     slot,
+    schedule: schedule ?? null,
     attempt: 2,
     fence: 7,
     signal: signal ?? new AbortController().signal,
@@ -116,10 +118,18 @@ describe("a call", () => {
 
   it("is signed over method, host, path, query, body and all that tells of the run; unsigned without a secret", async () => {
     const { url, received } = await receiver(saying(200));
-    const told = ["carillon-task", "carillon-run", "carillon-slot", "carillon-attempt", "carillon-fence"];
+    const told = [
+      "carillon-task",
+      "carillon-schedule",
+      "carillon-run",
+      "carillon-slot",
+      "carillon-attempt",
+      "carillon-fence",
+    ];
     const secret = { "127.0.0.1": "s3cret" };
     for (const [options, more] of [
       [{ url }, { slot: new Date(0) }],
+      [{ url }, { slot: new Date(0), schedule: "tenant/7" }],
       [{ url: `${url}/settle%20all?a=1&b` }, {}],
       [{ url: `${url}/settle`, method: "GET" }, {}],
       [{ url: `${url}/settle`, method: "PUT" }, { payload: null }],
@@ -129,10 +139,10 @@ describe("a call", () => {
       const present = told.filter((name) => name in one.headers);
       expect(one.headers).toMatchObject(signedAs({ ...one, raw: one.body }, present, "cluster", "s3cret"));
     }
-    expect(new Set(received.map(({ headers }) => headers.signature)).size).toBe(4);
+    expect(new Set(received.map(({ headers }) => headers.signature)).size).toBe(5);
     await call({ url }).result;
     for (const name of ["signature", "signature-input", "content-digest"])
-      expect(received[4]?.headers).not.toHaveProperty(name);
+      expect(received[5]?.headers).not.toHaveProperty(name);
   });
 
   it("has the former signature over time, run, slot, attempt, fence and body, by the host's own secret", async () => {

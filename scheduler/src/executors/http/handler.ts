@@ -92,6 +92,7 @@ export function httpCaller({
   function sentTo(url: URL, method: string, own: Record<string, string>, body: Body | null, run: Run): Sent {
     const marks = {
       task: run.task,
+      schedule: run.schedule ?? "",
       run: String(run.id),
       slot: run.slot?.toISOString() ?? "",
       attempt: String(run.attempt),

@@ -4,7 +4,7 @@ import { signedAs } from "../../../test/support/rfc9421.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
 import { runHeaders, signed, signingKeys } from "./signature.ts";
 
-const marks = { run: "42", slot: "", attempt: "2", fence: "7" };
+const marks = { schedule: "", run: "42", slot: "", attempt: "2", fence: "7" };
 const told = ["carillon-task", "carillon-run", "carillon-attempt", "carillon-fence"];
 const [body, seconds] = ['{"a":1}', 1_800_000_000];
 

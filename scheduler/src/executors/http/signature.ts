@@ -4,9 +4,10 @@ import { shownValue } from "../../base/json.ts";
 import { checkNamespace, namespaceOf } from "../../base/namespace.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
 
-/** Whom the request speaks for, as its headers say it; a run without a slot has none. */
+/** Whom the request speaks for, as its headers say it; a run without a slot has none, nor one of no named schedule. */
 export interface RunMarks {
   task: string;
+  schedule: string;
   run: string;
   slot: string;
   attempt: string;
@@ -39,11 +40,12 @@ export interface SigningKeys {
  * @param seconds since 1970
  */
 export function runHeaders(message: Message, marks: RunMarks, { key, legacySecret }: SigningKeys, seconds: number) {
-  const { task, run, slot, attempt, fence } = marks;
+  const { task, schedule, run, slot, attempt, fence } = marks;
   const timestamp = String(seconds);
   const told = {
     // A task's name may have letters that a header cannot.
     "carillon-task": encodeURIComponent(task),
+    ...(schedule === "" ? {} : { "carillon-schedule": encodeURIComponent(schedule) }),
     "carillon-run": run,
     ...(slot === "" ? {} : { "carillon-slot": slot }),
     "carillon-attempt": attempt,

@@ -266,6 +266,11 @@ export class Database {
     }
   }
 
+  /** In a caller's own transaction where there is one, else in one of its own. */
+  within<T>(client: SqlClient | undefined, work: (client: SqlClient) => Promise<T>): Promise<T> {
+    return client ? work(client).catch((error) => this.refused(error)) : this.transaction(work);
+  }
+
   /** A statement in a caller's own transaction failed, which only the caller can begin anew. @throws the error for them */
   refused(error: unknown): never {
     const failure = this.#failed(error);

@@ -15,7 +15,7 @@ export async function removeWhole(
   change: Change,
   expectedVersion: number | null,
 ): Promise<Removed> {
-  const { taskId, recalled, ended } = await remove(tasks, name, change, expectedVersion);
+  const { taskId, recalled, ended } = await remove(tasks, name, change, { expectedVersion });
   const { recalled: ofSchedules, ended: withThem } = await followTasks(tasks, [taskId], change);
   return { recalled: [...recalled, ...ofSchedules], ended: ended + withThem };
 }
@@ -86,7 +86,7 @@ async function followOne(tasks: Tasks, one: Behind, change: Change, followed: Sc
   try {
     if (task_removed) {
       const reason = `task ${task.name} was removed`;
-      const { recalled, ended } = await remove(tasks, name, { ...change, reason }, null);
+      const { recalled, ended } = await remove(tasks, name, { ...change, reason });
       followed.removed++;
       followed.ended += ended;
       followed.recalled.push(...recalled);

@@ -190,9 +190,7 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   }
   await tasks.zones.enter([wanted], [], change.nowMs);
   const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
-  const inTransaction = <T>(work: (client: SqlClient) => Promise<T>): Promise<T> =>
-    given.client ? work(given.client).catch((error) => database.refused(error)) : database.transaction(work);
-  const written = await inTransaction(async (client) => {
+  const written = await database.within(given.client, async (client) => {
     // Before the task's own row: whoever changes a calendar locks the two in this order.
     let calendar = await calendars.in(client, wanted, true);
     if (flows) await lockUpstream(client, s);

@@ -49,16 +49,21 @@ export async function pause(
   return { recalled: await recallClaimed(tasks, taskId), held, skipped };
 }
 
+/**
+ * @param given `of`: only if it is a schedule of that task, else TASK_UNKNOWN. `client`: in a caller's own transaction, and then what a worker
+ *   has claimed is not asked back: its row would be locked until that transaction ends
+ */
 export async function remove(
   tasks: Tasks,
   name: string,
   change: Change,
-  expectedVersion: number | null,
+  { expectedVersion = null, of, client }: Partial<Pick<Stop, "expectedVersion" | "of" | "client">> = {},
 ): Promise<Removed & { taskId: number }> {
   const { s } = tasks;
-  const mark = (client: SqlClient, id: number) => markRemoved(client, s, id, change);
-  const { taskId, skipped, cancelled } = await stop(tasks, { name, how: "removed", change, mark, expectedVersion });
-  return { taskId, recalled: await recallClaimed(tasks, taskId), ended: skipped + cancelled };
+  const mark = (within: SqlClient, id: number) => markRemoved(within, s, id, change);
+  const stopped = await stop(tasks, { name, how: "removed", change, mark, expectedVersion, of, client });
+  const { taskId, skipped, cancelled } = stopped;
+  return { taskId, recalled: client ? [] : await recallClaimed(tasks, taskId), ended: skipped + cancelled };
 }
 
 interface Stop {
@@ -69,6 +74,10 @@ interface Stop {
   mark: (client: SqlClient, taskId: number) => Promise<unknown>;
   expectedVersion: number | null;
   isWanted?: IsWanted | undefined;
+  /** The task whose schedule it has to be. */
+  of?: string | undefined;
+  /** A caller's own transaction, of which it is to be a part. */
+  client?: SqlClient | undefined;
   /** Of a pause: when it ends by itself. */
   untilMs?: number | null;
 }
@@ -76,12 +85,12 @@ interface Stop {
 /** What pause and remove share: no slot of this task is planned any more, and what was is taken back. */
 async function stop(
   tasks: Tasks,
-  { name, how, change, mark, expectedVersion, isWanted, untilMs = null }: Stop,
+  { name, how, change, mark, expectedVersion, isWanted, of, client: within, untilMs = null }: Stop,
 ): Promise<{ taskId: number } & Withdrawn> {
   const { database, s } = tasks;
-  return database.transaction(async (client) => {
+  return database.within(within, async (client) => {
     const locked = await lockTask(client, s, name);
-    if (locked.deleted_ms !== null) throw unknownTask(name);
+    if (locked.deleted_ms !== null || (of !== undefined && locked.definition.of !== of)) throw unknownTask(name);
     const row = await pauseEnded(tasks, client, locked, change);
     if (expectedVersion !== null && expectedVersion !== row.version)
       throw await stale(tasks, name, expectedVersion, client);

@@ -25,7 +25,7 @@ import {
 } from "./read.ts";
 import { forgetReleases, releasesOf } from "./releases.ts";
 import { endPauses, resume } from "./resume.ts";
-import { pause } from "./stop.ts";
+import { pause, remove } from "./stop.ts";
 
 export function taskStore(database: Database): TaskStore & CalendarUsers & { forget: () => void } {
   const tasks: Tasks = {
@@ -59,6 +59,7 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     followTasks: (taskIds, change) => followTasks(tasks, taskIds, change),
     scheduleCounts: (names) => scheduleCounts(tasks, names),
     schedulesOf: (name, afterName, most) => schedulesOf(tasks, name, afterName, most),
+    removeSchedule: (name, of, change, client) => remove(tasks, name, change, { of, client }),
     remove: (name, change, expectedVersion = null) => removeWhole(tasks, name, change, expectedVersion),
     takeUpLeft: (changedSinceMs, nowMs) => takeUpLeft(database, { changedSinceMs }, nowMs),
     counters: (taskIds) => counters(database, taskIds),
