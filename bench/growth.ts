@@ -35,6 +35,7 @@ const tasksPerStatement = 1_000;
 /** More of them are as many single writes. */
 const schedulesMost = 100_000;
 const writesAtOnce = 8;
+const command = { argv: ["true"] };
 const dayMs = 86_400_000;
 
 await contest({
@@ -116,10 +117,8 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
 /** @param scheduleOf of the n-th of the tasks */
 type Stores = (tower: Carillon, tasks: number, scheduleOf: (n: number) => ScheduleSpec) => Promise<void>;
 
-const command = { argv: ["true"] };
-
 /** By the store's own port, a thousand at a time. */
-const storeTasks: Stores = async (tower, tasks, scheduleOf) => {
+async function storeTasks(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
   const by = { release: releaseOf("bench", []), graceMs: 60_000 };
   for (let from = 0; from < tasks; from += tasksPerStatement) {
@@ -128,10 +127,10 @@ const storeTasks: Stores = async (tower, tasks, scheduleOf) => {
     );
     await store.tasks.saveAll(some, { author: "bench", reason: "", nowMs: nowMs() }, by);
   }
-};
+}
 
 /** As a process makes them, each by a call of its own. */
-const storeSchedules: Stores = async (tower, tasks, scheduleOf) => {
+async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
   await store.tasks.save(defineTask(taskName, { command }), null, { author: "bench", reason: "", nowMs: nowMs() });
   let next = 0;
@@ -139,7 +138,7 @@ const storeSchedules: Stores = async (tower, tasks, scheduleOf) => {
     for (let n = next++; n < tasks; n = next++) await tower.schedules.set(taskName, String(n), scheduleOf(n));
   };
   await Promise.all(Array.from({ length: writesAtOnce }, some));
-};
+}
 
 /** And then as if that had been a day ago: a change is news for minutes. */
 async function stored(arena: Arena, tasks: number, periodMs: number, store: Stores): Promise<void> {

@@ -1,5 +1,5 @@
-/** Parts of Carillon that it does not export, from the build that this bench measures. */
-const part = (path: string): string => new URL(`./${path}.js`, import.meta.resolve("carillon")).href;
+/** Parts of Carillon that it does not export: beside its bundle, compiled of the same sources. */
+const part = (path: string): string => new URL(`../dist/${path}.js`, import.meta.resolve("carillon")).href;
 
 export const { openZooKeeper } = (await import(
   part("coordination/zookeeper/zookeeper")
