@@ -36,6 +36,8 @@ const tasksPerStatement = 1_000;
 const schedulesMost = 100_000;
 const writesAtOnce = 8;
 const command = { argv: ["true"] };
+/** Their task is none that the process under test defines, and so changes. */
+const scheduled = `${taskName}-scheduled`;
 const dayMs = 86_400_000;
 
 await contest({
@@ -132,10 +134,10 @@ async function storeTasks(...[tower, tasks, scheduleOf]: Parameters<Stores>): Pr
 /** As a process makes them, each by a call of its own. */
 async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
-  await store.tasks.save(defineTask(taskName, { command }), null, { author: "bench", reason: "", nowMs: nowMs() });
+  await store.tasks.save(defineTask(scheduled, { command }), null, { author: "bench", reason: "", nowMs: nowMs() });
   let next = 0;
   const some = async () => {
-    for (let n = next++; n < tasks; n = next++) await tower.schedules.set(taskName, String(n), scheduleOf(n));
+    for (let n = next++; n < tasks; n = next++) await tower.schedules.set(scheduled, String(n), scheduleOf(n));
   };
   await Promise.all(Array.from({ length: writesAtOnce }, some));
 }
