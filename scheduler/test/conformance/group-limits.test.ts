@@ -207,6 +207,26 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     );
   });
 
+  it("a turn takes nothing below what waits at the worker, and of a task that waits there only what is above it", async () => {
+    const { tasks } = await group(50, {}, {});
+    const [waits, other] = tasks as [TaskRecord, TaskRecord];
+    for (const priority of [2, 4, 4, 8]) await stage.enqueue(waits, { priority });
+    for (const priority of [2, 4]) await stage.enqueue(other, { priority });
+    await claim(waits, { limit: 1 });
+    const turned = async () => {
+      const turn = { leastPriority: 4, waitingTaskIds: [waits.taskId], each: 9, afterTaskId: 0, sessionId: session };
+      const at = { exceptTaskIds: [], untilMs: stage.nowMs, nowMs: stage.nowMs, limit: 100, groupIds: [waits.groupId] };
+      const { runs } = await stage.store.claims.turn({ ...turn, ...at });
+      return runs.map(({ taskId, priority }) => [taskId === waits.taskId ? "waits" : "other", priority]);
+    };
+    await stage.enqueue(waits, { priority: 8 });
+    expect((await turned()).sort()).toEqual([
+      ["other", 4],
+      ["waits", 8],
+    ]);
+    expect(await turned(), "the rest would begin no sooner here").toEqual([]);
+  });
+
   it("holds for a process that has not heard of it, which learns of it; and ends for one that knew it", async () => {
     const { name, tasks } = await group(null, {}, { route: "random" });
     const [task, directed] = tasks as [TaskRecord, TaskRecord];

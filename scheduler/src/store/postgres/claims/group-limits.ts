@@ -178,7 +178,7 @@ export class LimitedClaims {
              select x.id, row_number() over (order by x.due_ms) as k from (
                select id, due_ms from ${s}.run where task_id = member.id and state = ${runState.ready} and priority = l.priority and due_ms <= $4
                and group_id in ($2, -$1::bigint) order by due_ms limit (select places from room)) x) r
-           where not (l.priority <= $7 and member.id = any ($8::int[]))
+           where l.priority >= $7 and not (l.priority = $7 and member.id = any ($8::int[]))
            order by place limit (select greatest(places, 0) from room)),
          turned as (
            update ${s}.group_limit set cursor = (select task_id from candidate order by place desc limit 1),
