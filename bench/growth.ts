@@ -10,8 +10,8 @@
  * Whatever their number, the same number of them is due each second, evenly: 1,000 tasks every second, or a million every
  * 1,000 seconds. They are in the store when the process under test starts, changed a day ago, as tasks are that were made by
  * an API: commands, of which that process only rehearses what it would run, and tells when (`onRun`). Counted over some
- * seconds: the process's own processor time a slot, what PostgreSQL spent in statements a slot (pg_stat_statements), statements a second, lateness, memory. Each slot
- * that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
+ * seconds: the process's own processor time a slot, what PostgreSQL spent in statements a slot (pg_stat_statements),
+ * statements a second, lateness, memory. Each slot that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Carillon, carillon, every, type ScheduleSpec } from "carillon";
@@ -43,6 +43,7 @@ const dayMs = 86_400_000;
 await contest({
   name: "growth",
   who: ["carillon", "schedules"],
+  ways: ["schedules"],
   sizes: {
     least: { usual: 1_000, quick: 100 },
     most: { usual: 1_000_000, quick: 1_000 },
@@ -119,7 +120,7 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
 /** @param scheduleOf of the n-th of the tasks */
 type Stores = (tower: Carillon, tasks: number, scheduleOf: (n: number) => ScheduleSpec) => Promise<void>;
 
-/** By the store's own port, a thousand at a time. */
+/** Stores tasks through the store's own port, a thousand at a time. */
 async function storeTasks(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
   const by = { release: releaseOf("bench", []), graceMs: 60_000 };
@@ -131,7 +132,7 @@ async function storeTasks(...[tower, tasks, scheduleOf]: Parameters<Stores>): Pr
   }
 }
 
-/** As a process makes them, each by a call of its own. */
+/** Makes schedules as a process does, each by a call of its own. */
 async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
   await store.tasks.save(defineTask(scheduled, { command }), null, { author: "bench", reason: "", nowMs: nowMs() });
@@ -142,7 +143,7 @@ async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>)
   await Promise.all(Array.from({ length: writesAtOnce }, some));
 }
 
-/** And then as if that had been a day ago: a change is news for minutes. */
+/** Makes what is to be planned, and dates it back by a day: what has just changed is read again for minutes. */
 async function stored(arena: Arena, tasks: number, periodMs: number, store: Stores): Promise<void> {
   const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
   try {

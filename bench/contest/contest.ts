@@ -30,6 +30,8 @@ export interface Question<Given extends Sizes> {
   limit?(sizes: Record<keyof Given, number>): Promise<Figures>;
   /** Who takes part; default all. */
   who?: readonly string[];
+  /** Those who are no peers but Carillon, used in another way: a run that they lose fails the call too. */
+  ways?: readonly string[];
   notes?: string[];
 }
 
@@ -65,6 +67,8 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
   if ((chosen.length === 0 && all.length > 0) || named?.some((name) => !all.includes(name)))
     throw new Error(`--only takes names of ${all.join(", ")}, with commas between them`);
 
+  const isOwn = (who: string) => who === "carillon" || question.ways?.includes(who) === true;
+
   const report: Report = {
     question: question.name,
     carillon: [],
@@ -87,17 +91,16 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
     for (const who of chosen) {
       const figures = await question.measure(who, sizes);
       tell(who, run, figures);
-      if (who === "carillon") {
-        report.carillon.push(figures);
-        if (wrong(figures)) process.exitCode = 1;
-      } else {
-        addPeer(report, who, figures);
-      }
+      if (who === "carillon") report.carillon.push(figures);
+      else addPeer(report, who, figures);
+      if (isOwn(who) && wrong(figures)) process.exitCode = 1;
     }
   }
   if (process.exitCode === 1)
     report.notes.push("IT DOES NOT ADD UP: runs were lost, doubled, or began before their time; see above.");
-  report.notes.push(...ratios(lineOf(report), question.compared ?? {}).map(ratioText));
+  report.notes.push(
+    ...ratios(lineOf(report), question.compared ?? {}).map((ratio) => ratioText(ratio, isOwn(ratio.to))),
+  );
   if (given.save === true) save(report, args);
   print(report, given.json === true);
 }

@@ -44,7 +44,8 @@ export function lineOf({ question, carillon, peers, limit }: Report): Line {
   return { question, carillon: summary(carillon), peers: Object.fromEntries(medians), limit: summary(limit) };
 }
 
-export function ratioText({ figure, to, own, other, times }: Ratio): string {
-  const beside = to === "limit" ? `the limit, ${other}` : `the best peer, ${to}, ${other}`;
+/** @param isOwn what it stands beside is no peer but Carillon, used in another way */
+export function ratioText({ figure, to, own, other, times }: Ratio, isOwn: boolean): string {
+  const beside = to === "limit" || isOwn ? `the ${to}, ${other}` : `the best peer, ${to}, ${other}`;
   return `${figure}: ${own}, ${rounded(Number(times.toPrecision(3)))} times as good as ${beside}`;
 }

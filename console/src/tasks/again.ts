@@ -5,7 +5,7 @@ import type { Task } from "./answers.ts";
 
 /**
  * Whether the API can make it anew as it was. A paused one would fire before it could be paused; which parts were edited by hand,
- * and whose files define it, no one can say anew; and its schedules went with it.
+ * and which files define it, nobody can say anew; its schedules are gone with it.
  */
 export const mayComeAgain = ({ paused, edited, bundle, schedules }: Task): boolean =>
   paused === null && edited.length === 0 && bundle === null && schedules === 0;

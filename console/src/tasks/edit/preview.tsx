@@ -1,6 +1,6 @@
 /** The schedule of the form, worked out in the browser by the code that the planner runs. */
 
-import { type Calendar, compileSchedule, plannedSchedule, zoneNameOf } from "carillon/schedule";
+import { type Calendar, compileSchedule, plannedSchedule, type ScheduleSpec, zoneNameOf } from "carillon/schedule";
 import { judgedSlot } from "carillon/slots";
 import type { TaskDefinition } from "carillon/task";
 import { useMemo } from "react";
@@ -14,6 +14,20 @@ import { type Form, ownParts, scheduleOf } from "./form.ts";
 
 const slotsShown = 5;
 
+function slotsAfter(
+  schedule: ScheduleSpec,
+  compiled: ReturnType<typeof compileSchedule>,
+  seed: number,
+  fromMs: number,
+) {
+  const slots: { slot: number; skipped?: string; note?: string }[] = [];
+  if (schedule.type === "every" && schedule.mode === "delay") return slots;
+  const seen = { definition: { schedule }, schedule: compiled, seed };
+  for (let slot = compiled.next(fromMs); slot !== null && slots.length < slotsShown; slot = compiled.next(slot))
+    slots.push({ slot, ...judgedSlot(seen, slot) });
+  return slots;
+}
+
 /** What the schedule means, and when it fires next; or what is wrong with it. */
 export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDefinition | undefined }) {
   const words = useWords();
@@ -21,52 +35,48 @@ export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDe
   const before = ownParts(task.definition).schedule;
   const calendar = useAnswer("getCalendar", { calendar: form.calendar }, { enabled: is?.calendar !== undefined });
   const now = useNow();
-  const shown = useMemo(() => {
+  const read = useMemo(() => {
     try {
       const schedule = scheduleOf(form, before);
       const accountedMs = task.accounted.map((at) => Date.parse(at));
-      const rules = is ? plannedSchedule(is, calendar.data as Calendar | undefined, accountedMs) : undefined;
-      const compiled = rules ?? compileSchedule(schedule);
-      const seen = { definition: { schedule }, schedule: compiled, seed: task.id };
-      const slots: { slot: number; skipped?: string; note?: string }[] = [];
-      const isDelay = schedule.type === "every" && schedule.mode === "delay";
-      for (
-        let slot = isDelay ? null : compiled.next(now);
-        slot !== null && slots.length < slotsShown;
-        slot = compiled.next(slot)
-      )
-        slots.push({ slot, ...judgedSlot(seen, slot) });
+      const own = compileSchedule(schedule);
+      const planned = is && plannedSchedule(is, calendar.data as Calendar | undefined, accountedMs);
       return {
-        said: scheduleWords(schedule, compileSchedule(schedule).words(), language),
-        slots,
+        schedule,
+        compiled: planned ?? own,
+        said: scheduleWords(schedule, own.words(), language),
         zone: zoneNameOf(schedule) ?? words.zone,
       };
     } catch (error) {
       const { message, hint = "" } = error as Error & { hint?: string };
       return { wrong: message, hint };
     }
-  }, [form, before, is, task.id, task.accounted, calendar.data, now, language, words.zone]);
-  if ("wrong" in shown)
+  }, [form, before, is, task.accounted, calendar.data, language, words.zone]);
+  const slots = useMemo(
+    () => ("wrong" in read ? [] : slotsAfter(read.schedule, read.compiled, task.id, now)),
+    [read, task.id, now],
+  );
+  if ("wrong" in read)
     return (
       <div className={css.preview} data-wrong role="status">
-        <strong>{shown.wrong}</strong>
-        <div>{shown.hint}</div>
+        <strong>{read.wrong}</strong>
+        <div>{read.hint}</div>
       </div>
     );
   return (
     <div className={css.preview} role="status">
-      <strong>{shown.said}</strong>
-      {shown.slots.length > 0 && (
+      <strong>{read.said}</strong>
+      {slots.length > 0 && (
         <ol className="figures">
-          {shown.slots.map(({ slot, skipped, note }) => (
+          {slots.map(({ slot, skipped, note }) => (
             <li key={slot}>
-              <span data-skipped={skipped !== undefined || undefined}>{words.moment(slot, shown.zone)}</span>{" "}
+              <span data-skipped={skipped !== undefined || undefined}>{words.moment(slot, read.zone)}</span>{" "}
               <span className="soft">{skipped ?? note ?? words.away(slot, now)}</span>
             </li>
           ))}
         </ol>
       )}
-      {shown.slots.length === 0 && <div className="soft">{t("task.noSlotsTold")}</div>}
+      {slots.length === 0 && <div className="soft">{t("task.noSlotsTold")}</div>}
     </div>
   );
 }

@@ -135,7 +135,7 @@ export function TaskGrid({
   );
 }
 
-/** Of a task that has more schedules than its own. */
+/** The way to a task's named schedules, where it has any. */
 export function SchedulesLink({ task }: { task: Pick<Task, "name" | "schedules"> }) {
   const { t } = useWords();
   if (task.schedules === 0) return null;

@@ -102,9 +102,15 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
   const author = operator();
   return {
     async list(of) {
-      const tasks: TaskRecord[] = of === undefined ? await store.tasks.list() : [];
-      if (of !== undefined) for await (const schedule of everyScheduleOf(store.tasks, of)) tasks.push(schedule);
-      const schedules = await store.tasks.scheduleCounts(tasks.map(({ name }) => name));
+      let tasks: TaskRecord[] = [];
+      let schedules = new Map<string, number>();
+      if (of === undefined) {
+        tasks = await store.tasks.list();
+        schedules = await store.tasks.scheduleCounts(tasks.map(({ name }) => name));
+      } else {
+        // They have no schedules of their own.
+        for await (const schedule of everyScheduleOf(store.tasks, of)) tasks.push(schedule);
+      }
       const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));
       const now = nowMs();
       return tasks.map((task) => taskObject(task, counters.get(task.taskId), schedules.get(task.name) ?? 0, now));

@@ -5,7 +5,7 @@ import type { Account } from "./account.ts";
 /** What the command is told about its run. */
 export interface RunMarks {
   task: string;
-  /** Of a run of one of the task's named schedules; empty for others. */
+  /** The name of the schedule, for a run of one of the task's named schedules; empty for others. */
   schedule: string;
   run: string;
   /** The nominal time, ISO 8601; empty for a run that has no slot. */

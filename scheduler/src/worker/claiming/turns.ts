@@ -80,7 +80,7 @@ export class Turns {
     return this.#moreWaits && this.#options.overdue.size > 0;
   }
 
-  /** Of what is due now, and would not come after what waits here. */
+  /** Claims runs that are due now, and would not come after what waits here. */
   async #take(): Promise<void> {
     const { claims, membership, overdue, pace, log, request, take, lost } = this.#options;
     if (!membership.trusted()) return;
