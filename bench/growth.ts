@@ -2,7 +2,7 @@
  * What does a slot cost as there are more tasks?
  *
  *   npm run bench -- growth          1,000, 10,000, 100,000 and 1,000,000 tasks, 1,000 slots a second in all; one run. Beside them as many
- *                                    named schedules of one task, up to 100,000, which are stored one by one
+ *                                    named schedules of one task
  *   … --quick                        100 and 1,000 tasks, 3 s each, to see that it works
  *   … --only carillon                tasks alone; --only schedules: those alone
  *   … --most N, --per-second N, --seconds N, --runs N, --json
@@ -11,7 +11,7 @@
  * 1,000 seconds. They are in the store when the process under test starts, changed a day ago, as tasks are that were made by
  * an API: commands, of which that process only rehearses what it would run, and tells when (`onRun`). Counted over some
  * seconds: the process's own processor time a slot, what PostgreSQL spent in statements a slot (pg_stat_statements),
- * statements a second, lateness, memory. Each slot that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
+ * statements a second, lateness, the process's memory, and what of its heap is in use. Each slot that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Carillon, carillon, every, type ScheduleSpec } from "carillon";
@@ -32,9 +32,7 @@ const clockErrorMs = 1;
 /** Less is how late a process under load is that has nothing to make up for. */
 const behindMs = 2_000;
 const tasksPerStatement = 1_000;
-/** More of them are as many single writes. */
-const schedulesMost = 100_000;
-const writesAtOnce = 8;
+const schedulesPerCall = 10_000;
 const command = { argv: ["true"] };
 /** Their task is none that the process under test defines, and so changes. */
 const scheduled = `${taskName}-scheduled`;
@@ -53,7 +51,7 @@ await contest({
   runs: 1,
   compared: Object.fromEntries(
     [1_000, 10_000, 100_000].flatMap((tasks) =>
-      ["cpu_us_per_slot", "sql_us_per_slot", "rss_mb"].map((name) => [`${name}_${tasks}`, "less" as const]),
+      ["cpu_us_per_slot", "sql_us_per_slot", "rss_mb", "heap_mb"].map((name) => [`${name}_${tasks}`, "less" as const]),
     ),
   ),
   async measure(who, { least, most, "per-second": perSecond, seconds }) {
@@ -61,8 +59,7 @@ await contest({
     if (perSecond > 1_000) throw new Error("--per-second is 1,000 at most");
     const figures: Figures = {};
     const store = who === "schedules" ? storeSchedules : storeTasks;
-    const last = who === "schedules" ? Math.min(most, schedulesMost) : most;
-    for (let tasks = least; tasks <= last; tasks *= 10)
+    for (let tasks = least; tasks <= most; tasks *= 10)
       Object.assign(
         figures,
         suffixed(await cost(store, tasks, (tasks * 1_000) / perSecond, seconds * 1_000), `_${tasks}`),
@@ -90,6 +87,7 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
     // What was due just now may still be on its way.
     await pause(1_000);
     const wallAhead = wallAheadMs();
+    const heapBytes = await runs.ask("liveBytes");
     const notes = await notesOf([runs]);
     const due = dueBetween(tasks, periodMs, fromMs, untilMs);
     const [late, sums] = [[] as number[], { lost: 0, doubled: 0 }];
@@ -109,6 +107,7 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
       slots_due: due.length,
       ...sums,
       rss_mb: after.rssBytes / 2 ** 20,
+      heap_mb: heapBytes / 2 ** 20,
       set_up_ms: setUpMs,
       caught_up_ms: caughtUpMs,
     };
@@ -132,15 +131,17 @@ async function storeTasks(...[tower, tasks, scheduleOf]: Parameters<Stores>): Pr
   }
 }
 
-/** Makes schedules as a process does, each by a call of its own. */
+/** Stores schedules of one task, in batches that fit into memory. */
 async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>): Promise<void> {
   const { store, nowMs } = await tower.open();
   await store.tasks.save(defineTask(scheduled, { command }), null, { author: "bench", reason: "", nowMs: nowMs() });
-  let next = 0;
-  const some = async () => {
-    for (let n = next++; n < tasks; n = next++) await tower.schedules.set(scheduled, String(n), scheduleOf(n));
-  };
-  await Promise.all(Array.from({ length: writesAtOnce }, some));
+  for (let from = 0; from < tasks; from += schedulesPerCall) {
+    const some = Array.from({ length: Math.min(schedulesPerCall, tasks - from) }, (_, i) => ({
+      name: String(from + i),
+      schedule: scheduleOf(from + i),
+    }));
+    await tower.schedules.setAll(scheduled, some);
+  }
 }
 
 /** Makes what is to be planned, and dates it back by a day: what has just changed is read again for minutes. */

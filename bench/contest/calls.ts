@@ -18,6 +18,8 @@ export interface Calls {
   /** Of all that was handled: its number, and when its handler began by the monotonic clock. */
   notes(): Float64Array;
   usage(): { cpuUs: number; rssBytes: number };
+  /** Collects garbage, which stands still: bytes of the heap that are in use then. */
+  liveBytes(): number;
   stop(): void;
 }
 

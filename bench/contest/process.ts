@@ -1,5 +1,8 @@
 /** A process under test: one contender, and notes of when its handlers began. */
+
 import { setTimeout as pause } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { type AddOrder, type Answer, type Ask, type Calls, dueOf } from "./calls.ts";
 import { monotonicMs } from "./clock.ts";
 import { type Contender, moduleOf, type Order } from "./contender.ts";
@@ -76,6 +79,11 @@ const answers: Answers = {
   async usage() {
     const { userCPUTime, systemCPUTime } = process.resourceUsage();
     return { cpuUs: userCPUTime + systemCPUTime, rssBytes: process.memoryUsage.rss() };
+  },
+  async liveBytes() {
+    setFlagsFromString("--expose-gc");
+    runInNewContext("gc()");
+    return process.memoryUsage().heapUsed;
   },
   async stop() {
     await contender?.stop();

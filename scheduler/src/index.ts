@@ -28,7 +28,15 @@ export {
   importCrontab,
 } from "./importers/crontab/crontab.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
-export type { NamedSchedule, NewSchedule, RemoveSchedule, Schedules } from "./library/schedules.ts";
+export type {
+  NamedSchedule,
+  NewSchedule,
+  RemoveSchedule,
+  ScheduleEntry,
+  Schedules,
+  SchedulesSet,
+  SetSchedules,
+} from "./library/schedules.ts";
 export type { RunHandle, Task } from "./library/task-handle.ts";
 export type { DeadGroup, DeadGroups, DeadLetter } from "./run/dead-letters.ts";
 export type { EnqueueOptions } from "./run/enqueue-options.ts";

@@ -11,7 +11,7 @@ import { awaitRecall } from "../store/recall.ts";
 import { everyScheduleOf } from "../store/schedules-of.ts";
 import type { Store } from "../store/store.ts";
 import { nameOfSchedule, type ScheduleOptions, scheduleCalled } from "../task/schedule-of.ts";
-import { defineTask } from "../task/task.ts";
+import { defineTask, type TaskDefinition } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import type { DefinedTasks } from "./defined-tasks.ts";
 import type { Why } from "./opened.ts";
@@ -30,6 +30,27 @@ export interface RemoveSchedule extends Why {
    * then, as it does a second before its time, may begin.
    */
   tx?: SqlClient;
+}
+
+/** One of many schedules that are stored together. */
+export interface ScheduleEntry<Payload = unknown> extends Omit<NewSchedule<Payload>, "tx" | keyof Why> {
+  /** Letters, digits and . _ : / @ -; with the task's name and a colon at most 200 characters. */
+  name: string;
+  schedule: ScheduleSpec;
+}
+
+export interface SetSchedules extends Why {
+  /** What becomes of the task's schedules that the list leaves out: they stay, or are removed. Default: keep. */
+  others?: "keep" | "remove";
+  /** Store and remove all as a part of your own transaction on the store's database: a pg client that began one. */
+  tx?: SqlClient;
+}
+
+/** Their names, as their task calls them. Those that were so already are left out. */
+export interface SchedulesSet {
+  created: string[];
+  changed: string[];
+  removed: string[];
 }
 
 /** A schedule of a task, as the store has it. */
@@ -53,7 +74,12 @@ interface SchedulesOptions {
   open: () => Promise<{ store: Store; taskId(task: string): Promise<number> }>;
 }
 
-const optionNames = ["payload", "description", "misfire", "calendar", "blackout", "tx", "author", "reason"];
+const entryOptions = ["payload", "description", "misfire", "calendar", "blackout"];
+const optionNames = [...entryOptions, "tx", "author", "reason"];
+/** So many are stored by one statement. */
+const storedTogether = 500;
+/** Each is a transaction of its own; so many go side by side. */
+const removedAtOnce = 4;
 
 /** Schedules of tasks, made, changed and removed while processes run: see task/schedule-of.ts. */
 export class Schedules {
@@ -74,25 +100,83 @@ export class Schedules {
     schedule: ScheduleSpec,
     options: NewSchedule = {},
   ): Promise<NamedSchedule & { changed: boolean }> {
-    const unknown = Object.keys(options).find((option) => !optionNames.includes(option));
-    if (unknown !== undefined)
-      throw new CarillonError(
-        "OPTION_INVALID",
-        `a schedule has no option ${JSON.stringify(unknown)}${meant(unknown, optionNames)}`,
-        { hint: `It has ${optionNames.join(", ")}.` },
-      );
-    const { payload, tx, author, reason, ...own } = options;
+    checkNames("a schedule", options, optionNames);
+    const { tx, author, reason, ...own } = options;
     if (tx !== undefined) checkClient("tx", tx);
+    const definition = await this.#definition(task, { ...own, name, schedule });
+    const { store, taskId } = await this.#options.open();
+    await taskId(task);
+    const { record, changed } = await store.tasks.save(definition, null, this.#change({ author, reason }), tx);
+    return { ...this.#named(record), changed };
+  }
+
+  /**
+   * Stores many schedules of the task, hundreds at a time; the same again changes nothing. All are checked before the first is stored. If the
+   * store fails on the way, what it has stored by then stays, unless `tx` is given: the same call again does the rest.
+   * @throws TASK_UNKNOWN, TASK_INVALID, OPTION_INVALID, PAYLOAD_…, CALENDAR_UNKNOWN, STORE_…
+   */
+  async setAll(task: string, entries: readonly ScheduleEntry[], options: SetSchedules = {}): Promise<SchedulesSet> {
+    checkNames("the call", options, ["others", "tx", "author", "reason"]);
+    const { others = "keep", tx, author, reason } = options;
+    if (others !== "keep" && others !== "remove")
+      throw new CarillonError("OPTION_INVALID", `others is ${JSON.stringify(others)}`, {
+        hint: 'Say "keep" or "remove".',
+        path: "others",
+      });
+    if (tx !== undefined) checkClient("tx", tx);
+    if (!Array.isArray(entries))
+      throw new CarillonError("OPTION_INVALID", "the schedules are no list", {
+        hint: "Give a list of { name, schedule, payload }.",
+      });
+    const definitions = new Map<string, TaskDefinition>();
+    for (const [n, entry] of entries.entries()) {
+      checkNames("a schedule", entry, ["name", "schedule", ...entryOptions], `[${n}]`);
+      if (definitions.has(entry.name))
+        throw new CarillonError("OPTION_INVALID", `two schedules are called ${JSON.stringify(entry.name)}`, {
+          hint: "Each name may be given once.",
+          path: `[${n}].name`,
+        });
+      definitions.set(entry.name, await this.#definition(task, entry));
+    }
+    const { store, taskId } = await this.#options.open();
+    await taskId(task);
+    const change = this.#change({ author, reason });
+    const called = (name: string) => name.slice(task.length + 1);
+    const set: SchedulesSet = { created: [], changed: [], removed: [] };
+    const all = [...definitions.values()];
+    for (let from = 0; from < all.length; from += storedTogether) {
+      const saved = await store.tasks.saveSchedules(task, all.slice(from, from + storedTogether), change, tx);
+      set.created.push(...saved.created.map(called));
+      set.changed.push(...saved.changed.map(called));
+    }
+    if (others === "remove") {
+      const leave: string[] = [];
+      for await (const { name } of everyScheduleOf(store.tasks, task))
+        if (!definitions.has(called(name))) leave.push(called(name));
+      const some = async () => {
+        for (let name = leave.pop(); name !== undefined; name = leave.pop())
+          if (await this.remove(task, name, { author, reason, tx })) set.removed.push(name);
+      };
+      await Promise.all(Array.from({ length: tx ? 1 : removedAtOnce }, some));
+    }
+    return set;
+  }
+
+  async #definition(task: string, { name, schedule, payload, ...own }: ScheduleEntry): Promise<TaskDefinition> {
+    if (typeof name !== "string")
+      throw new CarillonError("OPTION_INVALID", `the name of a schedule of task ${task} is ${JSON.stringify(name)}`, {
+        hint: "Give each schedule a name, such as tenant-7.",
+        path: "name",
+      });
     const text = jsonText(payload, payloadName(task));
     const slotPayload: unknown = text === null ? null : JSON.parse(text);
     const schema: StandardSchemaV1 | undefined = this.#options.defined.get(task)?.schema;
     if (schema) await validateKept(schema, slotPayload, task);
-    const definition = defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
-    const { store, taskId } = await this.#options.open();
-    await taskId(task);
-    const why = { ...(author !== undefined && { author }), ...(reason !== undefined && { reason }) };
-    const { record, changed } = await store.tasks.save(definition, null, this.#options.change(why), tx);
-    return { ...this.#named(record), changed };
+    return defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
+  }
+
+  #change({ author, reason }: Partial<Why>): Change {
+    return this.#options.change({ ...(author !== undefined && { author }), ...(reason !== undefined && { reason }) });
   }
 
   /** Removes the schedule; its history stays. Runs that have begun go on. @returns false: there is none */
@@ -128,4 +212,15 @@ export class Schedules {
       next: next === null ? null : new Date(next),
     };
   }
+}
+
+/** @param path of what has them, as the caller wrote it */
+function checkNames(what: string, options: object, known: readonly string[], path = ""): void {
+  const unknown = Object.keys(options).find((option) => !known.includes(option));
+  if (unknown === undefined) return;
+  throw new CarillonError(
+    "OPTION_INVALID",
+    `${what} has no option ${JSON.stringify(unknown)}${meant(unknown, [...known])}`,
+    { hint: `It has ${known.join(", ")}.`, path: path && `${path}.${unknown}` },
+  );
 }

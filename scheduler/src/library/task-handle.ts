@@ -4,7 +4,15 @@ import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { TaskOptions } from "../task/task.ts";
 import type { PauseOptions } from "./pause.ts";
-import type { NamedSchedule, NewSchedule, RemoveSchedule, Schedules } from "./schedules.ts";
+import type {
+  NamedSchedule,
+  NewSchedule,
+  RemoveSchedule,
+  ScheduleEntry,
+  Schedules,
+  SchedulesSet,
+  SetSchedules,
+} from "./schedules.ts";
 
 export interface RunHandle {
   runId: number;
@@ -31,6 +39,11 @@ export interface Task<Input> {
       ? [options?: NewSchedule<Input>]
       : [options: NewSchedule<Input> & { payload: Input }]
   ): Promise<NamedSchedule & { changed: boolean }>;
+  /** Stores many schedules of the task at once, and removes those that the list leaves out if `others` is `"remove"`. @see Schedules.setAll */
+  scheduleAll(
+    schedules: readonly (undefined extends Input ? ScheduleEntry<Input> : ScheduleEntry<Input> & { payload: Input })[],
+    options?: SetSchedules,
+  ): Promise<SchedulesSet>;
   /** @returns false: there is none of this name */
   unschedule(name: string, options?: RemoveSchedule): Promise<boolean>;
   /** Those that `schedule` has stored, in the order of their names. */
@@ -57,7 +70,7 @@ interface Doing {
   run(task: string, payload: unknown): Promise<RunHandle>;
   pause(task: string, why: Pick<PauseOptions, "reason" | "until">): Promise<unknown>;
   resume(task: string): Promise<void>;
-  readonly schedules: Pick<Schedules, "set" | "remove" | "of">;
+  readonly schedules: Pick<Schedules, "set" | "setAll" | "remove" | "of">;
 }
 
 export const handleOf = (doing: Doing, name: string, next: (count: number) => number[]): Task<unknown> => ({
@@ -65,6 +78,7 @@ export const handleOf = (doing: Doing, name: string, next: (count: number) => nu
   enqueue: (payload, options) => doing.enqueue(name, payload, options),
   run: (payload) => doing.run(name, payload),
   schedule: (one, when, options) => doing.schedules.set(name, one, when, options),
+  scheduleAll: (entries, options) => doing.schedules.setAll(name, entries, options),
   unschedule: (one, options) => doing.schedules.remove(name, one, options),
   schedules: () => doing.schedules.of(name),
   pause: async (why = {}) => void (await doing.pause(name, typeof why === "string" ? { reason: why } : why)),

@@ -66,6 +66,12 @@ export interface ZonesFollowed {
   left: { task: string; error: string }[];
 }
 
+/** Names of schedules that were stored, as the store has them; those that were so already are left out. */
+export interface SchedulesSaved {
+  created: string[];
+  changed: string[];
+}
+
 /** What a look for schedules that are behind their tasks came to. */
 export interface SchedulesFollowed {
   /** So many have a new version. */

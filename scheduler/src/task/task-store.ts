@@ -6,6 +6,7 @@ import type {
   Counters,
   ReleaseOfTask,
   SchedulesFollowed,
+  SchedulesSaved,
   TaskChange,
   TaskRecord,
   VersionRecord,
@@ -90,6 +91,17 @@ export interface TaskStore {
    * a transaction of its own. Repeatable. @param taskIds of these tasks; null: of any
    */
   followTasks(taskIds: number[] | null, change: Change): Promise<SchedulesFollowed>;
+  /**
+   * Stores schedules of one task, as `save` does each: those whose names the store has never had in one statement, others each in a
+   * transaction of its own. Repeatable. For some hundreds at a time.
+   * @param client a caller's own transaction, of which all is a part
+   */
+  saveSchedules(
+    of: string,
+    definitions: readonly TaskDefinition[],
+    change: Change,
+    client?: SqlClient,
+  ): Promise<SchedulesSaved>;
   /** The schedules of a task, in the order of their names. @param afterName those after this name @param most so many */
   schedulesOf(name: string, afterName: string, most: number): Promise<TaskRecord[]>;
   /** How many each of these tasks has; those without are left out. */

@@ -176,6 +176,90 @@ describe("schedules of a task", () => {
     expect(ran).toHaveLength(1);
   });
 
+  it("are stored many at once, and those that the list leaves out removed if asked", async () => {
+    const { tower, store, ran, now, stored, digest } = await open();
+    const hourly = every("1h");
+    await digest.schedule("old", hourly);
+    await digest.schedule("gone", hourly);
+    await digest.unschedule("gone");
+    await store.calendars.set("holidays", { zone: "UTC", weekend: [], holidays: [] }, now());
+    const some = [
+      { name: "a", schedule: hourly, payload: { tenant: 1 } },
+      { name: "gone", schedule: hourly },
+      {
+        name: "b",
+        schedule: cron("30 * * * *", { zone: "Europe/Berlin" }),
+        calendar: { name: "holidays", on: "working-days" as const },
+      },
+    ];
+    const { created, ...others } = await digest.scheduleAll(some);
+    expect(created.sort()).toEqual(["a", "b", "gone"]);
+    expect(others).toEqual({ changed: [], removed: [] });
+    expect(await digest.scheduleAll(some)).toEqual({ created: [], changed: [], removed: [] });
+    expect(await stored()).toEqual(["digest 1", "digest:a 1", "digest:b 1", "digest:gone 2", "digest:old 1"]);
+    expect((await store.tasks.versions("digest:a"))[0]).toMatchObject({ version: 1, author: "tower" });
+    await tower.advance("1h");
+    expect(ran.sort()).toEqual(["digest a 01:00 1", "digest b 00:30 -", "digest gone 01:00 -", "digest old 01:00 -"]);
+    const fewer = [{ name: "a", schedule: hourly, payload: { tenant: 2 } }];
+    const { removed, ...rest } = await digest.scheduleAll(fewer, { others: "remove", reason: "the tenants of today" });
+    expect(removed.sort()).toEqual(["b", "gone", "old"]);
+    expect(rest).toEqual({ created: [], changed: ["a"] });
+    expect(await stored()).toEqual(["digest 1", "digest:a 2"]);
+    await tower.advance("1h");
+    expect(ran.slice(4)).toEqual(["digest a 02:00 2"]);
+    // They follow their task as others do.
+    await store.tasks.save(edited((await store.tasks.byName("digest")).definition, { priority: 2 }), null, now());
+    await tower.advance("1m");
+    expect((await store.tasks.byName("digest:a")).definition.priority).toBe(2);
+    expect(await digest.scheduleAll([], { others: "remove" })).toEqual({ created: [], changed: [], removed: ["a"] });
+  });
+
+  it("are stored many at once with the caller's own transaction, or none of them", async () => {
+    const { digest, stored } = await open();
+    await digest.schedule("old", every("1h"));
+    const client = new pg.Client(postgres().direct);
+    await client.connect();
+    onTestFinished(() => client.end());
+    const list = [
+      { name: "a", schedule: every("1h") },
+      { name: "b", schedule: every("2h") },
+    ];
+    for (const end of ["rollback", "commit"]) {
+      await client.query("begin");
+      const set = await digest.scheduleAll(list, { others: "remove", tx: client });
+      expect(set).toEqual({ created: ["a", "b"], changed: [], removed: ["old"] });
+      expect(await stored()).toEqual(["digest 1", "digest:old 1"]);
+      await client.query(end);
+    }
+    expect(await stored()).toEqual(["digest 1", "digest:a 1", "digest:b 1"]);
+  });
+
+  it("of which one is refused are none of them stored", async () => {
+    const { digest, stored } = await open();
+    const good = { name: "a", schedule: every("1h") };
+    const refusals: string[] = [];
+    for (const [list, options] of [
+      [[good, { name: "b" }], {}],
+      [[good, good], {}],
+      [[good, { ...good, name: "b", retry: 3 }], {}],
+      [[good, { schedule: every("1h") }], {}],
+      [[good], { others: "drop" }],
+      [[good], { other: "remove" }],
+      [{ a: good }, {}],
+    ] as [never, never][])
+      refusals.push(await digest.scheduleAll(list, options).then(String, (e) => `${e.code} ${e.path}: ${e.message}`));
+    expect(refusals).toEqual([
+      "TASK_INVALID schedule: task digest:b: it has no schedule",
+      'OPTION_INVALID [1].name: two schedules are called "a"',
+      'OPTION_INVALID [1].retry: a schedule has no option "retry"',
+      "OPTION_INVALID name: the name of a schedule of task digest is undefined",
+      'OPTION_INVALID others: others is "drop"',
+      'OPTION_INVALID : the call has no option "other"; did you mean "others"?',
+      "OPTION_INVALID : the schedules are no list",
+    ]);
+    expect(await stored()).toEqual(["digest 1"]);
+  });
+
   it("are refused with what is wrong and what to do", async () => {
     const { tower, store, now, digest } = await open();
     await digest.schedule("a", every("1h"));

@@ -4,7 +4,7 @@ import { checkRules } from "../../../schedule/slot-rules.ts";
 import { checkTogether } from "../../../task/policies.ts";
 import { madeOf } from "../../../task/schedule-of.ts";
 import type { TaskDefinition } from "../../../task/task.ts";
-import { queryIn, queryOf } from "../query.ts";
+import { type Query, queryIn, queryOf } from "../query.ts";
 import type { Tasks } from "../tasks/read.ts";
 
 interface InFull {
@@ -23,13 +23,25 @@ export async function inFull(
   present: TaskDefinition | undefined,
   client?: SqlClient,
 ): Promise<InFull> {
-  const { name, of } = given;
+  const { of } = given;
   if (present && (present.of ?? null) !== (of ?? null)) throw otherKind(given, present);
   if (of === undefined) return { definition: given, ofVersion: null };
-  const query = client ? queryIn(client) : queryOf(database);
+  const task = client
+    ? await taskOf(queryIn(client), s, { ...given, of }, "for share")
+    : await taskOf(queryOf(database), s, { ...given, of }, "");
+  return { definition: madeInFull(given, task.definition), ofVersion: task.version };
+}
+
+/** The task whose schedule this is. @throws TASK_INVALID, TASK_UNKNOWN */
+export async function taskOf(
+  query: Query,
+  s: string,
+  { name, of }: { name: string; of: string },
+  locking: "for share" | "",
+): Promise<{ definition: TaskDefinition; version: number }> {
   const [task] = await query<{ definition: TaskDefinition; version: number }>(
     "",
-    `select definition, version from ${s}.task where name = $1 and deleted_ms is null and version > 0${client ? " for share" : ""}`,
+    `select definition, version from ${s}.task where name = $1 and deleted_ms is null and version > 0 ${locking}`,
     [of],
   );
   if (!task)
@@ -46,10 +58,15 @@ export async function inFull(
       hint: `Make it a schedule of ${task.definition.of}.`,
       path: "of",
     });
-  const definition = madeOf(given, task.definition);
-  checkRules(name, definition, definition.schedule);
-  checkTogether(name, definition);
-  return { definition, ofVersion: task.version };
+  return task;
+}
+
+/** @throws TASK_INVALID where the task cannot have such a schedule */
+export function madeInFull(given: TaskDefinition, task: TaskDefinition): TaskDefinition {
+  const definition = madeOf(given, task);
+  checkRules(given.name, definition, definition.schedule);
+  checkTogether(given.name, definition);
+  return definition;
 }
 
 const otherKind = ({ name, of }: TaskDefinition, present: TaskDefinition) => {

@@ -8,7 +8,7 @@ import type { BroughtBy, BroughtTask } from "../../../task/task-store.ts";
 import { auditedAdoption } from "../access/audit.ts";
 import { lookAgain } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
-import { queryIn } from "../query.ts";
+import { queryIn, queryOf } from "../query.ts";
 import { inFull, markSchedule } from "../schedules/in-full.ts";
 import { isApplied, markApplied } from "./applied.ts";
 import { edit } from "./edit.ts";
@@ -69,7 +69,12 @@ export async function saveAll(
     const ids = new Map<string, number>();
     for (const { group } of absent) if (!ids.has(group)) ids.set(group, await groupNumber(tasks, group));
     const groupIdOf = ({ group }: TaskDefinition) => ids.get(group) as number;
-    const made = await createTasks(database, absent, { groupIdOf, change, releaseId, zones: tasks.zones });
+    const made = await createTasks({ query: queryOf(database), s }, absent, {
+      groupIdOf,
+      change,
+      releaseId,
+      zones: tasks.zones,
+    });
     records.push(...made);
     for (const { name } of made) brought.add(name);
     await counted(made.length);

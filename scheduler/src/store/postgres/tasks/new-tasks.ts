@@ -7,7 +7,7 @@ import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { TaskRecord } from "../../../task/task-record.ts";
 import { gates } from "../claims/gates.ts";
 import { notifySql } from "../cluster/signals.ts";
-import type { Database } from "../database.ts";
+import type { Query } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 
 /** `task.gate` and `task.gate_limit`. A limit of its own on `allow` is `queue` with more places. */
@@ -32,22 +32,25 @@ export function afterEndOf({ schedule }: Pick<TaskDefinition, "schedule">): numb
  * @returns what was created; the other names were taken, by a removed task or another node, perhaps just now
  */
 export async function createTasks(
-  database: Database,
+  { query, s }: { query: Query; s: string },
   definitions: TaskDefinition[],
   {
     groupIdOf,
     change,
     releaseId,
+    schedulesOf,
     zones: known,
   }: {
     groupIdOf: (definition: TaskDefinition) => number;
     change: Change;
-    releaseId: number;
+    /** null: no release brings them. */
+    releaseId: number | null;
+    /** They are schedules of this task, made by this version of it. */
+    schedulesOf?: { name: string; version: number };
     /** As `enter` has just read them. */
     zones: KnownZones;
   },
 ): Promise<TaskRecord[]> {
-  const s = database.schema;
   const now = Math.round(change.nowMs);
   const zonesVersion = known.version;
   const zones = known.at(zonesVersion);
@@ -60,21 +63,23 @@ export async function createTasks(
       nextSlotMs: compileSchedule(inZones(definition, zones).schedule).next(change.nowMs),
     }))
     .sort((a, b) => (a.definition.name < b.definition.name ? -1 : 1));
-  const rows = await database.query<{ id: number; name: string; version: number }>(
+  const rows = await query<{ id: number; name: string; version: number }>(
     "task-create",
     `with given as (
        select * from unnest($1::text[], $2::int[], $3::text[], $4::smallint[], $5::int[], $6::bigint[], $7::bigint[], $11::text[])
          with ordinality as g (name, group_id, text, gate, gate_limit, next_slot_ms, after_end_ms, code, n)),
      made as (
-       insert into ${s}.task (name, version, group_id, definition, definition_text, gate, gate_limit, created_ms, changed_ms, code, code_version)
-       select name, ${s}.next_version(0), group_id, text::jsonb, text, gate, gate_limit, $8, $8, code, ${s}.next_version(0) from given order by n
+       insert into ${s}.task (name, version, group_id, definition, definition_text, gate, gate_limit, created_ms, changed_ms,
+         code, code_version, of_name, of_version)
+       select name, ${s}.next_version(0), group_id, text::jsonb, text, gate, gate_limit, $8, $8,
+         code, ${s}.next_version(0), $14::text, $15::int from given order by n
        on conflict (name) do nothing returning id, name, version, definition),
      versions as (
        insert into ${s}.task_version (task_id, version, definition, author, reason, changed_ms)
        select id, version, definition, $9, $10, $8 from made),
      codes as (
        insert into ${s}.task_code (task_id, release_id, code, definition_text)
-       select id, $12, code, text from made join given using (name)),
+       select id, $12::int, code, text from made join given using (name) where $12::int is not null),
      put_down as (
        insert into ${s}.audit (at_ms, who, act, about, named, after, why)
        select $8, $9, 'create', 'task', name, definition, $10 from made order by name),
@@ -100,6 +105,8 @@ export async function createTasks(
       news.map(({ text }) => codeOfText(text)),
       releaseId,
       zonesVersion,
+      schedulesOf?.name ?? null,
+      schedulesOf?.version ?? null,
     ],
   );
   const byName = new Map(news.map((one) => [one.definition.name, one]));

@@ -5,6 +5,7 @@ import { growthOfTasks } from "../growth.ts";
 import { replanAhead } from "../recovery/replan-ahead.ts";
 import { pauseFailing } from "../runs/failing.ts";
 import { followTasks, removeWhole } from "../schedules/follow-tasks.ts";
+import { saveSchedules } from "../schedules/save-schedules.ts";
 import { followZones } from "../zones/follow-zones.ts";
 import { KnownZones } from "../zones/known-zones.ts";
 import { type CalendarUsers, KnownCalendars } from "./calendars.ts";
@@ -57,6 +58,7 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     replanAhead: (change) => replanAhead(tasks, change),
     followZones: (change) => followZones(tasks, change),
     followTasks: (taskIds, change) => followTasks(tasks, taskIds, change),
+    saveSchedules: (of, definitions, change, client) => saveSchedules(tasks, of, definitions, change, client),
     scheduleCounts: (names) => scheduleCounts(tasks, names),
     schedulesOf: (name, afterName, most) => schedulesOf(tasks, name, afterName, most),
     removeSchedule: (name, of, change, client) => remove(tasks, name, change, { of, client }),
