@@ -129,7 +129,7 @@ function Verdict({ open, more }: { open: Alarm[]; more: boolean }) {
 }
 
 interface Place {
-  to: "/nodes" | "/workers" | "/runs";
+  to: "/nodes" | "/workers" | "/runs" | "/tasks";
   state?: string;
 }
 
@@ -146,6 +146,7 @@ const places: Record<Rule, Place> = {
   rewound: { to: "/nodes" },
   unreadable: { to: "/nodes" },
   paused: { to: "/runs", state: "failed" },
+  ended: { to: "/tasks" },
   recovery: { to: "/nodes" },
 };
 

@@ -15,5 +15,6 @@ export const rules: Rule[] = [
   "rewound",
   "unreadable",
   "paused",
+  "ended",
   "recovery",
 ];

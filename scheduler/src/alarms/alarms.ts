@@ -17,6 +17,7 @@ export const alarmRules = [
   "rewound",
   "unreadable",
   "paused",
+  "ended",
   "recovery",
 ] as const;
 export type AlarmRule = (typeof alarmRules)[number];
@@ -30,6 +31,7 @@ export const conditions: ReadonlySet<AlarmRule> = new Set([
   "rewound",
   "unreadable",
   "paused",
+  "ended",
 ]);
 
 export const ruleWords: Record<AlarmRule, string> = {
@@ -44,6 +46,7 @@ export const ruleWords: Record<AlarmRule, string> = {
   rewound: "cluster time went back",
   unreadable: "the leading node cannot read tasks",
   paused: "a task was paused by its failures",
+  ended: "a schedule is over",
   recovery: "the store was recovered",
 };
 

@@ -31,7 +31,8 @@ const enqueuingMs = 600_000;
 /**
  * Makes true: there is always a partition for what is written, history older than the retention is gone, counter rows and
  * ended sessions that anyone must look at stay few, no run stays as its task was before a change, or set aside for a
- * pause that is over, and no task keeps a definition that no living process brings while one brings another. The leader's work; partitions are made days ahead, so nobody waits for it.
+ * pause that is over, no task with `atEnd: "remove"` outlives its schedule, and no task keeps a definition that no living process
+ * brings while one brings another. The leader's work; partitions are made days ahead, so nobody waits for it.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
@@ -94,11 +95,17 @@ export class Janitor {
   }
 
   async #takeUp(): Promise<void> {
-    const { store, clock, storeClock, log } = this.#options;
+    const { store, membership, clock, storeClock, log } = this.#options;
     this.#lookedAt = clock.monotonic();
     const nowMs = storeClock.now();
     const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
     if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
+    const removed = await store.tasks.removeEnded({ author: membership.node, reason: "", nowMs });
+    if (removed.length > 0)
+      log.info(
+        { tasks: removed.slice(0, toldAtMost), removed: removed.length },
+        "removed tasks whose schedules are over",
+      );
   }
 
   async #lookAtReleases(): Promise<void> {

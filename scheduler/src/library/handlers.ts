@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Clock } from "../base/clock.ts";
+import { CarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { commandHandler } from "../executors/command/handler.ts";
 import { httpCaller } from "../executors/http/handler.ts";
@@ -50,6 +51,15 @@ export class Handlers {
     requireOptions(name, options);
     const { payload: schema, isolate, ...rest } = options;
     const definition = defineTask(name, { payloadSchema: saidSchema(schema) ?? null, ...rest });
+    if (definition.atEnd === "remove")
+      throw new CarillonError(
+        "TASK_INVALID",
+        `task ${name}: it would be removed at its end, and this code defines it`,
+        {
+          hint: 'The next process to start would make it again. Use "alarm", or a schedule of a task: task.schedule(name, when, { atEnd: "remove" }).',
+          path: "atEnd",
+        },
+      );
     return { definition, schema, handler: this.isolates.handler(name, handler, isolate) };
   }
 

@@ -10,7 +10,7 @@ import { nextOf } from "../slots/upcoming-slots.ts";
 import { awaitRecall } from "../store/recall.ts";
 import { everyScheduleOf } from "../store/schedules-of.ts";
 import type { Store } from "../store/store.ts";
-import { nameOfSchedule, type ScheduleOptions, scheduleCalled } from "../task/schedule-of.ts";
+import { nameOfSchedule, type ScheduleOptions, scheduleCalled, scheduleOptions } from "../task/schedule-of.ts";
 import { defineTask, type TaskDefinition } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import type { DefinedTasks } from "./defined-tasks.ts";
@@ -74,7 +74,7 @@ interface SchedulesOptions {
   open: () => Promise<{ store: Store; taskId(task: string): Promise<number> }>;
 }
 
-const entryOptions = ["payload", "description", "misfire", "calendar", "blackout"];
+const entryOptions = ["payload", ...scheduleOptions.filter((name) => name !== "schedule" && name !== "slotPayload")];
 const optionNames = [...entryOptions, "tx", "author", "reason"];
 /** So many are stored by one statement. */
 const storedTogether = 500;

@@ -49,6 +49,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   workerLosses?: number;
   /** Absent: failures pause nothing. */
   pauseAfter?: number;
+  /** Absent: it is kept. */
+  atEnd?: "alarm" | "remove";
   /** How long a claim outlives its worker's session, in case the worker comes back. */
   graceMs: number;
   command: CommandSpec | null;
@@ -107,6 +109,8 @@ export interface TaskOptions {
   workerLosses?: number;
   /** The task is paused when so many of its runs fail, with none that succeeds between them. */
   pauseAfter?: number | null;
+  /** What becomes of the task when its schedule has no slot left and no run of it waits or runs. Default "keep". */
+  atEnd?: "keep" | "alarm" | "remove";
   /** How long a claim outlives its worker's session, in case the worker comes back. Default "1s". */
   grace?: Duration;
   /** Which ended runs are kept; with `failures` those that succeeded are only counted. Default "all". */
@@ -297,6 +301,16 @@ export const taskOptions = {
     since: "0.1.0",
     editable: true,
     example: 3,
+  },
+  atEnd: {
+    part: "atEnd",
+    kind: choice(["keep", "alarm", "remove"]),
+    usual: "keep",
+    isAbsent: true,
+    description: "What becomes of the task when its schedule has no slot left and no run of it waits or runs.",
+    since: "0.1.0",
+    editable: true,
+    example: "remove",
   },
   grace: {
     part: "graceMs",

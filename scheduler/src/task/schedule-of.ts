@@ -14,6 +14,7 @@ export const scheduleOptions = [
   "misfire",
   "calendar",
   "blackout",
+  "atEnd",
 ] as const satisfies OptionName[];
 
 export type ScheduleOptions = Pick<TaskOptions, (typeof scheduleOptions)[number]>;

@@ -102,6 +102,11 @@ export interface TaskStore {
     change: Change,
     client?: SqlClient,
   ): Promise<SchedulesSaved>;
+  /**
+   * Removes tasks with `atEnd: "remove"` that have no slot left, no run that waits or runs, and no open dead letter: each in a transaction of
+   * its own. Repeatable. @returns their names
+   */
+  removeEnded(change: Change): Promise<string[]>;
   /** The schedules of a task, in the order of their names. @param afterName those after this name @param most so many */
   schedulesOf(name: string, afterName: string, most: number): Promise<TaskRecord[]>;
   /** How many each of these tasks has; those without are left out. */

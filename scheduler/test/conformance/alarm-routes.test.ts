@@ -52,6 +52,7 @@ beforeAll(async () => {
         rewound: [],
         unreadable: [],
         paused: [],
+        ended: [],
         recovery: [],
       },
     },

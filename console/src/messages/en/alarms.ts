@@ -113,6 +113,9 @@ export const alarmsEn = {
   "alarm.unreadable.todo":
     "Bring the node to the version, and to the Node.js, of the one that stored the tasks; or edit them. Other tasks fire on time meanwhile.",
   "alarm.paused.todo": "Mend the cause, then resume the task. It is over with the resume.",
+  "alarm.ended": "Schedule is over",
+  "alarm.ended.finds": "a task that asks for it, whose schedule has no slot left",
+  "alarm.ended.todo": "Give the task another schedule, or remove it. It is over with that.",
   "alarm.recovery.todo":
     "Read carillon doctor: what was put back, and which nodes did not come. What those did last is not known; a run of theirs may have run again.",
 } as const;

@@ -187,6 +187,7 @@ export const tasksEn = {
   "option.onWorkerLost.ask": "asks",
   "option.workerLosses": "Lost workers before it is given up",
   "option.pauseAfter": "Failures in a row that pause it",
+  "option.atEnd": "When no slot is left",
   "edit.attempts": "Tries at most",
   "edit.jitter": "Spread by chance over",
   "task.jitter": "Later by",

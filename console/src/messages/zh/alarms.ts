@@ -108,6 +108,9 @@ export const alarmsZh: Record<keyof typeof alarmsEn, string> = {
   "alarm.unreadable.todo":
     "将该节点升级到写入任务的节点所用的版本与 Node.js，或编辑这些任务。期间其他任务照常准时触发。",
   "alarm.paused.todo": "排除原因后恢复该任务；恢复后告警结束。",
+  "alarm.ended": "调度已结束",
+  "alarm.ended.finds": "调度不再有触发时间、并要求对此告警的任务",
+  "alarm.ended.todo": "为该任务设置新的调度，或将其删除；之后告警结束。",
   "alarm.recovery.todo":
     "运行 carillon doctor：查看补回了什么、哪些节点没有到场。这些节点最后所做的事无从得知，其执行记录可能重复运行。",
 };

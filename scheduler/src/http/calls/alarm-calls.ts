@@ -75,6 +75,7 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
     rewound: null,
     unreadable: null,
     paused: null,
+    ended: null,
     recovery: null,
   })[rule];
 

@@ -7,6 +7,7 @@ import { reasonOf } from "../../../run/error-fingerprint.ts";
 import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
 import { inDoubtSql } from "../recovery/recovery.ts";
+import { endedSql } from "../schedules/ended.ts";
 import { runOutcome, runState } from "../states.ts";
 
 /** Of one rule, in one look; the rest is found by the next. */
@@ -207,6 +208,13 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
     sql: `select name as subject, 1::float8 as count, null::float8 as run,
                format('%s: nothing of it starts until carillon tasks resume %s', paused_why, name) as text
         from ${s}.task where paused_failures is not null and paused_ms is not null and deleted_ms is null order by name limit ${most}`,
+    valueOf: () => [],
+  },
+  ended: {
+    sql: `select t.name as subject, 1::float8 as count, null::float8 as run,
+               'no slot is left: give it another schedule, or remove it' as text
+        from ${s}.plan p join ${s}.task t on t.id = p.task_id
+        where ${endedSql(s)} and t.definition->>'atEnd' = 'alarm' order by t.name limit ${most}`,
     valueOf: () => [],
   },
   // Each once: what is over is found until the alarm knows it, so that a second one is news. One that takes long is an alarm by itself.

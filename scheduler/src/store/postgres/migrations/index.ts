@@ -51,6 +51,7 @@ import { zoneRules } from "./0061-zone-rules.ts";
 import { pausesWithAnEnd } from "./0062-pauses-with-an-end.ts";
 import { pauseAfter } from "./0063-pause-after.ts";
 import { schedules } from "./0064-schedules.ts";
+import { atEnd } from "./0065-at-end.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -113,4 +114,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 62, name: "pauses-with-an-end", sql: pausesWithAnEnd },
   { number: 63, name: "pause-after", sql: pauseAfter },
   { number: 64, name: "schedules", sql: schedules },
+  { number: 65, name: "at-end", sql: atEnd },
 ];

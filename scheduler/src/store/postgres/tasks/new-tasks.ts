@@ -66,8 +66,8 @@ export async function createTasks(
   const rows = await query<{ id: number; name: string; version: number }>(
     "task-create",
     `with given as (
-       select * from unnest($1::text[], $2::int[], $3::text[], $4::smallint[], $5::int[], $6::bigint[], $7::bigint[], $11::text[])
-         with ordinality as g (name, group_id, text, gate, gate_limit, next_slot_ms, after_end_ms, code, n)),
+       select * from unnest($1::text[], $2::int[], $3::text[], $4::smallint[], $5::int[], $6::bigint[], $7::bigint[], $16::boolean[], $11::text[])
+         with ordinality as g (name, group_id, text, gate, gate_limit, next_slot_ms, after_end_ms, at_end, code, n)),
      made as (
        insert into ${s}.task (name, version, group_id, definition, definition_text, gate, gate_limit, created_ms, changed_ms,
          code, code_version, of_name, of_version)
@@ -84,8 +84,8 @@ export async function createTasks(
        insert into ${s}.audit (at_ms, who, act, about, named, after, why)
        select $8, $9, 'create', 'task', name, definition, $10 from made order by name),
      plans as (
-       insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms, zones_version)
-       select id, version, next_slot_ms, after_end_ms, $13 from made join given using (name)),
+       insert into ${s}.plan (task_id, version, next_slot_ms, after_end_ms, at_end, zones_version)
+       select id, version, next_slot_ms, after_end_ms, at_end, $13 from made join given using (name)),
      places as (
        insert into ${s}.gate (task_id) select id from made join given using (name) where gate > 0),
      told as (
@@ -107,6 +107,7 @@ export async function createTasks(
       zonesVersion,
       schedulesOf?.name ?? null,
       schedulesOf?.version ?? null,
+      news.map(({ definition }) => definition.atEnd !== undefined),
     ],
   );
   const byName = new Map(news.map((one) => [one.definition.name, one]));

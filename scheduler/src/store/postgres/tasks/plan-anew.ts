@@ -61,7 +61,9 @@ export async function planAnew(
   // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
   while (next !== null && accepted.has(next)) next = schedule.next(next);
   await client.query(
-    `update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4, zones_version = $5 where task_id = $1`,
+    `update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4, zones_version = $5,
+            at_end = (select definition ? 'atEnd' from ${s}.task where id = $1)
+     where task_id = $1`,
     [taskId, next === null ? null : Math.round(next), afterEnd, paused, zonesVersion],
   );
   if (accountedMs !== null || row.accounted_ms !== null)

@@ -57,11 +57,16 @@ export async function remove(
   tasks: Tasks,
   name: string,
   change: Change,
-  { expectedVersion = null, of, client }: Partial<Pick<Stop, "expectedVersion" | "of" | "client">> = {},
+  {
+    expectedVersion = null,
+    of,
+    client,
+    isWanted,
+  }: Partial<Pick<Stop, "expectedVersion" | "of" | "client" | "isWanted">> = {},
 ): Promise<Removed & { taskId: number }> {
   const { s } = tasks;
   const mark = (within: SqlClient, id: number) => markRemoved(within, s, id, change);
-  const stopped = await stop(tasks, { name, how: "removed", change, mark, expectedVersion, of, client });
+  const stopped = await stop(tasks, { name, how: "removed", change, mark, expectedVersion, of, client, isWanted });
   const { taskId, skipped, cancelled } = stopped;
   return { taskId, recalled: client ? [] : await recallClaimed(tasks, taskId), ended: skipped + cancelled };
 }

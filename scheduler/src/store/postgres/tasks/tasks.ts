@@ -4,6 +4,7 @@ import type { Database } from "../database.ts";
 import { growthOfTasks } from "../growth.ts";
 import { replanAhead } from "../recovery/replan-ahead.ts";
 import { pauseFailing } from "../runs/failing.ts";
+import { removeEnded } from "../schedules/ended.ts";
 import { followTasks, removeWhole } from "../schedules/follow-tasks.ts";
 import { saveSchedules } from "../schedules/save-schedules.ts";
 import { followZones } from "../zones/follow-zones.ts";
@@ -60,6 +61,7 @@ export function taskStore(database: Database): TaskStore & CalendarUsers & { for
     followTasks: (taskIds, change) => followTasks(tasks, taskIds, change),
     saveSchedules: (of, definitions, change, client) => saveSchedules(tasks, of, definitions, change, client),
     scheduleCounts: (names) => scheduleCounts(tasks, names),
+    removeEnded: (change) => removeEnded(tasks, change),
     schedulesOf: (name, afterName, most) => schedulesOf(tasks, name, afterName, most),
     removeSchedule: (name, of, change, client) => remove(tasks, name, change, { of, client }),
     remove: (name, change, expectedVersion = null) => removeWhole(tasks, name, change, expectedVersion),

@@ -1,0 +1,8 @@
+/**
+ * `at_end`: the task's definition says what becomes of it when no slot is left. An older leader leaves such tasks as they are, and one that
+ * an older node edits keeps this mark: the definition itself is read wherever it counts.
+ */
+export const atEnd = (s: string) => `
+alter table ${s}.plan add column at_end boolean not null default false;
+create index plan_ended on ${s}.plan (task_id) where at_end and next_slot_ms is null and not paused;
+`;
