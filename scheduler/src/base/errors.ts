@@ -79,6 +79,7 @@ export const errorCodes = {
   NODE_UNKNOWN: "No process has this name, and none had it lately.",
   NODE_ADDRESS_TAKEN: "A live process is already reached at this address.",
   SESSION_LOST: "This process's session ended: it was silent for too long, or another took its place.",
+  RELEASE_GONE: 'No worker of the release with which the run began is left, and its task says `onReleaseGone: "fail"`.',
   WORKER_LOST: "The worker fell silent while it had the run, so what the run did is not known.",
   LOCK_BUSY: "The lock was not to be had in the time given.",
   LOCK_NOT_HELD: "The lock is not held any more: it was released, or lost.",

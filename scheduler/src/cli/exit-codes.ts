@@ -46,6 +46,7 @@ const failed = new Set<ErrorCode>([
   "SETTINGS_DIFFER",
   "CLOCK_BACK",
   "SESSION_LOST",
+  "RELEASE_GONE",
   "WORKER_LOST",
   "FENCE_STALE",
   "STOPPED",

@@ -16,6 +16,8 @@ export interface RouterOptions {
   storeClock: StoreClock;
   log: Log;
   graceMs: number;
+  /** How long a release stands after its last worker ended. */
+  releaseGraceMs: number;
   random: Random;
 }
 
@@ -61,10 +63,11 @@ export class Router {
   }
 
   async #route(): Promise<void> {
-    const { store, membership, storeClock } = this.#options;
+    const { store, membership, storeClock, releaseGraceMs } = this.#options;
     const waiting = new Set<number>();
     while (membership.trusted()) {
-      const view = await store.routes.view(storeClock.now() + aheadMs, runsPerView, [...waiting]);
+      const nowMs = storeClock.now();
+      const view = await store.routes.view(nowMs + aheadMs, runsPerView, [...waiting], nowMs - releaseGraceMs);
       const done = await this.#address(view);
       // What nobody can take now is looked at again with the next pulse; others must not wait behind it.
       for (const { taskId } of view.tasks) if (!done.has(taskId)) waiting.add(taskId);
@@ -105,8 +108,13 @@ export class Router {
           continue;
         }
         const chosen = choose(definition, live, run, turns, this.#options.random);
-        if (!chosen) {
+        if (chosen === "wait") {
           if (by === "broadcast") await this.#giveUp(run, definition.graceMs);
+          continue;
+        }
+        if (chosen === "fail") {
+          await store.routes.giveUp(run.runId, run.release, this.#options.storeClock.now());
+          done.add(taskId);
           continue;
         }
         const { sessionId, node } = chosen;
@@ -130,7 +138,7 @@ export class Router {
     const { store, storeClock } = this.#options;
     const atMs = attempt === 0 ? 0 : dueMs + graceMs;
     if (storeClock.now() < atMs) this.#timer.within(storeClock.until(atMs));
-    else await store.routes.giveUp(runId, storeClock.now());
+    else await store.routes.giveUp(runId, null, storeClock.now());
   }
 
   async #withdraw(): Promise<void> {

@@ -10,6 +10,10 @@ export interface UnaddressedRun {
   dueMs: number;
   /** How often it has been claimed. */
   attempt: number;
+  /** Of a task with `pin`: the release of its last try's worker, or of the pinned run whose child, next link or join it is. */
+  release: string | null;
+  /** A worker of that release lives, or has ended since `goneMs`. */
+  releaseStands: boolean;
 }
 
 /** What the router must know to choose: all of one moment, and only a basis: the write decides. */
@@ -42,8 +46,11 @@ export interface AddressWrite {
 
 /** Directed runs: each is claimed by its addressee or withdrawn from it, and never both. */
 export interface RouteStore {
-  /** Ready runs without an addressee that are due by then, and who could have them. */
-  view(untilMs: number, limit: number, exceptTaskIds: number[]): Promise<RouteView>;
+  /**
+   * Ready runs without an addressee that are due by then, and who could have them.
+   * @param goneMs a release is gone if its last worker ended before
+   */
+  view(untilMs: number, limit: number, exceptTaskIds: number[], goneMs: number): Promise<RouteView>;
   /**
    * Addresses runs that are still ready and without an addressee, to sessions that live and do not stop. Never more of a
    * task to one worker than the task allows. Repeatable. @returns the runs that were addressed, and the tasks for which another
@@ -56,10 +63,10 @@ export interface RouteStore {
    */
   split(runId: number, total: number, addressees: { sessionId: number; node: string }[] | null): Promise<void>;
   /**
-   * Ends a part of a broadcast that is still ready and without an addressee, since its worker is gone: as cancelled when the worker
-   * had not begun it, else as failed. Repeatable.
+   * Ends a run that is still ready and without an addressee, since nobody who may run it is left: as cancelled when it had not begun, else
+   * as failed. Repeatable. @param release to which it keeps; null: it is a part of a broadcast, whose worker left
    */
-  giveUp(runId: number, nowMs: number): Promise<void>;
+  giveUp(runId: number, release: string | null, nowMs: number): Promise<void>;
   /**
    * Takes back what is addressed and not claimed: from sessions that ended or stop, and what was due before `lateMs`
    * where another worker could have it, a few of these. @param lateMs null: none of these @returns how many

@@ -13,10 +13,18 @@ const worker = (node: string, more: Partial<LiveWorker> = {}): LiveWorker => ({
   capacity: 10,
   load: 0,
   ofTask: 0,
+  release: null,
   ...more,
 });
 const workers = (count: number) => Array.from({ length: count }, (_, i) => worker(`w${i}`, { sessionId: i + 1 }));
-const whole = (runId: number, key: string | null = null): RouteRun => ({ runId, key, shard: null });
+const part = (runId: number, key: string | null, shard: RouteRun["shard"]): RouteRun => ({
+  runId,
+  key,
+  shard,
+  release: null,
+  releaseStands: false,
+});
+const whole = (runId: number, key: string | null = null) => part(runId, key, null);
 
 /** Lets the policy place so many runs one after the other, as the router does. @returns who had each */
 function place(policies: PolicyParts, view: LiveWorker[], runs: RouteRun[], turns: Turns = new Map(), seed = 7) {
@@ -25,7 +33,7 @@ function place(policies: PolicyParts, view: LiveWorker[], runs: RouteRun[], turn
   let now = turns;
   const nodes = runs.map((run) => {
     const chosen = choose(policies, live, run, now, random);
-    if (!chosen) return null;
+    if (typeof chosen === "string") return null;
     chosen.load++;
     chosen.ofTask++;
     now = turnTaken(now, chosen.node);
@@ -89,7 +97,7 @@ describe("distribution", () => {
   });
 
   it("shards: as many each, to within one", () => {
-    const parts = Array.from({ length: 17 }, (_, i): RouteRun => ({ runId: i, key: null, shard: [i, 17] }));
+    const parts = Array.from({ length: 17 }, (_, i) => part(i, null, [i, 17]));
     const counts = [...count(place({ route: { by: "shards", shards: 17 } }, workers(5), parts).nodes).values()];
     expect(Math.max(...counts) - Math.min(...counts)).toBeLessThanOrEqual(1);
   });
@@ -97,7 +105,7 @@ describe("distribution", () => {
   it("pinned: that one and nobody else; broadcast: each part its own", () => {
     expect(place({ route: { by: "pin", node: "w3" } }, workers(5), runs(2)).nodes).toEqual(["w3", "w3"]);
     expect(place({ route: { by: "pin", node: "w9" } }, workers(5), runs(1)).nodes).toEqual([null]);
-    const parts = ["w1", "w4", "gone"].map((key, i): RouteRun => ({ runId: i, key, shard: [i, 3] }));
+    const parts = ["w1", "w4", "gone"].map((key, i) => part(i, key, [i, 3]));
     expect(place({ route: { by: "broadcast" } }, workers(5), parts).nodes).toEqual(["w1", "w4", null]);
   });
 
@@ -201,8 +209,27 @@ describe("churn", () => {
     expect(place({ route: { by: "pin", node: "w0" } }, workers(3).slice(1), runs(1)).nodes).toEqual([null]);
   });
 
+  it("keeps to its release while that stands, and then does as its task says", () => {
+    const view = workers(4).map((one, i) => ({ ...one, release: i < 2 ? "old" : "new" }));
+    const kept = (release: string, releaseStands: boolean) => ({ ...whole(1), release, releaseStands });
+    const chosen = (run: RouteRun, onReleaseGone?: "wait" | "fail") => {
+      const choice = choose({ ...(onReleaseGone && { onReleaseGone }) }, view, run, new Map(), seeded(7));
+      return typeof choice === "string" ? choice : choice.release;
+    };
+    for (const release of ["old", "new"]) expect(chosen(kept(release, true), "fail")).toBe(release);
+    expect(chosen(kept("gone", true))).toBe("wait");
+    expect(chosen(kept("gone", true), "fail")).toBe("wait");
+    expect(chosen(kept("gone", false))).toBe("old");
+    expect(chosen(kept("gone", false), "wait")).toBe("wait");
+    expect(chosen(kept("gone", false), "fail")).toBe("fail");
+    // Those of its release have no room for it now.
+    const full = { limit: { perKey: null, perWorker: 1 }, onReleaseGone: "fail" } as const;
+    const busy = view.map((one) => ({ ...one, ofTask: 1 }));
+    expect(choose(full, busy, kept("old", false), new Map(), seeded(7))).toBe("wait");
+  });
+
   it("shards: spread anew over those that live they are even again", () => {
-    const parts = Array.from({ length: 12 }, (_, i): RouteRun => ({ runId: i, key: null, shard: [i, 12] }));
+    const parts = Array.from({ length: 12 }, (_, i) => part(i, null, [i, 12]));
     for (const many of [4, 3, 6]) {
       const counts = [...count(place({ route: { by: "shards", shards: 12 } }, workers(many), parts).nodes).values()];
       expect(counts, String(many)).toEqual(Array.from({ length: many }, () => 12 / many));
@@ -231,9 +258,9 @@ describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
   const split = by === "broadcast" || by === "shards";
   /** 120 runs, or parts; those of a broadcast are made for the workers there are. */
   const asked = (view: LiveWorker[]) =>
-    Array.from({ length: 120 }, (_, i): RouteRun => {
+    Array.from({ length: 120 }, (_, i) => {
       const key = by === "broadcast" ? (view[i % view.length]?.node ?? "") : `key-${i}`;
-      return { runId: i, key, shard: split ? [i, 120] : null };
+      return part(i, key, split ? [i, 120] : null);
     });
   const counts = (nodes: (string | null)[]) => [...count(nodes).values()].sort((a, b) => b - a);
   const near = (seen: number[], wanted: number[]) => {

@@ -16,6 +16,8 @@ export interface LiveWorker {
   load: number;
   /** Of these, runs of the task in question. */
   ofTask: number;
+  /** The release of its code; null: it told none. */
+  release: string | null;
 }
 
 /** What a choice depends on of the run. */
@@ -25,12 +27,16 @@ export interface RouteRun {
   key: string | null;
   /** Its part and the number of parts; null: it is whole. */
   shard: readonly [index: number, total: number] | null;
+  /** To which it keeps: its own of the try before, or that of the run whose child it is. null: none. */
+  release: string | null;
+  /** A worker of that release lives, or did so a while ago. */
+  releaseStands: boolean;
 }
 
 /** Of a task, when each node was given a run: the higher, the later. Nodes that are gone stay in it. */
 export type Turns = ReadonlyMap<string, number>;
 
-type Policies = Pick<PolicyParts, "route" | "labels" | "limit">;
+type Policies = Pick<PolicyParts, "route" | "labels" | "limit" | "onReleaseGone">;
 
 /** Those that may run the task: with all of its labels, and the one it is pinned to. */
 export function eligible({ route, labels = {} }: Policies, view: readonly LiveWorker[]): LiveWorker[] {
@@ -42,8 +48,24 @@ export function eligible({ route, labels = {} }: Policies, view: readonly LiveWo
   );
 }
 
-/** @returns undefined: nobody can take it now, so it waits */
+/** @returns "wait": nobody can take it now. "fail": nobody of its release is left, and it goes to no other */
 export function choose(
+  policies: Policies,
+  view: readonly LiveWorker[],
+  run: RouteRun,
+  turns: Turns,
+  random: Random,
+): LiveWorker | "wait" | "fail" {
+  const { release, releaseStands } = run;
+  const own = release === null ? view : view.filter((worker) => worker.release === release);
+  const chosen = chooseOf(policies, own, run, turns, random);
+  if (chosen) return chosen;
+  if (release === null || releaseStands || own.length > 0) return "wait";
+  const { onReleaseGone } = policies;
+  return onReleaseGone ?? chooseOf(policies, view, run, turns, random) ?? "wait";
+}
+
+function chooseOf(
   policies: Policies,
   view: readonly LiveWorker[],
   run: RouteRun,

@@ -123,6 +123,10 @@ export interface TaskOptions {
   calendar?: SlotRuleOptions["calendar"];
   /** Times in which its slots do not start. */
   blackout?: SlotRuleOptions["blackout"];
+  /** What its tries, and its children whose tasks say so too, keep to: the release of the worker that began the run. */
+  pin?: "release" | null;
+  /** With `pin`: what becomes of a run once no worker of its release has lived for the `releaseGrace`. Default "any". */
+  onReleaseGone?: "any" | "wait" | "fail";
   /** Which worker of its group has a run: the first that asks, a chosen one, or each of them. Default "any". */
   route?:
     | "any"
@@ -382,6 +386,28 @@ export const taskOptions = {
     since: "0.1.0",
     editable: true,
     example: { pin: "atlas" },
+  },
+  pin: {
+    part: "pin",
+    kind: choice(["release"]),
+    usual: null,
+    isAbsent: true,
+    nullable: true,
+    description:
+      "What its tries, and its children whose tasks say so too, keep to: the release of the worker that began the run.",
+    since: "0.1.0",
+    editable: true,
+    example: "release",
+  },
+  onReleaseGone: {
+    part: "onReleaseGone",
+    kind: choice(["any", "wait", "fail"]),
+    usual: "any",
+    isAbsent: true,
+    description: "With `pin`: what becomes of a run once no worker of its release has lived for the `releaseGrace`.",
+    since: "0.1.0",
+    editable: true,
+    example: "fail",
   },
   labels: {
     part: "labels",

@@ -30,6 +30,10 @@ export interface PolicyParts {
   labels?: Record<string, string>;
   limit?: { perKey: number | null; perWorker: number | null };
   rate?: { limit: number; perMs: number; byKey: boolean };
+  /** Absent: each try goes to any worker. */
+  pin?: "release";
+  /** Absent: any. */
+  onReleaseGone?: "wait" | "fail";
 }
 
 /** `allow` without a limit lets runs pile up; every other policy counts the task's unfinished started runs. */
@@ -63,7 +67,7 @@ interface Together {
 /** What cannot stand together in one task, whatever of it was edited last. @throws TASK_INVALID */
 export function checkTogether(
   task: string | undefined,
-  { route, limit, rate, overlap, schedule, history, pauseAfter }: PolicyParts & Together,
+  { route, limit, rate, pin, overlap, schedule, history, pauseAfter }: PolicyParts & Together,
 ): void {
   const refuse = (path: string, what: string, hint: string) =>
     new CarillonError("TASK_INVALID", `${task === undefined ? "" : `task ${task}: `}${what}`, { hint, path });
@@ -73,6 +77,8 @@ export function checkTogether(
       'pauseAfter cannot go with history: "failures"',
       "Of a run that succeeded no row is kept, so that nobody knows whether one came between two failures.",
     );
+  if (pin !== undefined && route?.by === "broadcast")
+    throw refuse("pin", 'pin cannot go with route: "broadcast"', "A part of a broadcast is for one worker already.");
   const counted = limit?.perKey != null ? "limit.perKey" : limit ? "limit.perWorker" : rate ? "rate" : undefined;
   if (counted && (overlap.policy === "skip" || overlap.policy === "replace")) {
     throw refuse(

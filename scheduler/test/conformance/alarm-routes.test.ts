@@ -80,7 +80,7 @@ describe("alarms by the API", () => {
       { name: "mail", kind: "mail", to: "ops@example.com, b@example.com", signed: false, rules: ["leaderless"] },
     ]);
     const { rules, summaryMs } = await second().listAlarmRules();
-    expect([summaryMs, rules.length]).toEqual([60_000, 12]);
+    expect([summaryMs, rules.length]).toEqual([60_000, 13]);
     expect(rules).toContainEqual({
       rule: "leaderless",
       words: "no node leads",

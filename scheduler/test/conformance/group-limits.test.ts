@@ -76,7 +76,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
       const of = sessions[at] as number;
       while (ended < total && performance.now() < deadline) {
         await store.plans.admitHeld(stage.nowMs, stage.nowMs);
-        const { runs: directed } = await store.routes.view(stage.nowMs, 100, []);
+        const { runs: directed } = await store.routes.view(stage.nowMs, 100, [], 0);
         if (directed.length > 0)
           await store.routes.address(
             directed.map(({ runId, taskId }, i) => {
@@ -254,7 +254,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     expect(await claim(task, {}, other), "one is claimed already").toHaveLength(1);
     // Nor does what is addressed to a session go past it.
     await many(directed, 1);
-    const { runs } = await stage.store.routes.view(stage.nowMs, 10, []);
+    const { runs } = await stage.store.routes.view(stage.nowMs, 10, [], 0);
     const mine = runs.filter(({ taskId }) => taskId === directed.taskId);
     await stage.store.routes.address(
       mine.map(({ runId, taskId }) => ({ runId, taskId, sessionId: session, node: "n", turn: 1 })),

@@ -51,7 +51,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   /** Judges what is due, addresses it to the worker, and claims it there. */
   async function claimRouted(task: TaskRecord, nowMs: number): Promise<ClaimedRun[]> {
     await stage.store.plans.admitHeld(nowMs, nowMs);
-    const { runs } = await stage.store.routes.view(nowMs, 100, []);
+    const { runs } = await stage.store.routes.view(nowMs, 100, [], 0);
     const mine = runs.filter(({ taskId }) => taskId === task.taskId);
     await stage.store.routes.address(
       mine.map(({ runId, taskId }) => ({ runId, taskId, sessionId: worker, node: "n", turn: ++turns })),

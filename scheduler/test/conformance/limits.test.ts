@@ -34,7 +34,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
   /** Judges what is due, addresses it to the session where it must be, and claims. */
   async function begin(task: TaskRecord, nowMs = stage.nowMs, of = session): Promise<ClaimedRun[]> {
     await stage.store.plans.admitHeld(nowMs, nowMs);
-    const { runs } = await stage.store.routes.view(nowMs, 100, []);
+    const { runs } = await stage.store.routes.view(nowMs, 100, [], 0);
     const writes = runs
       .filter(({ taskId }) => taskId === task.taskId)
       .map(({ runId, taskId }) => ({ runId, taskId, sessionId: of, node: "n", turn: ++turns }));
@@ -368,7 +368,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
       const deadline = performance.now() + 120_000;
       while (ended < total && performance.now() < deadline) {
         await store.plans.admitHeld(stage.nowMs, stage.nowMs);
-        const { runs } = await store.routes.view(stage.nowMs, 100, []);
+        const { runs } = await store.routes.view(stage.nowMs, 100, [], 0);
         const mine = runs.filter(({ taskId }) => taskId === task.taskId);
         if (mine.length > 0)
           await store.routes.address(

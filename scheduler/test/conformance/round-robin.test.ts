@@ -39,6 +39,7 @@ describe.each(everyPostgres())("two routers at once, on $title", (server) => {
       storeClock: new StoreClock(systemClock),
       log: silentLog,
       graceMs: 0,
+      releaseGraceMs: 0,
       random: seeded(1),
     });
   }

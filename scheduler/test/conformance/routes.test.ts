@@ -263,7 +263,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     const runId = await stage.enqueue(task, { payload: '{"a":1}', key: "once" });
     await stage.store.routes.split(runId, 3, null);
     await stage.store.routes.split(runId, 3, null);
-    const { runs } = await stage.store.routes.view(stage.nowMs, 100, []);
+    const { runs } = await stage.store.routes.view(stage.nowMs, 100, [], 0);
     const parts = runs.filter(({ taskId }) => taskId === task.taskId);
     expect(parts.map(({ shard }) => shard)).toEqual([
       [0, 3],
@@ -285,7 +285,7 @@ describe.each(everyPostgres())("directed runs on $title", (server) => {
     const runId = await stage.enqueue(task);
     await stage.store.routes.split(runId, 4, null);
     const one = await stage.session("worker");
-    const parts = (await stage.store.routes.view(stage.nowMs, 100, [])).runs.filter(
+    const parts = (await stage.store.routes.view(stage.nowMs, 100, [], 0)).runs.filter(
       ({ taskId }) => taskId === task.taskId,
     );
     for (const part of parts) await address(task, part.runId, one);

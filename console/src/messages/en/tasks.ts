@@ -187,6 +187,8 @@ export const tasksEn = {
   "option.onWorkerLost.ask": "asks",
   "option.workerLosses": "Lost workers before it is given up",
   "option.pauseAfter": "Failures in a row that pause it",
+  "option.pin": "Keeps to the release it began with",
+  "option.onReleaseGone": "When its release is gone",
   "option.atEnd": "When no slot is left",
   "edit.attempts": "Tries at most",
   "edit.jitter": "Spread by chance over",

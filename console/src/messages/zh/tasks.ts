@@ -185,6 +185,8 @@ export const tasksZh: Record<keyof typeof tasksEn, string> = {
   "option.onWorkerLost.ask": "等待决定",
   "option.workerLosses": "判定失败前允许丢失的工作进程数",
   "option.pauseAfter": "连续失败多少次后暂停",
+  "option.pin": "保持在开始运行时的版本",
+  "option.onReleaseGone": "该版本不再存在时",
   "option.atEnd": "不再有触发时间时",
   "edit.attempts": "最多尝试次数",
   "edit.jitter": "随机分散到",

@@ -375,6 +375,7 @@ const asLive = ({ node, sessionId, labels = {}, capacity = null }: ClusterFacts[
   capacity,
   load: 0,
   ofTask: 0,
+  release: null,
 });
 
 function overdue({ overdue: found, nowMs }: ClusterFacts): Check {

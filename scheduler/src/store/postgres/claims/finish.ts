@@ -82,12 +82,12 @@ async function tellFailing(query: (text: string, values: unknown[]) => Promise<u
 export async function failIn(
   client: SqlClient,
   s: string,
-  { message, ...run }: Pick<Ended, "runId" | "fence" | "attempt" | "taskId"> & { message: string },
+  { code, message, ...run }: Pick<Ended, "runId" | "fence" | "attempt" | "taskId"> & { code: string; message: string },
   nowMs: number,
   loose: LooseEnds,
 ): Promise<void> {
   await client.query(`update ${s}.run set state = ${runState.claimed} where id = $1`, [run.runId]);
-  const error = JSON.stringify({ code: "WORKER_LOST", message });
+  const error = JSON.stringify({ code, message });
   const verdict = { kind: "ended" as const, outcome: "failed" as const, result: null, error };
   await finishIn(client, s, [{ ...run, linked: true, startedMs: null, endedMs: nowMs, verdict }], nowMs, loose);
 }

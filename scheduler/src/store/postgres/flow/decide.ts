@@ -50,7 +50,7 @@ export async function decide(database: Database, { runId, how, why, nowMs, by }:
     }
     const message = `its worker was lost, and it was decided to give it up${why === "" ? "" : `: ${why}`}`;
     const undecided = { runId, fence: Number(run.fence), attempt: run.attempt as number, taskId: found.task_id };
-    await failIn(client, s, { ...undecided, message }, now, loose);
+    await failIn(client, s, { ...undecided, code: "WORKER_LOST", message }, now, loose);
   });
   await tieUp(database, loose, nowMs);
 }

@@ -52,6 +52,7 @@ import { pausesWithAnEnd } from "./0062-pauses-with-an-end.ts";
 import { pauseAfter } from "./0063-pause-after.ts";
 import { schedules } from "./0064-schedules.ts";
 import { atEnd } from "./0065-at-end.ts";
+import { pin } from "./0066-pin.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -115,4 +116,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 63, name: "pause-after", sql: pauseAfter },
   { number: 64, name: "schedules", sql: schedules },
   { number: 65, name: "at-end", sql: atEnd },
+  { number: 66, name: "pin", sql: pin },
 ];

@@ -5,6 +5,7 @@ import { directedSql, prioritiesSql } from "../claims/ready.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { insertRunSql } from "../enqueue/new-run.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
 import { LooseEnds, tieUp } from "../flow/following.ts";
 import { runOutcome, runState, takesRuns } from "../states.ts";
 import { endUnclaimedSql } from "./unclaimed-ends.ts";
@@ -18,18 +19,42 @@ const loadMost = 1_000;
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
 
+/**
+ * The release to which a run keeps, where its task has `pin`: of the worker of its last try, else of the worker that ran the pinned run whose
+ * child, next link or join it is. No row: it keeps to none.
+ */
+const releaseSql = (s: string, run: string) => `
+      select o.settings->>'release' as release from (
+        select session_id, 1 as rank from (
+          select session_id from ${s}.attempt a where a.run_id = ${run}."runId" and ${run}.attempt > 0 order by a.attempt desc, a.ended_ms desc limit 1) last
+        union all
+        select p.session_id, 2 from (
+          select task_id, session_id from ${s}.run where id = ${run}.parent_id
+          union all select task_id, session_id from ${s}.run_history where id = ${run}.parent_id) p
+          join ${s}.task u on u.id = p.task_id and u.definition ? 'pin'
+        where ${run}.source in (${(["child", "chain", "join"] as const).map(sourceNumber).join(", ")})) had
+      join ${s}.session o on o.id = had.session_id
+      where (select t.definition ? 'pin' from ${s}.task t where t.id = ${run}."taskId")
+      order by had.rank limit 1`;
+
 /** One statement, so that runs, turns and loads are of one moment: see `addressSql`. Without a run nothing else is read. */
 const viewSql = (s: string) => `
   with found as materialized (
-    select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs", r.attempt
+    select r.id as "runId", r.task_id as "taskId", coalesce(r.limit_key, r.key) as key, r.shard, r.due_ms as "dueMs", r.attempt,
+           r.parent_id, r.source
     from unnest(${prioritiesSql}) as p (priority) cross join lateral (
       select * from ${s}.run where state = ${runState.ready} and group_id = 0 and priority = p.priority and due_ms <= $1
       and task_id <> all ($3::int[]) order by due_ms limit $2 + 1) r
     order by r.priority desc, r.due_ms, r.id limit $2 + 1
-  ), runs as materialized (select * from found limit $2
+  ), runs as materialized (
+    select f."runId", f."taskId", f.key, f.shard, f."dueMs", f.attempt, x.release,
+           x.release is not null and exists (
+             select from ${s}.session o where o.settings->>'release' = x.release and coalesce(o.capacity, 1) > 0
+             and (o.ended_ms is null or o.ended_ms >= $4::bigint)) as "releaseStands"
+    from (select * from found limit $2) f left join lateral (${releaseSql(s, "f")}) x on true
   ), ids as materialized (select array(select distinct "taskId" from runs) as ids
   ), workers as (
-    select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups,
+    select o.id as "sessionId", o.node, o.labels, o.capacity, o.groups, o.settings->>'release' as release,
            case when o.tasks is not null then array(select t.id from ${s}.task t, ids where t.id = any(ids.ids) and coalesce(t.of_name, t.name) = any(o.tasks)) end as "canRun",
            (select count(*) from (select 1 from ${s}.run r where r.session_id = o.id and r.state = ${runState.claimed} limit ${loadMost}) x)
            + (select count(*) from (select 1 from ${s}.run r where r.group_id = -o.id and r.state = ${runState.ready} limit ${loadMost}) x) as load
@@ -105,10 +130,10 @@ const told = (s: string, rows: string) => `
  */
 export function routeStore(database: Database): RouteStore {
   return {
-    view: (untilMs, limit, exceptTaskIds) => view(database, untilMs, limit, exceptTaskIds),
+    view: (untilMs, limit, exceptTaskIds, goneMs) => view(database, untilMs, limit, exceptTaskIds, goneMs),
     address: (writes) => address(database, writes),
     split: (runId, total, addressees) => split(database, runId, total, addressees),
-    giveUp: (runId, nowMs) => giveUp(database, runId, nowMs),
+    giveUp: (runId, release, nowMs) => giveUp(database, runId, release, nowMs),
     withdraw: (lateMs) => withdraw(database, lateMs),
     sessions: () => sessions(database),
     spread: () => spread(database),
@@ -116,8 +141,14 @@ export function routeStore(database: Database): RouteStore {
   };
 }
 
-async function view(database: Database, untilMs: number, limit: number, exceptTaskIds: number[]): Promise<RouteView> {
-  const values = [Math.round(untilMs), limit, exceptTaskIds];
+async function view(
+  database: Database,
+  untilMs: number,
+  limit: number,
+  exceptTaskIds: number[],
+  goneMs: number,
+): Promise<RouteView> {
+  const values = [Math.round(untilMs), limit, exceptTaskIds, Math.round(goneMs)];
   const [seen] = await database.query<RouteView>("route-view", viewSql(database.schema), values);
   return seen as RouteView;
 }
@@ -186,21 +217,21 @@ async function split(
   );
 }
 
-async function giveUp(database: Database, runId: number, nowMs: number): Promise<void> {
+async function giveUp(database: Database, runId: number, release: string | null, nowMs: number): Promise<void> {
   const s = database.schema;
   const now = Math.round(nowMs);
   const loose = new LooseEnds();
   await database.transaction(async (client) => {
     const { rows } = await client.query(
       `select task_id, fence, attempt, limit_key as member from ${s}.run
-       where id = $1 and state = ${runState.ready} and group_id = 0 and shard is not null for update`,
+       where id = $1 and state = ${runState.ready} and group_id = 0 ${release === null ? "and shard is not null" : ""} for update`,
       [runId],
     );
     const [part] = rows;
     if (part?.attempt === 0) {
-      const why = "'its worker left before it began'";
-      const end = { which: "where r.id = $1", outcome: runOutcome.cancelled, why, now: "$2", answer: "1" };
-      await client.query(endUnclaimedSql(s, end), [runId, now]);
+      const why = release === null ? "its worker left before it began" : releaseGone(release);
+      const end = { which: "where r.id = $1", outcome: runOutcome.cancelled, why: "$3", now: "$2", answer: "1" };
+      await client.query(endUnclaimedSql(s, end), [runId, now, why]);
     } else if (part) {
       const tried = {
         runId,
@@ -208,12 +239,21 @@ async function giveUp(database: Database, runId: number, nowMs: number): Promise
         attempt: part.attempt as number,
         taskId: part.task_id as number,
       };
-      const message = `the worker ${JSON.stringify(part.member)} left before it had finished its part of the broadcast, and was not back within the task's grace`;
-      await failIn(client, s, { ...tried, message }, now, loose);
+      const error =
+        release === null
+          ? {
+              code: "WORKER_LOST",
+              message: `the worker ${JSON.stringify(part.member)} left before it had finished its part of the broadcast, and was not back within the task's grace`,
+            }
+          : { code: "RELEASE_GONE", message: releaseGone(release) };
+      await failIn(client, s, { ...tried, ...error }, now, loose);
     }
   });
   await tieUp(database, loose, nowMs);
 }
+
+const releaseGone = (release: string) =>
+  `no worker of the release ${JSON.stringify(release)}, with which it began, is left, and its task says onReleaseGone: "fail"`;
 
 async function withdraw(database: Database, lateMs: number | null): Promise<number> {
   const s = database.schema;
