@@ -131,7 +131,7 @@ interface Definition {
   priority: number;
   timeoutMs: number | null;
   retry: { attempts: number; backoff?: string };
-  overlap: { policy: "allow" | "queue" | "skip" | "replace"; limit: number | null };
+  overlap: { policy: "allow" | "queue" | "skip" | "replace"; limit: number | null; waiting?: number };
   misfire: { policy: "fire_once" | "skip" | "all" };
   onWorkerLost: "retry" | "fail" | "ask";
   graceMs: number;
@@ -183,7 +183,11 @@ function Policies({ task }: { task: Task }) {
             : []),
           [
             t("task.overlap"),
-            `${t(`overlap.${overlap.policy}`)}${overlap.limit !== null && overlap.limit > 1 ? ` (${overlap.limit})` : ""}`,
+            [
+              t(`overlap.${overlap.policy}`),
+              overlap.limit !== null && overlap.limit > 1 ? ` (${overlap.limit})` : "",
+              overlap.waiting === undefined ? "" : `; ${t("task.waiting", { n: overlap.waiting })}`,
+            ].join(""),
           ],
           [t("task.misfire"), t(`misfire.${definition.misfire.policy}`)],
           [t("task.retry"), t("task.tries", { n: definition.retry.attempts })],

@@ -9,9 +9,12 @@ export interface Log {
 const nothing = () => undefined;
 export const silentLog: Log = { debug: nothing, info: nothing, warn: nothing, error: nothing };
 
+/** Nothing in it begins another line, or steers a terminal. */
+const onOneLine = (text: string): string => text.replaceAll(/[\p{Cc}\u2028\u2029]/gu, " ");
+
 const say = (level: string) => (fields: object, message: string) => {
   const details = Object.keys(fields).length > 0 ? ` ${JSON.stringify(fields)}` : "";
-  process.stderr.write(`carillon ${level}: ${message}${details}\n`);
+  process.stderr.write(`carillon ${level}: ${onOneLine(message + details)}\n`);
 };
 
 /** What a program that gave no log hears: warnings and errors, on standard error. */

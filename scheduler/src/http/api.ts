@@ -360,10 +360,11 @@ export class Api {
     const { clock, log } = this.#options;
     const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
     const rights = rightsOf(request.shown?.who);
-    // Whoever may see something else now comes again, and is asked anew.
+    // Whoever may see something else now, or must make a second factor first, comes again, and is asked anew.
     const goesOn = async () => {
       try {
-        return rightsOf((await this.#shown(request, false)).who) === rights;
+        const shown = await this.#shown(request, false);
+        return rightsOf(shown.who) === rights && !this.#factors.isLackedBy(shown);
       } catch (error) {
         if (isCarillonError(error, "SIGN_IN_NEEDED")) return false;
         throw error;

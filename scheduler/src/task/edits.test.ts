@@ -1,9 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { every } from "../schedule/schedule.ts";
 import { edited, editedParts, keepEdits, partCalled, reverted } from "./edits.ts";
+import { optionRows } from "./options.ts";
 import { defineTask, type TaskOptions } from "./task.ts";
+import { readWritten } from "./written.ts";
 
 const code = (options: TaskOptions = {}) => defineTask("settle", { schedule: every("1m"), priority: 5, ...options });
+
+/** @param written as a file has it */
+const optionOf = (option: string, written: unknown): TaskOptions =>
+  option === "schedule" ? { schedule: readWritten("t", { schedule: written }).schedule } : { [option]: written };
 
 describe("an edit by hand", () => {
   it("keeps beneath what the code says, and stays when the code is stored again", () => {
@@ -51,6 +57,42 @@ describe("an edit by hand", () => {
       expect.objectContaining({ code: "SCHEDULE_INVALID" }),
     );
     expect(() => edited(code(), { nope: 1 } as never)).toThrow(expect.objectContaining({ code: "TASK_INVALID" }));
+  });
+
+  it("of any two options is refused as they are together in a definition", () => {
+    const examples = optionRows.flatMap(([option, { example }]) =>
+      option === "of" ? [] : [[option, optionOf(option, example)] as const],
+    );
+    const more: TaskOptions[] = [
+      ...(["queue", "skip", "replace", { allow: 2 }, { queue: 1 }] as const).map((overlap) => ({ overlap })),
+      ...(["broadcast", { shards: 2 }, "sticky"] as const).map((route) => ({ route })),
+      { limit: { perWorker: 1 } },
+      { rate: { limit: 1, per: "1s", key: true } },
+      { schedule: every("1m") },
+      { schedule: every("1m", { mode: "delay" }) },
+      { misfire: { policy: "fire_once", waiting: true } },
+    ];
+    const samples = [...examples, ...more.map((one) => [Object.keys(one)[0] as string, one] as const)];
+    const refusal = (make: () => unknown) => {
+      try {
+        make();
+        return null;
+      } catch (error) {
+        return (error as { code: string }).code;
+      }
+    };
+    let refused = 0;
+    for (const [a, first] of samples) {
+      expect([first, refusal(() => defineTask("t", first))]).toEqual([first, null]);
+      for (const [b, second] of samples) {
+        if (a === b) continue;
+        const together = refusal(() => defineTask("t", { ...first, ...second }));
+        const asEdit = refusal(() => edited(defineTask("t", first), second));
+        expect([first, second, asEdit]).toEqual([first, second, together]);
+        if (together !== null) refused++;
+      }
+    }
+    expect(refused).toBeGreaterThan(30);
   });
 
   it("calls parts as options do, or by their own names", () => {

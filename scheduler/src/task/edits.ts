@@ -18,9 +18,8 @@ import {
   type TaskPart,
   taskOptions,
 } from "./options.ts";
-import { checkTogether } from "./policies.ts";
 import { checkEditOf } from "./schedule-of.ts";
-import { defineTask } from "./task.ts";
+import { checkParts, defineTask } from "./task.ts";
 
 export type { EditedParts, TaskPart } from "./options.ts";
 
@@ -55,7 +54,7 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
   const parts = names.map((option) => taskOptions[option].part);
   const beneath = Object.fromEntries(parts.map((part) => [part, present[part] ?? null])) as EditedParts;
   const made = over({ ...present, ...only(whole, parts) }, { ...beneath, ...present.asDefined });
-  checkTogether(made.name, made);
+  checkParts(made, made.name);
   return made;
 }
 

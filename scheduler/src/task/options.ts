@@ -89,7 +89,7 @@ export interface TaskOptions {
     | number
     | { attempts: number; backoff?: "fixed" | "exponential"; delay?: Duration; maxDelay?: Duration; jitter?: number };
   /** What becomes of a run that is due while another of the task is under way. Default "allow". */
-  overlap?: "allow" | "queue" | "skip" | "replace" | { allow: number };
+  overlap?: "allow" | "queue" | "skip" | "replace" | { allow?: number; queue?: number };
   /** What becomes of slots that could not be planned, or not be started, in time. Default "fire_once". */
   misfire?:
     | "fire_once"

@@ -76,6 +76,7 @@ describe("routes and limits of a task", () => {
     [{ rate: { limit: 1, per: "1s" }, overlap: "skip" }, 'rate cannot go with overlap: "skip"'],
     [{ limit: { perKey: 1 }, overlap: "replace" }, 'limit.perKey cannot go with overlap: "replace"'],
     [{ limit: { perWorker: 1 }, overlap: "skip" }, "limit.perWorker cannot go with"],
+    [{ rate: { limit: 1, per: "1s" }, overlap: { queue: 1 } }, 'rate cannot go with overlap: {"queue":1}'],
     [{ route: "broadcast", overlap: "queue" }, 'route: "broadcast" cannot go with an overlap limit'],
     [{ route: { shards: 2 }, limit: { perWorker: 1 } }, "route: { shards } cannot go with limit.perWorker"],
     [{ route: { shards: 2 }, rate: { limit: 1, per: "1s" } }, "route: { shards } cannot go with rate"],

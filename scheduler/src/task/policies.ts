@@ -41,6 +41,8 @@ export interface OverlapPolicy {
   policy: "allow" | "queue" | "skip" | "replace";
   /** How many runs at once; null only with `allow`: any number. */
   limit: number | null;
+  /** `queue` only: so many wait, and a further one is skipped. Absent: any number waits. */
+  waiting?: number;
 }
 
 /** What becomes of slots that could not be accepted, or not be started, within `afterMs` of their time. */
@@ -58,7 +60,7 @@ export interface MisfirePolicy {
 }
 
 interface Together {
-  overlap: { policy: string; limit: number | null };
+  overlap: OverlapPolicy;
   schedule: ScheduleSpec;
   history?: "failures";
   pauseAfter?: number;
@@ -80,10 +82,10 @@ export function checkTogether(
   if (pin !== undefined && route?.by === "broadcast")
     throw refuse("pin", 'pin cannot go with route: "broadcast"', "A part of a broadcast is for one worker already.");
   const counted = limit?.perKey != null ? "limit.perKey" : limit ? "limit.perWorker" : rate ? "rate" : undefined;
-  if (counted && (overlap.policy === "skip" || overlap.policy === "replace")) {
+  if (counted && (overlap.policy === "skip" || overlap.policy === "replace" || overlap.waiting !== undefined)) {
     throw refuse(
       counted,
-      `${counted} cannot go with overlap: ${JSON.stringify(overlap.policy)}`,
+      `${counted} cannot go with overlap: ${JSON.stringify(overlapKind.write(overlap))}`,
       'What finds no place waits for one: use overlap "queue" or { allow: N }.',
     );
   }
@@ -222,25 +224,37 @@ export const overlapKind: Kind<OverlapPolicy> = {
         fields: {
           allow: {
             shape: places.shape,
-            required: true,
+            required: false,
             description: "The number of runs at once; others wait.",
+            usual: 1,
+          },
+          queue: {
+            shape: places.shape,
+            required: false,
+            description: "The number of runs that wait; others are skipped. Without it any number waits.",
             usual: undefined,
           },
         },
       },
     ],
   },
-  hint: `Give one of ${overlapPolicies.join(", ")}, or { allow: N }.`,
+  hint: `Give one of ${overlapPolicies.join(", ")}, { allow: N }, { queue: N } or both.`,
   read(given, place) {
     if (!isObject(given)) {
       const policy = choice(overlapPolicies).read(given, place);
       return { policy, limit: policy === "allow" ? null : 1 };
     }
-    const unknown = Object.keys(given).find((name) => name !== "allow");
-    if (unknown !== undefined) throw stranger(place, unknown, ["allow"]);
-    return { policy: "queue", limit: places.read(given.allow, inner(place, "allow")) };
+    const unknown = Object.keys(given).find((name) => name !== "allow" && name !== "queue");
+    if (unknown !== undefined) throw stranger(place, unknown, ["allow", "queue"]);
+    const { allow, queue } = given;
+    const limit = allow === undefined && queue !== undefined ? 1 : places.read(allow, inner(place, "allow"));
+    if (queue === undefined) return { policy: "queue", limit };
+    return { policy: "queue", limit, waiting: places.read(queue, inner(place, "queue")) };
   },
-  write: ({ policy, limit }) => (policy === "queue" && limit !== 1 ? { allow: limit } : policy),
+  write: ({ policy, limit, waiting }) =>
+    policy === "queue" && (limit !== 1 || waiting !== undefined)
+      ? { ...(limit !== 1 && { allow: limit }), ...(waiting !== undefined && { queue: waiting }) }
+      : policy,
 };
 
 export const misfirePolicies = ["fire_once", "skip", "all"] as const;

@@ -106,7 +106,7 @@ describe("a task's definition", () => {
     expect(code({ misfire: { policy: "skip", after: "10ms" } })).toBe("DURATION_INVALID");
     expect(code({ retry: { attempts: 2, delayMs: 5 } })).toBe("TASK_INVALID");
     expect(code({ misfire: { policy: "skip", most: 5 } })).toBe("TASK_INVALID");
-    expect(code({ overlap: { allow: 2, queue: 5 } })).toBe("TASK_INVALID");
+    expect(code({ overlap: { allow: 2, wait: 5 } })).toBe("TASK_INVALID");
     expect(code({ slotPayload: 1n })).toBe("PAYLOAD_NOT_JSON");
     expect(code({ schedule: { type: "sometimes" } })).toBe("SCHEDULE_INVALID");
   });

@@ -37,8 +37,7 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
   checkName("a task's name", name, limits.taskNameLength);
   const about = named ? `task ${name}: ` : "";
   const task = named ? name : undefined;
-  const invalid = (path: string, what: string, hint: string) =>
-    new CarillonError("TASK_INVALID", `${about}${what}`, { hint, path });
+  const invalid = invalidFor(about);
   if (!isObject(options)) throw noOptions(about, options);
   for (const key of Object.keys(options)) {
     if (optionRow(key) !== undefined) continue;
@@ -54,12 +53,23 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
     if (kept !== undefined) parts[row.part] = kept;
   }
   const definition = parts as unknown as TaskDefinition;
-  checkAlone(definition, invalid);
   checkScheduleOf(definition, options, about);
-  checkRules(task, definition, definition.schedule);
-  checkTogether(task, definition);
+  checkParts(definition, task);
   return definition;
 }
+
+/**
+ * What cannot be said of one task, whatever of it was said last. @param task begins each message; undefined: whoever shows the error names it
+ * @throws TASK_INVALID
+ */
+export function checkParts(definition: TaskDefinition, task: string | undefined): void {
+  checkAfter(definition, invalidFor(task === undefined ? "" : `task ${task}: `));
+  checkRules(task, definition, definition.schedule);
+  checkTogether(task, definition);
+}
+
+const invalidFor = (about: string) => (path: string, what: string, hint: string) =>
+  new CarillonError("TASK_INVALID", `${about}${what}`, { hint, path });
 
 const noOptions = (about: string, given: unknown) =>
   new CarillonError("TASK_INVALID", `${about}its options cannot be ${shownValue(given)}`, {
@@ -92,11 +102,7 @@ function usualText(option: OptionName, row: OptionRow): string {
   return text;
 }
 
-/** What cannot be said of one task, whether or not it is an edit. */
-function checkAlone(
-  { name, schedule, after }: TaskDefinition,
-  invalid: (path: string, what: string, hint: string) => CarillonError,
-): void {
+function checkAfter({ name, schedule, after }: TaskDefinition, invalid: ReturnType<typeof invalidFor>): void {
   if (!after) return;
   if (schedule.type !== "manual")
     throw invalid(

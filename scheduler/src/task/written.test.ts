@@ -85,7 +85,14 @@ const options: fc.Arbitrary<TaskOptions> = fc
     fc
       .record(
         {
-          overlap: fc.constantFrom("allow" as const, "queue" as const, "skip" as const, { allow: 3 }),
+          overlap: fc.constantFrom(
+            "allow" as const,
+            "queue" as const,
+            "skip" as const,
+            { allow: 3 },
+            { queue: 2 },
+            { allow: 3, queue: 1 },
+          ),
           route: fc.constantFrom("any" as const, "sticky" as const, { pin: "atlas" }, { hash: "key" as const }),
           labels: fc.constant({ gpu: "a100" }),
           ...(rated(base.schedule ?? manual)

@@ -69,6 +69,47 @@ describe("policies", () => {
       const fate = recalls.some(({ runId }) => runId === first) ? "asked to stop" : is === was ? null : is;
       expect([await stateOf(second), fate]).toEqual(overlapTable[event][overlap]);
     });
+
+    it("{ queue: n }: the first n wait, those that come due later are skipped", async () => {
+      const of = await task({ overlap: { allow: 2, queue: 2 } });
+      const many = async (count: number, at = 0) => {
+        const runIds: number[] = [];
+        for (let i = 0; i < count; i++) runIds.push(await stage.enqueue(of, { dueMs: stage.nowMs + at }));
+        return runIds;
+      };
+      const states = (runIds: number[]) => Promise.all(runIds.map(stateOf));
+      const ran = await many(1);
+      const run = await claim(of);
+      const [second, ...others] = await many(5);
+      expect(await states([...ran, second as number, ...others])).toEqual([
+        "claimed",
+        "ready",
+        "held",
+        "held",
+        "skipped",
+        "skipped",
+      ]);
+      const [later] = await many(1, 60_000);
+      expect(await stateOf(later as number)).toBe("held");
+      await end(run, succeededVerdict);
+      expect(await states(others)).toEqual(["ready", "held", "skipped", "skipped"]);
+      await stage.store.plans.admitHeld(stage.nowMs + 60_000, stage.nowMs + 60_000);
+      expect(await stateOf(later as number), "one waits, and it is the second").toBe("held");
+      const [third, fourth] = await many(2);
+      expect(await states([third as number, fourth as number])).toEqual(["held", "skipped"]);
+      // What comes due while as many wait is skipped then, though it was enqueued before them.
+      await stage.store.plans.admitHeld(stage.nowMs + 60_000, stage.nowMs + 60_000);
+      expect(await stateOf(later as number)).toBe("skipped");
+    });
+
+    it("{ queue: n }: a run that has had a try waits, however many do", async () => {
+      const of = await task({ overlap: { queue: 1 } });
+      const first = await ended(of, { kind: "retry", dueMs: stage.nowMs, error: null });
+      await stage.store.tasks.pause(of.name, { author: "t", reason: "", nowMs: stage.nowMs });
+      await stage.store.tasks.resume(of.name, { author: "t", reason: "", nowMs: stage.nowMs });
+      const [second, third] = [await stage.enqueue(of), await stage.enqueue(of)];
+      expect(await Promise.all([first, second, third].map(stateOf))).toEqual(["ready", "held", "skipped"]);
+    });
   });
 
   describe("misfire, of what was not claimed in time", () => {

@@ -246,3 +246,17 @@ test("a password that was judged before the second factor was there begins no si
     );
   expect([await begin(false), await begin(true)]).toEqual([false, true]);
 });
+
+test("who must have a second factor follows events no more when it is reset", async () => {
+  const strict = await stage.serve({ requireSecondFactor: "everyone" });
+  const { cookie } = await enrolled("lee", strict);
+  const follow = () => fetch(`${stage.urlOf(strict)}/v1/events`, { headers: { cookie } });
+  const response = await follow();
+  expect(response.status).toBe(200);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  await reader.read();
+  await admin().resetSecondFactor({ user: "lee", reason: "lost" });
+  // Ends with the stream.
+  while (!(await reader.read()).done);
+  expect((await follow()).status).toBe(403);
+});

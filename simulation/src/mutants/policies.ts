@@ -129,6 +129,13 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "overlap",
   },
   {
+    name: "one more waits than may",
+    file: "store/postgres/claims/gates.ts",
+    find: "where w.place > (t.definition",
+    put: "where w.place - 1 > (t.definition",
+    breaks: "overlap",
+  },
+  {
     name: "a newer run does not replace",
     file: "store/postgres/claims/gates.ts",
     find: "if (replacing.length > 0) await stopRunning(client, s, replacing, now);",

@@ -32,9 +32,14 @@ export function scenarioOf(seed: number): Scenario {
     if (dice.chance(0.45)) acts.push({ op: "advance", ms: dice.one(steps) + dice.whole(0, 9) * 100 + 7 });
   }
   if (seed % 10 === 9) acts.push(...crowd(seed, tasks));
+  if (seed % 10 === 1) acts.push(...crowd(seed, tasks.slice(0, 1)));
   acts.push({ op: "advance", ms: dice.one(steps) + 7 });
-  const own = seed % 10 === 7 ? inParts(seed, tasks) : seed % 10 === 4 ? tooSlow(seed, tasks) : tasks;
-  return { seed, concurrency, tasks: own, acts };
+  const changed: Record<number, (seed: number, tasks: readonly TaskPlan[]) => TaskPlan[]> = {
+    1: shortQueue,
+    4: tooSlow,
+    7: inParts,
+  };
+  return { seed, concurrency, tasks: changed[seed % 10]?.(seed, tasks) ?? tasks, acts };
 }
 
 /** More at one time than the worker has places for, of all priorities, so that who comes first is to be seen. */
@@ -60,6 +65,12 @@ function tooSlow(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPla
     misfire: { policy: dice.one(["skip", "fire_once"] as const), after: dice.one([1_000, 3_000]), waiting: true },
   };
   return [slow, ...others];
+}
+
+/** Of the first task so many runs wait, and no more. */
+function shortQueue(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPlan[] {
+  const { perKey: _, perWorker: __, rate: ___, ...plan } = first as TaskPlan;
+  return [{ ...plan, overlap: { queue: new Dice(seed).whole(1, 3) } }, ...others];
 }
 
 /** Runs of some of the tasks, where their policies allow it, are made into several. */

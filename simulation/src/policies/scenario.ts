@@ -20,7 +20,7 @@ export interface TaskPlan {
   readonly blackout?: { readonly fromMs: number; readonly toMs: number; readonly then: "skip" | "delay" };
   /** The scenario's calendar, on its working days. */
   readonly calendar?: { readonly otherwise: "skip" | "next" | "previous" };
-  readonly overlap?: "allow" | "queue" | "skip" | "replace" | { readonly allow: number };
+  readonly overlap?: "allow" | "queue" | "skip" | "replace" | { readonly allow: number } | { readonly queue: number };
   readonly retry?: {
     readonly attempts: number;
     readonly backoff: "fixed" | "exponential";

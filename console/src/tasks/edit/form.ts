@@ -47,6 +47,8 @@ export interface Form extends Rules {
   overlap: string;
   /** Runs at once, where the next waits. */
   atOnce: number;
+  /** How many wait there; null: any number. */
+  waiting: number | null;
   misfire: string;
 }
 
@@ -82,6 +84,7 @@ export function formOf(task: Task): Form {
     maxDelay: short(is.retry.maxDelayMs),
     overlap: is.overlap.policy,
     atOnce: is.overlap.limit ?? 1,
+    waiting: is.overlap.waiting ?? null,
     misfire: is.misfire.policy,
   };
 }
@@ -155,8 +158,10 @@ export function optionsOf(form: Form, task: Task): { options: Options; changes: 
     jitter: is.retry.jitter,
   });
   put("retry", JSON.stringify(retry(form)) !== JSON.stringify(retry(first)), retry(first), retry(form));
-  const overlap = ({ overlap: policy, atOnce }: Form) =>
-    policy === "queue" && atOnce !== 1 ? { allow: atOnce } : policy;
+  const overlap = ({ overlap: policy, atOnce, waiting }: Form) =>
+    policy === "queue" && (atOnce !== 1 || waiting !== null)
+      ? { ...(atOnce !== 1 && { allow: atOnce }), ...(waiting !== null && { queue: waiting }) }
+      : policy;
   const overlaps = { was: overlap(first), is: overlap(form) };
   put("overlap", JSON.stringify(overlaps.is) !== JSON.stringify(overlaps.was), overlaps.was, overlaps.is);
   put("misfire", form.misfire !== first.misfire, is.misfire.policy, form.misfire);

@@ -59,6 +59,15 @@ export function PolicyFields({
             onChange={(value) => set({ atOnce: Number(value) || 1 })}
           />
         )}
+        {isSaid("overlap") && form.overlap === "queue" && (
+          <NumberInput
+            label={t("edit.waiting")}
+            placeholder={t("edit.waitingAny")}
+            min={1}
+            value={form.waiting ?? ""}
+            onChange={(value) => set({ waiting: Number(value) || null })}
+          />
+        )}
         <Select
           label={t("task.misfire")}
           allowDeselect={false}

@@ -12,6 +12,16 @@ import { type LogLevel, logLevels } from "./log-levels.ts";
  */
 export function jsonLog(level: LogLevel): Log {
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write;
+  const output = pino.destination({ fd: 1, sync: true });
+  // As pino has it for a pipe: a terminal that is closed ends the log, and not the node.
+  output.on("error", (error) => {
+    if (!isUnread(error, process.stdout.isTTY)) throw error;
+    output.write = () => true;
+  });
+  return jsonLines(level, output);
+}
+
+export function jsonLines(level: LogLevel, output: pino.DestinationStream): Log {
   const options: pino.LoggerOptions = {
     level,
     base: null,
@@ -19,12 +29,6 @@ export function jsonLog(level: LogLevel): Log {
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (name) => ({ level: name }) },
   };
-  const output = pino.destination({ fd: 1, sync: true });
-  // As pino has it for a pipe: a terminal that is closed ends the log, and not the node.
-  output.on("error", (error) => {
-    if (!isUnread(error, process.stdout.isTTY)) throw error;
-    output.write = () => true;
-  });
   return pino(options, output);
 }
 
@@ -46,6 +50,6 @@ export function lineLog(least: LogLevel, style: Style, write: (line: string) => 
 export function fieldsText(fields: object, style: Style): string {
   const parts = Object.entries(fields)
     .filter(([, value]) => value !== undefined && value !== null && value !== "")
-    .map(([name, value]) => `${name}=${plain(typeof value === "string" ? value : JSON.stringify(value))}`);
+    .map(([name, value]) => `${plain(name)}=${plain(typeof value === "string" ? value : JSON.stringify(value))}`);
   return parts.length === 0 ? "" : `  ${style.dim(parts.join(" "))}`;
 }

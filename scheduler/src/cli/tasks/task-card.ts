@@ -228,7 +228,7 @@ function policiesText({ overlap, misfire, retry, timeoutMs, onWorkerLost, priori
   const many =
     overlap.limit === null
       ? "runs may overlap"
-      : `at most ${overlap.limit} at once, others ${overlapWords[overlap.policy]}`;
+      : `at most ${overlap.limit} at once, others ${overlapWords[overlap.policy]}${overlap.waiting === undefined ? "" : `, ${overlap.waiting} at most`}`;
   const tries =
     retry.attempts === 1
       ? "no retries"

@@ -1,3 +1,4 @@
+import type { TaskPlan } from "../scenario.ts";
 import type { RunSeen, Seen, Try } from "../seen.ts";
 import {
   endOf,
@@ -25,7 +26,11 @@ const isGivenUp = ({ abort }: Try, ms: number) => abort !== undefined && abort.a
 /** The limit of places of a task at that time. @param pick of those before and after an edit at that very time; default the larger one */
 function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): number {
   const limits = plansBetween(seen, task, atMs, atMs).map(({ overlap = "allow" }) =>
-    overlap === "allow" ? Number.POSITIVE_INFINITY : typeof overlap === "object" ? overlap.allow : 1,
+    overlap === "allow"
+      ? Number.POSITIVE_INFINITY
+      : typeof overlap === "object" && "allow" in overlap
+        ? overlap.allow
+        : 1,
   );
   return pick(...limits);
 }
@@ -302,15 +307,30 @@ export const overlaps: Rule = {
       const what = overlapBroken(seen, run, overlap);
       if (what) return `run ${run.runId} of task ${run.of}, overlap ${JSON.stringify(overlap)}: ${what}`;
     }
-    return undefined;
+    return tooManyWait(seen);
   },
 };
 
-function overlapBroken(
-  seen: Seen,
-  run: RunSeen,
-  overlap: NonNullable<Seen["scenario"]["tasks"][number]["overlap"]>,
-): string | undefined {
+/** How many runs of the task may wait; undefined: any number. */
+const waitingMost = (overlap: TaskPlan["overlap"]) =>
+  typeof overlap === "object" && "queue" in overlap ? overlap.queue : undefined;
+
+/** Of a task with a bound never more wait that have not had a try. */
+function tooManyWait(seen: Seen): string | undefined {
+  for (const [task, { plans }] of seen.tasks.entries()) {
+    const most = waitingMost(plans[0]?.plan.overlap);
+    if (most === undefined || plans.length > 1 || pausesOf(seen, task).length > 0) continue;
+    for (const { atMs, live } of seen.looks) {
+      const waiting = live.filter(
+        (run) => run.task.endsWith(`-t${task}`) && run.state === "held" && run.attempt === 0 && run.dueMs <= atMs,
+      );
+      if (waiting.length > most) return `${waiting.length} runs of task ${task} wait at ${atMs}: at most ${most} may`;
+    }
+  }
+  return undefined;
+}
+
+function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["overlap"]>): string | undefined {
   const tries = triesOf(seen, run.runId);
   const others = seen.runs.filter((other) => other.of === run.of && other.runId !== run.runId);
   const dueMs = readyMs(run);
@@ -331,8 +351,19 @@ function overlapBroken(
     );
     if (!beside && !underWay) return "it was skipped with nothing before it";
   }
-  if (run.state === "skipped" && overlap !== "skip" && overlap !== "replace" && run.slotMs === null)
-    return "it was skipped";
+  const most = waitingMost(overlap);
+  const mayBeSkipped = overlap === "skip" || overlap === "replace" || most !== undefined;
+  if (run.state === "skipped" && !mayBeSkipped && run.slotMs === null) return "it was skipped";
+  if (run.state === "skipped" && most !== undefined && run.slotMs === null) {
+    const endedMs = endOf(run);
+    const waiting = others.filter(
+      (other) =>
+        readyMs(other) <= endedMs &&
+        endOf(other) > endedMs &&
+        !triesOf(seen, other.runId).some(({ fromMs }) => fromMs < endedMs),
+    );
+    if (waiting.length < most) return `it was skipped at ${endedMs}, while ${waiting.length} waited`;
+  }
   if (pausesOf(seen, run.of).length > 0 || tries.length > 1) return undefined;
   const before = seen.tries.find(
     (one) => one.task === run.of && one.runId !== run.runId && one.fromMs < dueMs && dueMs < placeUntil(one),

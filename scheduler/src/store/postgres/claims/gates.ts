@@ -7,9 +7,9 @@ import { admitPaced, heldDueSql } from "./admission.ts";
 
 /**
  * `task.gate` and `run.gate`: what an overlap policy means for a run that finds no place; `paced`: a task that is limited
- * by more than the number of its runs.
+ * by more than the number of its runs; `bounded`: so many wait, and no more. For an older node that is a queue.
  */
-export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4 } as const;
+export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4, bounded: 5 } as const;
 
 const replaced = "overlap: replaced by a newer run";
 
@@ -52,6 +52,7 @@ export async function settleGates(
   const policy = (gate: number) => rows.filter((row) => row.gate === gate).map((row) => row.task_id as number);
   const skipping = policy(gates.skip);
   const replacing = policy(gates.replace);
+  const bounded = policy(gates.bounded);
   const paced = policy(gates.paced);
   const givingUp = rows.filter(({ waiting }) => waiting).map((row) => row.task_id as number);
   if (givingUp.length > 0) await skipLate(client, s, givingUp, now);
@@ -59,6 +60,7 @@ export async function settleGates(
   const all = rows.filter((row) => row.gate !== gates.paced).map((row) => row.task_id as number);
   if (all.length === 0) return;
   if (freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
+  if (freed && bounded.length > 0) await skipBeyond(client, s, bounded, now);
   if (replacing.length > 0) {
     await keepNewest(client, s, replacing, now);
     await stopWaiting(client, s, replacing, now);
@@ -66,6 +68,7 @@ export async function settleGates(
   await demote(client, s, all, now);
   await promote(client, s, all, now);
   if (!freed && skipping.length > 0) await skipOverdue(client, s, skipping, now, "overlap: skip");
+  if (!freed && bounded.length > 0) await skipBeyond(client, s, bounded, now);
   if (replacing.length > 0) await stopRunning(client, s, replacing, now);
 }
 
@@ -112,6 +115,16 @@ async function skipOverdue(
 ): Promise<void> {
   const where = `r.state = ${runState.held} and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and r.attempt = 0`;
   await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason });
+}
+
+/** `{ queue: n }`: of the runs that are due and wait, the first n stay. */
+async function skipBeyond(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
+  const where = `r.attempt = 0 and r.state = ${runState.held} and r.id in (
+       select w.id from (
+         select id, task_id, row_number() over (partition by task_id order by due_ms, id) as place
+         from ${s}.run where state = ${runState.held} and task_id = any($1) and due_ms <= $2 and gate > 0) w
+       join ${s}.task t on t.id = w.task_id where w.place > (t.definition->'overlap'->>'waiting')::int)`;
+  await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason: "overlap: as many wait as may" });
 }
 
 /** What waits longer for its place than its task's misfire policy lets it. */

@@ -11,11 +11,12 @@ import type { Query } from "../query.ts";
 import type { KnownZones } from "../zones/known-zones.ts";
 
 /** `task.gate` and `task.gate_limit`. A limit of its own on `allow` is `queue` with more places. */
-export function gateOf({ overlap: { policy, limit }, ...parts }: TaskDefinition): {
+export function gateOf({ overlap: { policy, limit, waiting }, ...parts }: TaskDefinition): {
   gate: number;
   limit: number | null;
 } {
   if (isPaced(parts)) return { gate: gates.paced, limit };
+  if (waiting !== undefined) return { gate: gates.bounded, limit };
   return { gate: limit === null ? gates.allow : gates[policy], limit };
 }
 
