@@ -319,7 +319,8 @@ const waitingMost = (overlap: TaskPlan["overlap"]) =>
 function tooManyWait(seen: Seen): string | undefined {
   for (const [task, { plans }] of seen.tasks.entries()) {
     const most = waitingMost(plans[0]?.plan.overlap);
-    if (most === undefined || plans.length > 1 || pausesOf(seen, task).length > 0) continue;
+    const isSame = plans.every(({ plan }) => waitingMost(plan.overlap) === most);
+    if (most === undefined || !isSame || pausesOf(seen, task).length > 0) continue;
     for (const { atMs, live } of seen.looks) {
       const waiting = live.filter(
         (run) => run.task.endsWith(`-t${task}`) && run.state === "held" && run.attempt === 0 && run.dueMs <= atMs,
@@ -354,11 +355,15 @@ function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["
   const most = waitingMost(overlap);
   const mayBeSkipped = overlap === "skip" || overlap === "replace" || most !== undefined;
   if (run.state === "skipped" && !mayBeSkipped && run.slotMs === null) return "it was skipped";
-  if (run.state === "skipped" && most !== undefined && run.slotMs === null) {
+  // Of a success that left no row nobody can tell whether it waited.
+  const hasRows = seen.tasks[run.of]?.plans.every(({ plan }) => plan.history !== "failures");
+  if (run.state === "skipped" && most !== undefined && run.slotMs === null && hasRows) {
     const endedMs = endOf(run);
     const waiting = others.filter(
       (other) =>
-        readyMs(other) <= endedMs &&
+        other.createdMs <= endedMs &&
+        // One that was tried again is due when it was tried last.
+        (readyMs(other) <= endedMs || other.attempt > 1) &&
         endOf(other) > endedMs &&
         !triesOf(seen, other.runId).some(({ fromMs }) => fromMs < endedMs),
     );
