@@ -40,6 +40,15 @@ describe.each(everyPostgres())("what a leader's beat asks, and a scrape, on $tit
     expect(await blocksOf(sql)).toBeLessThan(tasks / 4);
   });
 
+  it("are late when they have been due for a minute, and not before", async () => {
+    const told = async (inMs: number) => {
+      const sql = unservedSql(`"${stage.schema}"`).replaceAll("$2", String(stage.nowMs + inMs));
+      return (await stage.one<{ told: string[] }>(`select (${sql}) as told`)).told;
+    };
+    expect(await told(59_000)).toEqual([]);
+    expect(await told(61_000)).toEqual([expect.stringMatching(/^group /)]);
+  });
+
   it("and what a scrape asks costs no more with many runs that wait, in their group or at an addressee", async () => {
     await stage.rows("update $s.run set group_id = -7 where id % 2 = 0");
     await stage.sql.query(`vacuum analyze ${stage.schema}.run`);

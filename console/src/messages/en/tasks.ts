@@ -206,7 +206,7 @@ export const tasksEn = {
   "edit.delay": "The first wait",
   "edit.maxDelay": "The longest wait",
   "edit.atOnce": "Runs at once",
-  "edit.waiting": "May wait (others are skipped)",
+  "edit.waiting": "Wait at most",
   "edit.waitingAny": "any number",
   "edit.noCalendar": "none: every day",
   "edit.on": "It runs on",
