@@ -1,9 +1,9 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
 import { at, defineTask, every, type Task, type TaskOptions } from "../../src/index.ts";
 import { edited } from "../../src/task/edits.ts";
 import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { postgres } from "../support/servers.ts";
-import { change } from "../support/store-stage.ts";
+import { change, openStage } from "../support/store-stage.ts";
 
 const thresholds = { overdueMs: 1, unfiredMs: 1, stuckMs: 1, leaderlessMs: 1, summaryMs: 60_000 };
 const over = every("1h", { until: "2030-01-01T02:00:00Z" });
@@ -117,4 +117,18 @@ describe("a task whose slots are over", () => {
     await tower.advance("5m");
     expect(await names()).toEqual(["by-hand", "digest"]);
   });
+});
+
+it("a stop that is not wanted any more changes nothing, and asks no claimed run back", async () => {
+  const stage = await openStage(postgres());
+  onTestFinished(() => stage.close());
+  const session = await stage.session("worker");
+  const task = await stage.task("kept", { group: "kept" });
+  await stage.enqueue(task);
+  const [run] = await stage.claim(session, [task]);
+  const { recalled } = await stage.store.tasks.pause("kept", change(stage.nowMs), async () => false);
+  expect([recalled, await stage.store.claims.recalls(session)]).toEqual([[], []]);
+  expect((await stage.store.tasks.byName("kept")).paused).toBe(null);
+  await stage.store.tasks.pause("kept", change(stage.nowMs), async () => true);
+  expect((await stage.store.claims.recalls(session)).map(({ runId }) => runId)).toEqual([run?.runId]);
 });

@@ -37,7 +37,7 @@ export async function pause(
         change.failures ?? null,
       ],
     );
-  const { taskId, held, skipped } = await stop(tasks, {
+  const { taskId, held, skipped, isUnwanted } = await stop(tasks, {
     name,
     how: "paused",
     change,
@@ -46,7 +46,7 @@ export async function pause(
     expectedVersion: null,
     isWanted,
   });
-  return { recalled: await recallClaimed(tasks, taskId), held, skipped };
+  return { recalled: isUnwanted ? [] : await recallClaimed(tasks, taskId), held, skipped };
 }
 
 /**
@@ -67,8 +67,9 @@ export async function remove(
   const { s } = tasks;
   const mark = (within: SqlClient, id: number) => markRemoved(within, s, id, change);
   const stopped = await stop(tasks, { name, how: "removed", change, mark, expectedVersion, of, client, isWanted });
-  const { taskId, skipped, cancelled } = stopped;
-  return { taskId, recalled: client ? [] : await recallClaimed(tasks, taskId), ended: skipped + cancelled };
+  const { taskId, skipped, cancelled, isUnwanted } = stopped;
+  const recalled = client || isUnwanted ? [] : await recallClaimed(tasks, taskId);
+  return { taskId, recalled, ended: skipped + cancelled };
 }
 
 interface Stop {
@@ -87,11 +88,17 @@ interface Stop {
   untilMs?: number | null;
 }
 
+interface Stopped extends Withdrawn {
+  taskId: number;
+  /** It was not to be made any more, and changed nothing. */
+  isUnwanted?: true;
+}
+
 /** What pause and remove share: no slot of this task is planned any more, and what was is taken back. */
 async function stop(
   tasks: Tasks,
   { name, how, change, mark, expectedVersion, isWanted, of, client: within, untilMs = null }: Stop,
-): Promise<{ taskId: number } & Withdrawn> {
+): Promise<Stopped> {
   const { database, s } = tasks;
   return database.within(within, async (client) => {
     const locked = await lockTask(client, s, name);
@@ -102,7 +109,7 @@ async function stop(
     const unchanged = { taskId: row.id, held: 0, skipped: 0, cancelled: 0 };
     const isPaused = how === "paused" && row.paused_ms !== null;
     if (isPaused && row.paused_until_ms === untilMs) return unchanged;
-    if (isWanted && !(await isWanted(client))) return unchanged;
+    if (isWanted && !(await isWanted(client))) return { ...unchanged, isUnwanted: true };
     const now = Math.round(change.nowMs);
     const ruled = await ruledOf(tasks, client, row);
     if (isPaused) {
