@@ -11,7 +11,8 @@
  * 1,000 seconds. They are in the store when the process under test starts, changed a day ago, as tasks are that were made by
  * an API: commands, of which that process only rehearses what it would run, and tells when (`onRun`). Counted over some
  * seconds: the process's own processor time a slot, what PostgreSQL spent in statements a slot (pg_stat_statements),
- * statements a second, lateness, the process's memory, and what of its heap is in use. Each slot that was due, by arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
+ * statements a second, lateness, the process's memory, and what of its heap is in use. Each slot that was due, by
+ * arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Carillon, carillon, every, type ScheduleSpec } from "carillon";

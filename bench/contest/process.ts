@@ -1,5 +1,4 @@
 /** A process under test: one contender, and notes of when its handlers began. */
-
 import { setTimeout as pause } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";

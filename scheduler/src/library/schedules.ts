@@ -9,6 +9,7 @@ import type { ScheduleSpec } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";
 import { awaitRecall } from "../store/recall.ts";
 import { everyScheduleOf } from "../store/schedules-of.ts";
+import { sideBySide } from "../store/side-by-side.ts";
 import type { Store } from "../store/store.ts";
 import { nameOfSchedule, type ScheduleOptions, scheduleCalled, scheduleOptions } from "../task/schedule-of.ts";
 import { defineTask, type TaskDefinition } from "../task/task.ts";
@@ -106,7 +107,7 @@ export class Schedules {
     const definition = await this.#definition(task, { ...own, name, schedule });
     const { store, taskId } = await this.#options.open();
     await taskId(task);
-    const { record, changed } = await store.tasks.save(definition, null, this.#change({ author, reason }), tx);
+    const { record, changed } = await store.tasks.save(definition, null, this.#options.change({ author, reason }), tx);
     return { ...this.#named(record), changed };
   }
 
@@ -140,7 +141,7 @@ export class Schedules {
     }
     const { store, taskId } = await this.#options.open();
     await taskId(task);
-    const change = this.#change({ author, reason });
+    const change = this.#options.change({ author, reason });
     const called = (name: string) => name.slice(task.length + 1);
     const set: SchedulesSet = { created: [], changed: [], removed: [] };
     const all = [...definitions.values()];
@@ -153,11 +154,9 @@ export class Schedules {
       const leave: string[] = [];
       for await (const { name } of everyScheduleOf(store.tasks, task))
         if (!definitions.has(called(name))) leave.push(called(name));
-      const some = async () => {
-        for (let name = leave.pop(); name !== undefined; name = leave.pop())
-          if (await this.remove(task, name, { author, reason, tx })) set.removed.push(name);
-      };
-      await Promise.all(Array.from({ length: tx ? 1 : removedAtOnce }, some));
+      await sideBySide(leave, tx ? 1 : removedAtOnce, async (name) => {
+        if (await this.remove(task, name, { author, reason, tx })) set.removed.push(name);
+      });
     }
     return set;
   }
@@ -173,10 +172,6 @@ export class Schedules {
     const schema: StandardSchemaV1 | undefined = this.#options.defined.get(task)?.schema;
     if (schema) await validateKept(schema, slotPayload, task);
     return defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
-  }
-
-  #change({ author, reason }: Partial<Why>): Change {
-    return this.#options.change({ ...(author !== undefined && { author }), ...(reason !== undefined && { reason }) });
   }
 
   /** Removes the schedule; its history stays. Runs that have begun go on. @returns false: there is none */

@@ -15,6 +15,7 @@ import {
   runOf,
   type Span,
   triesOf,
+  waitingMost,
   within,
   workerUntil,
 } from "./rule.ts";
@@ -310,10 +311,6 @@ export const overlaps: Rule = {
     return tooManyWait(seen);
   },
 };
-
-/** How many runs of the task may wait; undefined: any number. */
-const waitingMost = (overlap: TaskPlan["overlap"]) =>
-  typeof overlap === "object" && "queue" in overlap ? overlap.queue : undefined;
 
 /** Of a task with a bound never more wait that have not had a try. */
 function tooManyWait(seen: Seen): string | undefined {

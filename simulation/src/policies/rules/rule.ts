@@ -51,6 +51,10 @@ export function plansBetween({ tasks }: Seen, task: number, fromMs: number, toMs
 export const isEdited = ({ acts }: Scenario, task: number) =>
   acts.some((act) => act.op === "edit" && act.task === task);
 
+/** How many runs of the task may wait; undefined: any number. */
+export const waitingMost = (overlap: TaskPlan["overlap"]) =>
+  typeof overlap === "object" && "queue" in overlap ? overlap.queue : undefined;
+
 export interface Span {
   readonly fromMs: number;
   readonly toMs: number;

@@ -10,6 +10,7 @@ import {
   type Rule,
   runOf,
   triesOf,
+  waitingMost,
   within,
   workerUntil,
 } from "./rule.ts";
@@ -171,8 +172,7 @@ export const misfires: Rule = {
       const mayBeLate = hasPlace && (group !== undefined || mayBeFull(seen, run));
       if (policy === "skip" && first && run.attempt === 1 && lateMs > after + promptMs && !wasPaused && !mayBeLate)
         return `run ${run.runId} of slot ${run.slotMs} was claimed ${lateMs} ms late, and its task skips after ${after}`;
-      const mayOverlap =
-        overlap === "skip" || overlap === "replace" || (typeof overlap === "object" && "queue" in overlap);
+      const mayOverlap = overlap === "skip" || overlap === "replace" || waitingMost(overlap) !== undefined;
       if (run.state !== "skipped" || mayOverlap || wasPaused) continue;
       if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
       if (lateMs < after)

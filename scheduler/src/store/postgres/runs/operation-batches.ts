@@ -2,6 +2,7 @@ import type { SqlClient } from "../../../base/change.ts";
 import { isCarillonError, messageOf } from "../../../base/errors.ts";
 import type { OperationFilter, OperationKind, OperationRequest } from "../../../run/operations.ts";
 import { liveStates } from "../../../run/run.ts";
+import { sideBySide } from "../../side-by-side.ts";
 import type { Database } from "../database.ts";
 import { runOutcome } from "../states.ts";
 import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
@@ -147,25 +148,21 @@ export async function carryOut(
       return (await runs.find(runId)).state === "cancelled" ? "done" : "passed";
     }
   };
-  const queue = [...items];
-  const work = async () => {
-    for (let item = queue.shift(); item !== undefined; item = queue.shift()) {
-      try {
-        const end = await one(item);
-        if (end === "asked") asked.push(item.id);
-        else progress[end] += 1;
-      } catch (error) {
-        if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
-        // A task that was removed, a run that retention dropped: nothing is left to act on.
-        if (error.code === "TASK_UNKNOWN" || error.code === "RUN_UNKNOWN") progress.passed += 1;
-        else {
-          progress.failed += 1;
-          progress.error = `${item.name}: ${messageOf(error)}`;
-        }
+  await sideBySide(items, kind === "cancel" ? cancelledAtOnce : 1, async (item) => {
+    try {
+      const end = await one(item);
+      if (end === "asked") asked.push(item.id);
+      else progress[end] += 1;
+    } catch (error) {
+      if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
+      // A task that was removed, a run that retention dropped: nothing is left to act on.
+      if (error.code === "TASK_UNKNOWN" || error.code === "RUN_UNKNOWN") progress.passed += 1;
+      else {
+        progress.failed += 1;
+        progress.error = `${item.name}: ${messageOf(error)}`;
       }
     }
-  };
-  await Promise.all(Array.from({ length: kind === "cancel" ? cancelledAtOnce : 1 }, work));
+  });
   const cursor = { ...open.cursor, id: items.at(-1)?.id ?? 0 };
   return { ...progress, cursor: asked.length === 0 ? cursor : { ...cursor, asked, looks: 0 } };
 }

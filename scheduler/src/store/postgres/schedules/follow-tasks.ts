@@ -4,6 +4,7 @@ import { madeOf } from "../../../task/schedule-of.ts";
 import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { SchedulesFollowed } from "../../../task/task-record.ts";
 import type { Removed } from "../../../task/task-store.ts";
+import { sideBySide } from "../../side-by-side.ts";
 import { write } from "../tasks/define.ts";
 import { type Tasks, unknownTask } from "../tasks/read.ts";
 import { remove } from "../tasks/stop.ts";
@@ -61,10 +62,7 @@ export async function followTasks(
       return false;
     });
     await markSame(tasks, same);
-    const next = async () => {
-      for (let one = changed.shift(); one; one = changed.shift()) await followOne(tasks, one, change, followed);
-    };
-    await Promise.all(Array.from({ length: writesAtOnce }, next));
+    await sideBySide(changed, writesAtOnce, (one) => followOne(tasks, one, change, followed));
     if (behind.length < readTogether) return followed;
     afterId = (behind.at(-1) as Behind).id;
   }

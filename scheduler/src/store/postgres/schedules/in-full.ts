@@ -1,9 +1,7 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
-import { checkRules } from "../../../schedule/slot-rules.ts";
-import { checkTogether } from "../../../task/policies.ts";
 import { madeOf } from "../../../task/schedule-of.ts";
-import type { TaskDefinition } from "../../../task/task.ts";
+import { checkParts, type TaskDefinition } from "../../../task/task.ts";
 import { type Query, queryIn, queryOf } from "../query.ts";
 import type { Tasks } from "../tasks/read.ts";
 
@@ -64,8 +62,7 @@ export async function taskOf(
 /** @throws TASK_INVALID where the task cannot have such a schedule */
 export function madeInFull(given: TaskDefinition, task: TaskDefinition): TaskDefinition {
   const definition = madeOf(given, task);
-  checkRules(given.name, definition, definition.schedule);
-  checkTogether(given.name, definition);
+  checkParts(definition, given.name);
   return definition;
 }
 

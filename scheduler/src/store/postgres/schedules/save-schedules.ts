@@ -1,8 +1,9 @@
 import type { Change, SqlClient } from "../../../base/change.ts";
 import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { SchedulesSaved } from "../../../task/task-record.ts";
+import { sideBySide } from "../../side-by-side.ts";
 import { queryIn } from "../query.ts";
-import { write } from "../tasks/define.ts";
+import { save } from "../tasks/define.ts";
 import { groupNumberIn } from "../tasks/groups.ts";
 import { createTasks } from "../tasks/new-tasks.ts";
 import type { Tasks } from "../tasks/read.ts";
@@ -61,14 +62,10 @@ export async function saveSchedules(
   });
   await counted(created.size);
   const saved: SchedulesSaved = { created: [...created], changed: [] };
-  const some = async () => {
-    for (let one = left.shift(); one; one = left.shift()) {
-      const { name } = one;
-      const make = async () => one;
-      const { changed } = await write(tasks, { name, make, expectedVersion: null, change, client });
-      if (changed) (present.get(name)?.removed === false ? saved.changed : saved.created).push(name);
-    }
-  };
-  await Promise.all(Array.from({ length: client ? 1 : writesAtOnce }, some));
+  await sideBySide(left, client ? 1 : writesAtOnce, async (definition) => {
+    const { name } = definition;
+    const { changed } = await save(tasks, definition, null, change, client);
+    if (changed) (present.get(name)?.removed === false ? saved.changed : saved.created).push(name);
+  });
   return saved;
 }

@@ -5,6 +5,7 @@ import { codeOf, mayReplace, type Standing } from "../../../task/release.ts";
 import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { Adopted, TaskRecord } from "../../../task/task-record.ts";
 import type { BroughtBy, BroughtTask } from "../../../task/task-store.ts";
+import { sideBySide } from "../../side-by-side.ts";
 import { auditedAdoption } from "../access/audit.ts";
 import { lookAgain } from "../claims/set-aside.ts";
 import type { Database } from "../database.ts";
@@ -96,10 +97,7 @@ export async function saveAll(
     });
     records.push(record);
   };
-  const saveSome = async () => {
-    for (let next = left.pop(); next !== undefined; next = left.pop()) await save(next);
-  };
-  await Promise.all(Array.from({ length: savesAtOnce }, saveSome));
+  await sideBySide(left, savesAtOnce, save);
   for (const defined of inOrder(definitions.filter(({ name, after }) => !done.has(name) && after))) await save(defined);
   const unbrought = records.filter(({ name }) => !brought.has(name));
   await bring(
