@@ -39,6 +39,7 @@ export interface RunStore {
   /** Of these runs, those still waiting for a worker's word on a recall. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;
+  /** Also of a task that was removed. @throws TASK_UNKNOWN: there never was one of that name */
   list(filter: RunFilter): Promise<RunRecord[]>;
   attempts(runId: number): Promise<AttemptRecord[]>;
   logs(runId: number, limit: number): Promise<LogLine[]>;

@@ -117,13 +117,15 @@ export interface TaskStore {
   forgetReleases(beforeMs: number): Promise<void>;
   /** @throws TASK_UNKNOWN */
   byName(name: string): Promise<TaskRecord>;
+  /** The number of a name, which it keeps also when its task is removed. @throws TASK_UNKNOWN: no task ever had it */
+  idOf(name: string): Promise<number>;
   /** Those that exist and are not removed. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
   /** Tasks whose last change was made then or later: an edit, a pause, a resume, a removal. */
   changedSince(sinceMs: number): Promise<TaskChange[]>;
   list(): Promise<TaskRecord[]>;
-  /** Newest first. */
+  /** Newest first; also of a task that was removed. @throws TASK_UNKNOWN: there never was one */
   versions(name: string): Promise<VersionRecord[]>;
   /**
    * Withdraws what is planned and not claimed. @param isWanted asked in the change's own transaction, with the task locked:

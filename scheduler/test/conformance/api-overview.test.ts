@@ -167,6 +167,22 @@ test("a calendar is compared before it is stored, and one that loses most of its
   await expect(api.compareCalendar(fewer)).rejects.toMatchObject({ code: "CALENDAR_UNKNOWN" });
 });
 
+test("what a removed task left is listed by its name", async () => {
+  await stage.task("former", { slotPayload: 1 });
+  const { run } = await api.runTask({ task: "former" });
+  await api.removeTask({ task: "former" });
+  expect((await api.listRuns({ task: "former" })).items).toMatchObject([{ run, task: "former" }]);
+  expect((await api.listTaskVersions({ task: "former" })).items).toMatchObject([{ version: 1 }]);
+  expect(await api.listSlots({ task: "former" })).toMatchObject({ items: [], next: null });
+  await expect(api.runTask({ task: "former" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+  for (const never of [
+    api.listRuns({ task: "formr" }),
+    api.listTaskVersions({ task: "formr" }),
+    api.listSlots({ task: "formr" }),
+  ])
+    await expect(never).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+});
+
 test("a task may have more schedules, which are tasks of their own", async () => {
   const daily = { type: "cron", expression: "0 3 * * *", zone: "Europe/Berlin" } as const;
   await stage.task("digest", { slotPayload: "all", retry: 4 });

@@ -140,7 +140,7 @@ export const runRoutes = {
       ...paged,
       // It names the runs that the pages before have shown live.
       cursor: text(7_500).optional().describe("`next` of the page before."),
-      task: taskName.optional(),
+      task: taskName.optional().describe("Also one that was removed."),
       state: z
         .array(z.enum(runStates))
         .max(runStates.length)

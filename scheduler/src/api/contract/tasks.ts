@@ -221,7 +221,7 @@ export const taskRoutes = {
     noun,
     policy: "viewer",
     params,
-    summary: "The versions of a task's definition, newest first",
+    summary: "The versions of a task's definition, newest first; also of one that was removed",
     query: z.strictObject(paged),
     answer: page(version),
     errors: unknown,
@@ -265,7 +265,7 @@ export const taskRoutes = {
     noun,
     policy: "viewer",
     params,
-    summary: "What came of past slots, newest first, and what was missed or skipped as ranges",
+    summary: "What came of past slots, newest first, and what was missed or skipped as ranges; also of a removed task",
     query: z.strictObject({ ...paged, since: time.optional(), until: time.optional() }),
     answer: z.strictObject({
       items: z.array(slot),

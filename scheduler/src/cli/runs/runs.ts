@@ -24,7 +24,6 @@ export interface RunListOptions extends CommonOptions {
 export function listRuns(options: RunListOptions, terminal: Terminal): Promise<ExitCode> {
   const sinceAgoMs = options.since === undefined ? undefined : parseDuration(options.since, "--since");
   return withCluster(options, async ({ cluster }) => {
-    if (options.task !== undefined) await cluster.tasks.find(options.task);
     const now = Math.round(cluster.nowMs());
     const filter = {
       ...(options.task === undefined ? {} : { task: options.task }),
@@ -104,9 +103,8 @@ const briefError = (error: Json): Json => {
 
 /** Each end once, as it comes; goes on when the cluster was away. */
 export function tailRuns(options: TailOptions, terminal: Terminal): Promise<ExitCode> {
-  return withCluster(options, async ({ cluster: { by, tasks, runs }, signal }) => {
-    const { task } = options;
-    if (task !== undefined) await tasks.find(task);
+  return withCluster(options, async ({ cluster: { by, runs }, signal }) => {
+    const { task, limit } = options;
     const zone = localZone();
     const ended = (run: RunRecord) => {
       const end = endOfRun(run);
@@ -114,8 +112,9 @@ export function tailRuns(options: TailOptions, terminal: Terminal): Promise<Exit
         process.stdout.write(`${JSON.stringify({ ...runSummaryObject(run), error: briefError(run.error) })}\n`);
       else if (end) terminal.line(endLine(end, zone, terminal.style));
     };
-    const filter = { ...(task === undefined ? {} : { task }), limit: options.limit, states: [...outcomes] };
-    const last = options.limit === 0 ? [] : await runs.list(filter);
+    // Also to show none: an unknown task is refused.
+    const filter = { ...(task === undefined ? {} : { task }), limit: Math.max(1, limit), states: [...outcomes] };
+    const last = (await runs.list(filter)).slice(0, limit);
     for (const run of last.reverse()) ended(run);
     if (!options.follow) return exitCodes.ok;
     const listener = {

@@ -10,7 +10,7 @@ import { ShownRuns } from "../shown-runs.ts";
 import { Gathered } from "./gathered.ts";
 import { cursorForeign, pageOf, readCursor, visiblePage } from "./pages.ts";
 
-/** The number of a task that is there, by its name. @throws TASK_UNKNOWN */
+/** The number of a task's name, also of one that was removed. @throws TASK_UNKNOWN */
 export type TaskIdOf = (name: string) => Promise<number>;
 
 export interface RunCallOptions {
@@ -56,7 +56,7 @@ export function knownTaskIds(store: Store): TaskIdOf {
   return async (name: string): Promise<number> => {
     const known = taskIds.get(name);
     if (known !== undefined) return known;
-    const { taskId } = await store.tasks.byName(name);
+    const taskId = await store.tasks.idOf(name);
     if (taskIds.size >= taskIdsMax) taskIds.clear();
     taskIds.set(name, taskId);
     return taskId;

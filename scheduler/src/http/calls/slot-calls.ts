@@ -28,7 +28,7 @@ export function slotCalls(store: Store): Some<"listUpcomingSlots" | "listSlots">
     },
 
     async listSlots({ task, cursor, limit, since, until }) {
-      const { taskId } = await store.tasks.byName(task);
+      const taskId = await store.tasks.idOf(task);
       const fromMs = since === undefined ? 0 : Date.parse(since);
       const before = Math.min(numberCursor(cursor), until === undefined ? Number.MAX_SAFE_INTEGER : Date.parse(until));
       const rows = await store.browse.slots(taskId, fromMs, before, limit + 1);

@@ -112,7 +112,7 @@ export function taskCalls(
     },
 
     async listTaskVersions({ task, cursor, limit }) {
-      const { taskId } = await store.tasks.byName(task);
+      const taskId = await store.tasks.idOf(task);
       const rows = await store.browse.versions(taskId, numberCursor(cursor), limit + 1);
       const item = ({ changedMs, definition, ...row }: (typeof rows)[number]) => ({
         ...row,

@@ -359,4 +359,7 @@ function places(answers: (Enqueued | null)[]): number[] {
   return open;
 }
 
-const removed = () => new CarillonError("TASK_UNKNOWN", "the task was removed before its run was enqueued");
+const removed = () =>
+  new CarillonError("TASK_UNKNOWN", "the task was removed before its run was enqueued", {
+    hint: "See `carillon tasks list`.",
+  });

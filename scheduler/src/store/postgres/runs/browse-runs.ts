@@ -4,6 +4,7 @@ import type { RunBrowse } from "../../browse-store.ts";
 import type { Database } from "../database.ts";
 import { asRunRecord, type RunRow, runRecordSql, stateNames } from "../enqueue/run-rows.ts";
 import { runState } from "../states.ts";
+import { idOf } from "../tasks/read.ts";
 
 /** Rows asked for: of few sizes, so that there are few texts. A page is cut from them. */
 const sizes = [51, 201];
@@ -45,13 +46,7 @@ export async function browseRuns(database: Database, browse: RunBrowse): Promise
  */
 export async function listRuns(database: Database, filter: RunFilter): Promise<RunRecord[]> {
   const { task, states = [...liveStates, ...outcomes], sinceMs = null, limit } = filter;
-  let taskId: number | null = null;
-  if (task !== undefined) {
-    const sql = `select id from ${database.schema}.task where name = $1`;
-    const [row] = await database.query<{ id: number }>("run-list-task", sql, [task]);
-    if (!row) return [];
-    taskId = row.id;
-  }
+  const taskId = task === undefined ? null : await idOf(database, task);
   const { length: most } = liveStates;
   const wanted = new Set(states.map((state) => stateNames.indexOf(state)));
   const live = liveStates.map((_, number) => number).filter((number) => wanted.has(number));

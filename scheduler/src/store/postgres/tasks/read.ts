@@ -65,6 +65,14 @@ export async function byName(tasks: Tasks, name: string): Promise<TaskRecord> {
   return (await asRecords(tasks, [row]))[0] as TaskRecord;
 }
 
+/** The number of a name, also of a task that was removed. @throws TASK_UNKNOWN */
+export async function idOf(database: Database, name: string): Promise<number> {
+  const sql = `select id from ${database.schema}.task where name = $1`;
+  const [row] = await database.query<{ id: number }>("task-id", sql, [name]);
+  if (!row) throw unknownTask(name);
+  return row.id;
+}
+
 export async function byNames(tasks: Tasks, names: string[]): Promise<TaskRecord[]> {
   const { database, s } = tasks;
   const rows = await database.query<TaskRow>(
@@ -123,8 +131,8 @@ export async function changedSince({ database, s }: Tasks, sinceMs: number): Pro
 }
 
 export async function versions(tasks: Tasks, name: string): Promise<VersionRecord[]> {
-  const { taskId } = await byName(tasks, name);
   const { database, s } = tasks;
+  const taskId = await idOf(database, name);
   return database.query<VersionRecord>(
     "task-versions",
     `select version, definition, author, reason, changed_ms as "changedMs" from ${s}.task_version
