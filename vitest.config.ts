@@ -153,6 +153,8 @@ class SlowestFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     pool: "forks",
+    // The sources are transformed once, not for each project and each Node anew.
+    experimental: { fsModuleCache: true },
     environment: "node",
     passWithNoTests: false,
     maxWorkers: 2,

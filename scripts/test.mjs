@@ -30,6 +30,7 @@ import { chromium } from "./servers/chromium.mjs";
 import { patroni } from "./servers/patroni.mjs";
 import { obtain, startServers, testServers } from "./servers.mjs";
 import { lineOf, readSetAside, verdictOf } from "./test/gate.mjs";
+import { useMemory } from "./test/memory.mjs";
 import { vitest } from "./test/vitest.mjs";
 import { showsUsage } from "./usage.mjs";
 
@@ -217,6 +218,7 @@ function longFiles() {
 async function main() {
   const { parts: wanted, quick, long, rest } = asked;
   requireNode();
+  useMemory();
   installDependencies();
   const others = asked.gate ? lines.filter((line) => line !== ownLine) : [];
   for (const line of [...wanted.map(({ node }) => node), ...others]) nodeOfLine(line);
