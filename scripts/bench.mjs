@@ -48,6 +48,7 @@ const contests = new Set([
   "limit",
   "memory",
   "million",
+  "results",
   "timers",
 ]);
 const peersNeedNode = 22;

@@ -7,9 +7,14 @@
 import { type Books, type Contender, type Order, peer, taskName } from "./contender.ts";
 import { redisNumber, tellRedis } from "./redis.ts";
 
+interface Closable {
+  waitUntilReady(): Promise<unknown>;
+  close(): Promise<unknown>;
+}
+
 interface Queue {
   waitUntilReady(): Promise<unknown>;
-  add(name: string, data: object, options: object): Promise<unknown>;
+  add(name: string, data: object, options: object): Promise<{ waitUntilFinished(events: Closable): Promise<unknown> }>;
   addBulk(jobs: object[]): Promise<unknown>;
   upsertJobScheduler(id: string, repeat: object, template: object): Promise<unknown>;
   close(): Promise<unknown>;
@@ -17,6 +22,7 @@ interface Queue {
 
 interface BullMQ {
   Queue: new (name: string, options: object) => Queue;
+  QueueEvents: new (name: string, options: object) => Closable;
   Worker: new (
     name: string,
     handler: (job: { data: { id: number } }) => Promise<unknown>,
@@ -32,13 +38,14 @@ const concurrency = 300;
 const schedulersAtOnce = 500;
 
 export async function open(order: Order): Promise<Contender> {
-  const { Queue, Worker } = (await peer("bullmq")) as BullMQ;
+  const { Queue, QueueEvents, Worker } = (await peer("bullmq")) as BullMQ;
   const { hostname: host, port } = new URL(order.redis);
   const connection = { host, port: Number(port), maxRetriesPerRequest: null };
   await tellRedis(order.redis, "CONFIG SET hz 100");
   const queue = new Queue(taskName, { connection });
   await queue.waitUntilReady();
   let worker: InstanceType<BullMQ["Worker"]> | undefined;
+  let events: Closable | undefined;
   const opts = { removeOnComplete: true, removeOnFail: false };
   const delay = (dueMs: number | undefined) => (dueMs === undefined ? {} : { delay: Math.max(0, dueMs - Date.now()) });
   const work = async (handle: (id: number) => void | Promise<void>) => {
@@ -54,6 +61,15 @@ export async function open(order: Order): Promise<Contender> {
         await queue.addBulk(
           added.map(({ id, dueMs }) => ({ name: taskName, data: { id }, opts: { ...opts, ...delay(dueMs) } })),
         );
+    },
+    async addAndWait(id) {
+      if (!events) {
+        events = new QueueEvents(taskName, { connection });
+        await events.waitUntilReady();
+      }
+      // Of a job that is gone nobody can say what it returned.
+      const job = await queue.add(taskName, { id }, { ...opts, removeOnComplete: 1_000 });
+      await job.waitUntilFinished(events);
     },
     work,
     async everyMinute(tasks, handle) {
@@ -73,6 +89,7 @@ export async function open(order: Order): Promise<Contender> {
     },
     async stop() {
       await worker?.close();
+      await events?.close();
       await queue.close();
     },
   };

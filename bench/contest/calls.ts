@@ -6,6 +6,8 @@ export interface Calls {
   add(order: AddOrder): number;
   /** Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added; `safe`: when that was answered */
   addOneByOne(order: { from: number; count: number; pauseMs: number; safe?: boolean }): Float64Array;
+  /** Adds one, waits for its result, then `pauseMs` (± half of it), and so on. @returns when each result was there */
+  awaitOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
   work(): void;
   /** Begins to run what was added; what has begun goes on for ever. */
   workWithoutEnd(): void;

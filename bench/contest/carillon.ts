@@ -29,6 +29,7 @@ export async function open(order: Order): Promise<Contender> {
   return {
     add: (added) =>
       Promise.all(added.map(({ id, dueMs }) => task.enqueue(id, dueMs === undefined ? {} : { at: dueMs }))),
+    addAndWait: async (id) => (await task.enqueue(id)).result(),
     async work(given) {
       handle = given;
       await tower.start();

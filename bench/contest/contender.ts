@@ -24,6 +24,8 @@ export interface Added {
 export interface Contender {
   /** Asks for these in the way its docs advise for many, or for one. Resolves when they are safe. */
   add(runs: Added[]): Promise<unknown>;
+  /** Adds one, and resolves once it is told what the handler returned. */
+  addAndWait?(id: number): Promise<unknown>;
   /** Begins to run what was added: as many at once as it is set up for, where what `handle` gives is waited for. */
   work(handle: (id: number) => void | Promise<void>): Promise<unknown>;
   /** Begins to run so many tasks, each at every minute's start, for whom a task's number is the id. */

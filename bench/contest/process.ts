@@ -49,6 +49,17 @@ const answers: Answers = {
     }
     return added;
   },
+  async awaitOneByOne({ from, count, pauseMs }: Parameters<Calls["awaitOneByOne"]>[0]) {
+    const { addAndWait } = opened();
+    if (!addAndWait) throw new Error(`${order.who} tells nobody what a handler returned`);
+    const told = new Float64Array(count);
+    for (let i = 0; i < count; i++) {
+      await addAndWait(from + i);
+      told[i] = monotonicMs();
+      await pause(pauseMs * (0.5 + Math.random()));
+    }
+    return told;
+  },
   async work() {
     await opened().work(handle);
   },

@@ -28,6 +28,8 @@ export {
   importCrontab,
 } from "./importers/crontab/crontab.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
+export type { ResultOptions, RunHandle } from "./library/run-handle.ts";
+export type { RunSummary, Runs, RunsFilter, RunsPage } from "./library/runs.ts";
 export type {
   NamedSchedule,
   NewSchedule,
@@ -37,7 +39,7 @@ export type {
   SchedulesSet,
   SetSchedules,
 } from "./library/schedules.ts";
-export type { RunHandle, Task } from "./library/task-handle.ts";
+export type { Task } from "./library/task-handle.ts";
 export type { DeadGroup, DeadGroups, DeadLetter } from "./run/dead-letters.ts";
 export type { EnqueueOptions } from "./run/enqueue-options.ts";
 export type { Continuation, RunInput } from "./run/flow.ts";
@@ -49,7 +51,7 @@ export type {
   OperationRecord,
   OperationRequest,
 } from "./run/operations.ts";
-export type { RunRecord } from "./run/run-record.ts";
+export type { LogLine, RunRecord } from "./run/run-record.ts";
 export { type Calendar, type CalendarContent, calendarContent } from "./schedule/calendar.ts";
 export { holidaysOfIcs, type IcsDays, type IcsNotice, type IcsWindow, readIcs } from "./schedule/ics/ics.ts";
 export { spreadCron } from "./schedule/phrase/spread-cron.ts";

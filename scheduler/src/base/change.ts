@@ -12,6 +12,9 @@ export interface Change {
   bundle?: string;
 }
 
+/** Whom a change is put down to, and why it was made. */
+export type Why = Partial<Pick<Change, "author" | "reason">>;
+
 /** Anything with pg's `query`: a client on which the caller began a transaction. */
 export interface SqlClient {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;

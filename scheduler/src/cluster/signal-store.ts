@@ -15,6 +15,8 @@ export type Signal =
   | { kind: "plans" }
   /** A task with `pauseAfter` had a run that failed. */
   | { kind: "failing"; taskId: number }
+  /** These runs have ended, for whose end somebody waits. */
+  | { kind: "ended"; runIds: number[] }
   /** An operation was begun or stopped. */
   | { kind: "operations" }
   | { kind: "leadership" }

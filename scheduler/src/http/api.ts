@@ -70,7 +70,7 @@ export interface ApiOptions {
   security: SecurityLog;
   checkPassword: PasswordCheck;
   /** This process's. */
-  enqueuer: Enqueuer;
+  enqueuer: Pick<Enqueuer, "add">;
   tracing: EnqueueTracing | undefined;
   secretKeys: SecretKeys;
   /** Whom this process tells of what goes wrong. */

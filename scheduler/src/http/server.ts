@@ -65,7 +65,7 @@ export interface HttpOptions extends PollerOptions {
   /** The name of this node. */
   node: string;
   /** This process's. */
-  enqueuer: Enqueuer;
+  enqueuer: Pick<Enqueuer, "add">;
   /** Where this process traces. */
   tracing: EnqueueTracing | undefined;
 }

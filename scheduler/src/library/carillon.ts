@@ -1,7 +1,7 @@
 import type { GraceLock } from "@carillon/zookeeper";
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { OwnSecrets } from "../access/secrets/own-secrets.ts";
-import type { Change } from "../base/change.ts";
+import type { Change, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { Ending } from "../base/ending.ts";
 import { type Log, standardErrorLog } from "../base/log.ts";
@@ -49,12 +49,14 @@ import { EnqueueCall } from "./enqueue-call.ts";
 import { exchange } from "./exchange.ts";
 import type { Exchanged } from "./exchanged.ts";
 import { Handlers } from "./handlers.ts";
-import { type Looking, type Opened, openStore, stopped, type Why } from "./opened.ts";
+import { type Looking, type Opened, openStore, stopped } from "./opened.ts";
 import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
+import type { ResultOf, RunHandle } from "./run-handle.ts";
+import { Runs } from "./runs.ts";
 import { Schedules } from "./schedules.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
 import { closeStore, endNode, following, hearing, type Started, standInOf } from "./started.ts";
-import { handleOf, type IsolatedOptions, type RunHandle, type Task, type WithSchema } from "./task-handle.ts";
+import { handleOf, type IsolatedOptions, type Task, type WithSchema } from "./task-handle.ts";
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
@@ -63,6 +65,7 @@ export function carillon(options: CarillonOptions = {}): Carillon {
 
 export class Carillon {
   readonly settings: Settings;
+  readonly runs: Runs;
   readonly schedules: Schedules;
   readonly #given: CarillonOptions;
   readonly #options: CarillonOptions;
@@ -118,21 +121,27 @@ export class Carillon {
       const taskId = (task: string) => this.#defined.taskId(task, this.#registry(store, definitions));
       return { store, runs: store.runs, enqueuer, tracing, taskId };
     };
-    const asking = { defined: this.#defined, now: () => storeClock.now(), clock, open: place };
-    this.#enqueues = new EnqueueCall(asking);
-    this.schedules = new Schedules({ ...asking, change: (why) => this.#change(why) });
+    const shown = { now: () => storeClock.now(), clock, change: (why: Why) => this.#change(why) };
+    this.runs = new Runs({ ...shown, open: () => this.open() });
+    const asking = { ...shown, defined: this.#defined, open: place };
+    this.#enqueues = new EnqueueCall({ ...asking, handleOf: this.runs.handleOf });
+    this.schedules = new Schedules(asking);
   }
 
   /**
    * Defines a task. The handler runs in whichever process has it, or, given by its module's path, in a thread or process of that one's
    * own; the definition is stored when this process starts. @throws TASK_DUPLICATE, TASK_INVALID and what the schedule's own check throws
    */
-  task<Schema extends StandardSchemaV1>(
+  task<Schema extends StandardSchemaV1, Result = unknown>(
     name: string,
     options: WithSchema<Schema> & { isolate?: Isolate },
-    handler: Handler<StandardSchemaV1.InferOutput<Schema>> | URL | string,
-  ): Task<StandardSchemaV1.InferInput<Schema>>;
-  task<Payload = unknown>(name: string, options: TaskOptions, handler: Handler<Payload>): Task<Payload>;
+    handler: Handler<StandardSchemaV1.InferOutput<Schema>, Result> | URL | string,
+  ): Task<StandardSchemaV1.InferInput<Schema>, ResultOf<Result>>;
+  task<Payload = unknown, Result = unknown>(
+    name: string,
+    options: TaskOptions,
+    handler: Handler<Payload, Result>,
+  ): Task<Payload, ResultOf<Result>>;
   task<Payload = unknown>(name: string, options: IsolatedOptions, handler: URL | string): Task<Payload>;
   task(name: string, options: TaskOptions & { command: NonNullable<TaskOptions["command"]> }): Task<undefined>;
   task<Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
@@ -240,21 +249,14 @@ export class Carillon {
     await awaitRecall(store.runs, this.#surroundings.callersClock, recalled);
   }
 
-  /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop */
-  async cancel(runId: number, reason = "cancelled", author = this.#node): Promise<"cancelled" | "stopping"> {
-    const { store } = await this.open();
-    if ((await store.runs.cancel(runId, reason, this.#storeClock.now(), author)) === "cancelled") return "cancelled";
-    const [started] = await awaitRecall(store.runs, this.#surroundings.callersClock, [runId]);
-    return started === undefined ? "cancelled" : "stopping";
+  /** As `runs.cancel`. */
+  cancel(runId: number, reason = "cancelled", author = this.#node): Promise<"cancelled" | "stopping"> {
+    return this.runs.cancel(runId, { reason, author });
   }
 
-  /**
-   * Decides what becomes of an undecided run: its worker was lost, and its task says `onWorkerLost: "ask"`.
-   * @throws RUN_UNKNOWN, RUN_STATE
-   */
-  async decide(runId: number, how: "retry" | "fail", reason = "", author = this.#node): Promise<void> {
-    const { store } = await this.open();
-    await store.flow.decide(runId, how, reason, this.#storeClock.now(), author);
+  /** As `runs.decide`. */
+  decide(runId: number, how: "retry" | "fail", reason = "", author = this.#node): Promise<void> {
+    return this.runs.decide(runId, how, { reason, author });
   }
 
   /** Stores a definition that no code here stands behind, such as a command task. */
@@ -288,14 +290,9 @@ export class Carillon {
 
   /** Takes over what can be without a restart. @param decide makes the present options of what the program gave @throws as `exchange` */
   exchange(decide: (given: CarillonOptions) => CarillonOptions): Promise<Exchanged> {
-    const running = {
-      settings: this.settings,
-      options: this.#options,
-      secrets: this.#secrets,
-      handlers: this.#handlers,
-      clock: this.#clock,
-    };
-    return exchange({ ...running, alarms: this.#started?.alarms }, decide(this.#given));
+    const running = { settings: this.settings, options: this.#options, secrets: this.#secrets, clock: this.#clock };
+    const parts = { handlers: this.#handlers, alarms: this.#started?.alarms };
+    return exchange({ ...running, ...parts }, decide(this.#given));
   }
 
   // ---- locks
@@ -342,6 +339,7 @@ export class Carillon {
       signal: this.#stopping.signal,
       abandon: this.#abandon.signal,
       untilAnswered: this.#untilAnswered,
+      handleOf: this.runs.handleOf,
       onBack: () => this.#defined.storeAnew(this.#started && (() => this.#register()), this.#log),
       send: (...given) => this.#send(...given),
     });
@@ -449,8 +447,8 @@ export class Carillon {
       clockBack: settings.clockBack,
       shownBeatMs: longestBeatMs,
     });
-    const { failFast } = settings;
-    return joinPatiently(optionsOf, { clock: this.#clock, failFast, rename, signal: this.#stopping.signal });
+    const { signal } = this.#stopping;
+    return joinPatiently(optionsOf, { clock: this.#clock, failFast: settings.failFast, rename, signal });
   }
 
   readonly #untilAnswered = <T>(ask: () => Promise<T>) =>
@@ -464,6 +462,7 @@ export class Carillon {
     await this.#end("stopped", ending, this.#locks);
     await ending.step("leaving the coordination service", () => this.#service.leave());
     this.#enqueues.close();
+    this.runs.close(stopped());
     const opening = this.#opening;
     this.#opening = undefined;
     await closeStore(opening, ending, this.#abandon);

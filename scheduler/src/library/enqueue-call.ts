@@ -8,14 +8,24 @@ import { type Enqueuer, enqueueTimedOut, enqueueTimeoutMs, type Patience } from 
 import type { EnqueueTracing } from "../store/trace-context.ts";
 import type { DefinedTasks } from "./defined-tasks.ts";
 import { payloadName, payloadText } from "./payload.ts";
+import type { RunHandle } from "./run-handle.ts";
 
 /** What there is for it once the store is open. */
 export interface EnqueuePlace {
   runs: Pick<RunStore, "enqueueIn">;
-  enqueuer: Enqueuer;
+  enqueuer: Enqueuer<RunHandle>;
   tracing: EnqueueTracing | undefined;
   /** The number of a task that this process has not asked for yet. */
   taskId(task: string): Promise<number>;
+}
+
+export interface EnqueueCallOptions {
+  defined: DefinedTasks;
+  now: () => number;
+  clock: Clock;
+  open: () => Promise<EnqueuePlace>;
+  /** Of what went with the caller's own transaction. */
+  handleOf: (enqueued: Enqueued) => RunHandle;
 }
 
 /**
@@ -27,12 +37,14 @@ export class EnqueueCall {
   readonly #defined: DefinedTasks;
   readonly #now: () => number;
   readonly #open: () => Promise<EnqueuePlace>;
+  readonly #handleOf: (enqueued: Enqueued) => RunHandle;
   readonly #clock: Clock;
   #place: EnqueuePlace | undefined;
   #closed = false;
 
-  constructor(options: { defined: DefinedTasks; now: () => number; clock: Clock; open: () => Promise<EnqueuePlace> }) {
+  constructor(options: EnqueueCallOptions) {
     this.#clock = options.clock;
+    this.#handleOf = options.handleOf;
     this.#defined = options.defined;
     this.#now = options.now;
     this.#open = options.open;
@@ -44,7 +56,7 @@ export class EnqueueCall {
     this.#place = undefined;
   }
 
-  enqueue(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual"): Promise<Enqueued> {
+  enqueue(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual"): Promise<RunHandle> {
     try {
       const place = this.#place;
       const taskId = this.#defined.known(task);
@@ -59,7 +71,7 @@ export class EnqueueCall {
   }
 
   /** The time for the store to be opened and the task to be found counts too. No run was made before the enqueuer has it. */
-  async #inTime(options: EnqueueOptions, enqueue: () => Promise<Enqueued>): Promise<Enqueued> {
+  async #inTime(options: EnqueueOptions, enqueue: () => Promise<RunHandle>): Promise<RunHandle> {
     checkEnqueueOptions(options);
     const { timeoutMs = enqueueTimeoutMs, signal } = patienceOf(options) ?? {};
     signal?.throwIfAborted();
@@ -88,8 +100,10 @@ export class EnqueueCall {
     const nowMs = this.#now();
     const write = writeOf(taskId, text, options, source, nowMs);
     const { tx } = options;
-    const send = (write: EnqueueWrite) =>
-      tx ? place.runs.enqueueIn(tx, write, nowMs) : place.enqueuer.add(write, patienceOf(options));
+    const send = async (write: EnqueueWrite) =>
+      tx
+        ? this.#handleOf(await place.runs.enqueueIn(tx, write, nowMs))
+        : place.enqueuer.add(write, patienceOf(options));
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 }

@@ -1,6 +1,5 @@
 import { resolve } from "node:path";
 import type { Redactor } from "../access/secrets/redactor.ts";
-import type { Change } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
@@ -16,6 +15,7 @@ import type { Store } from "../store/store.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { Measuring } from "../telemetry/measuring.ts";
 import { openStoreTracing, type Tracing } from "../telemetry/tracing.ts";
+import type { RunHandle } from "./run-handle.ts";
 
 /** Everything that exists once the store is open. */
 export interface Opened {
@@ -24,7 +24,7 @@ export interface Opened {
   url: string;
   embedded: EmbeddedStore | undefined;
   definitions: Definitions;
-  enqueuer: Enqueuer;
+  enqueuer: Enqueuer<RunHandle>;
   tracing: Tracing | undefined;
 }
 
@@ -46,6 +46,8 @@ export interface Opening {
   untilAnswered: UntilAnswered;
   /** The store went back, and the definitions that were read from it are forgotten. */
   onBack: () => void;
+  /** What a program is given of what it enqueued. */
+  handleOf: (enqueued: Enqueued) => RunHandle;
   send: (store: Store, ...batch: Parameters<SendEnqueues>) => Promise<Enqueued[]>;
 }
 
@@ -61,6 +63,7 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
     redactor,
     untilAnswered,
     send,
+    handleOf,
     abandon,
     onBack,
   } = given;
@@ -103,7 +106,7 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
     await untilAnswered(() => storeClock.ask(store.clock));
     storeClock.sharpenBy(store.clock);
     const tracing = await openStoreTracing(store.runs, storeClock, redactor);
-    const enqueuer = new Enqueuer((...batch) => send(store, ...batch), surroundings.callersClock);
+    const enqueuer = new Enqueuer((...batch) => send(store, ...batch), surroundings.callersClock, handleOf);
     definitions = new Definitions(store.tasks);
     return { store, url, embedded, definitions, enqueuer, tracing };
   } catch (error) {
@@ -119,9 +122,6 @@ export interface Looking extends Pick<Opened, "store" | "embedded"> {
   url: string | undefined;
   coordination: string | undefined;
 }
-
-/** Whom a change is put down to, and why it was made. */
-export type Why = Partial<Pick<Change, "author" | "reason">>;
 
 export const stopped = () =>
   new CarillonError("STOPPED", "this Carillon has been stopped", { hint: "Make a new one." });

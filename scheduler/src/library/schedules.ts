@@ -1,5 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { Change, SqlClient } from "../base/change.ts";
+import type { Change, SqlClient, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
@@ -15,7 +15,6 @@ import { nameOfSchedule, type ScheduleOptions, scheduleCalled, scheduleOptions }
 import { defineTask, type TaskDefinition } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
 import type { DefinedTasks } from "./defined-tasks.ts";
-import type { Why } from "./opened.ts";
 import { payloadName, validateKept } from "./payload.ts";
 
 export interface NewSchedule<Payload = unknown> extends Omit<ScheduleOptions, "schedule" | "slotPayload">, Why {

@@ -1,7 +1,13 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { expect, expectTypeOf, it } from "vitest";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
+import type { Continuation } from "../run/flow.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
+import type { Carillon } from "./carillon.ts";
+import { EnqueuedRun, type JsonOf, type ResultOf, type RunHandle } from "./run-handle.ts";
 import { handleOf, type Task } from "./task-handle.ts";
+
+const handleTo = (runId: number) => new EnqueuedRun({ runId, created: true }, {} as never);
 
 it("a payload is needed where the task needs one, and may be left out elsewhere", () => {
   type Arguments<Input> = [Parameters<Task<Input>["run"]>, Parameters<Task<Input>["enqueue"]>];
@@ -23,8 +29,8 @@ it("a payload is needed where the task needs one, and may be left out elsewhere"
 it("one that is left out is none", async () => {
   const asked: unknown[][] = [];
   const doing = {
-    enqueue: async (...given: unknown[]) => ({ runId: asked.push(given), created: true }),
-    run: async (...given: unknown[]) => ({ runId: asked.push(given), created: true }),
+    enqueue: async (...given: unknown[]) => handleTo(asked.push(given)),
+    run: async (...given: unknown[]) => handleTo(asked.push(given)),
     pause: async () => undefined,
     resume: async () => undefined,
     schedules: {} as never,
@@ -38,4 +44,28 @@ it("one that is left out is none", async () => {
     ["t", undefined, undefined],
     ["t", undefined, { key: "a" }],
   ]);
+});
+
+it("a result has the type of what the handler returns, as JSON has it", () => {
+  type Of<Returned> = ResultOf<Returned>;
+  expectTypeOf<Of<number>>().toEqualTypeOf<number>();
+  expectTypeOf<Of<void>>().toEqualTypeOf<null>();
+  expectTypeOf<Of<unknown>>().toEqualTypeOf<unknown>();
+  expectTypeOf<Of<string | Continuation>>().toEqualTypeOf<string>();
+  expectTypeOf<Of<{ at: Date; n?: number; f: () => void }>>().toEqualTypeOf<{ at: string; n?: number }>();
+  expectTypeOf<Of<readonly { at: Date }[]>>().toEqualTypeOf<{ at: string }[]>();
+  expectTypeOf<JsonOf<"a" | 1 | null>>().toEqualTypeOf<"a" | 1 | null>();
+
+  // Compiled, and never called: it would open a store.
+  const types = (tower: Carillon, schema: StandardSchemaV1<string, number>) => {
+    const sum = tower.task("sum", {}, async (_run, numbers: number[]) => ({ sum: numbers.length }));
+    expectTypeOf(sum).toEqualTypeOf<Task<number[], { sum: number }>>();
+    expectTypeOf(sum.enqueue([1])).resolves.toEqualTypeOf<RunHandle<{ sum: number }>>();
+    expectTypeOf(tower.task("parse", { payload: schema }, (_run, n) => ({ n }))).toEqualTypeOf<
+      Task<string, { n: number }>
+    >();
+    expectTypeOf(tower.task<{ id: string }>("plain", {}, () => 1)).toEqualTypeOf<Task<{ id: string }, unknown>>();
+    expectTypeOf(tower.enqueue("sum")).resolves.toEqualTypeOf<RunHandle>();
+  };
+  expect(types).toBeTypeOf("function");
 });

@@ -4,6 +4,7 @@ import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { TaskOptions } from "../task/task.ts";
 import type { PauseOptions } from "./pause.ts";
+import type { RunHandle } from "./run-handle.ts";
 import type {
   NamedSchedule,
   NewSchedule,
@@ -14,20 +15,14 @@ import type {
   SetSchedules,
 } from "./schedules.ts";
 
-export interface RunHandle {
-  runId: number;
-  /** False: an unfinished run had the key already, and this is that run. */
-  created: boolean;
-}
-
 /** It may be left out where there need be none. */
 type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
 
-export interface Task<Input> {
+export interface Task<Input, Result = unknown> {
   readonly name: string;
-  enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle>;
+  enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle<Result>>;
   /** Runs it now, beside its schedule. */
-  run(...given: PayloadOf<Input>): Promise<RunHandle>;
+  run(...given: PayloadOf<Input>): Promise<RunHandle<Result>>;
   /**
    * Stores a schedule of the task beside its own, or changes the one of this name, such as `schedule("tenant-7", cron("0 9 * * *"))`; the
    * same again changes nothing. @throws TASK_INVALID, PAYLOAD_…, OPTION_INVALID, CALENDAR_UNKNOWN, STORE_…

@@ -85,7 +85,7 @@ export interface RunLog {
 }
 
 /** Its return value, if it can be written as JSON, is kept as the run's result; what it throws fails the attempt. */
-export type Handler<Payload = unknown> = (run: Run, payload: Payload) => unknown;
+export type Handler<Payload = unknown, Result = unknown> = (run: Run, payload: Payload) => Result | Promise<Result>;
 
 /** Tells of runs as they happen here, for a live view. Times are by the store's clock. */
 export interface RunNotice {

@@ -1,8 +1,9 @@
 import type { SqlClient } from "../base/change.ts";
 import type { LocalClaims } from "./claim-store.ts";
+import type { EndStore } from "./run-end.ts";
 import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunFilter, RunOrigin, RunRecord } from "./run-record.ts";
 
-export interface RunStore {
+export interface RunStore extends EndStore {
   /**
    * Repeatable: numbers are drawn first, and a second try recognises its own.
    * @param local takes what is due at once

@@ -16,21 +16,21 @@ export interface Patience {
 /** As `RunStore.enqueue`, which says what `drawn` is. @param signal nobody waits any more: the next failure ends it */
 export type SendEnqueues = (writes: EnqueueWrite[], drawn: number[], signal: AbortSignal) => Promise<Enqueued[]>;
 
-interface Waiting {
+interface Waiting<Answer> {
   write: EnqueueWrite;
-  resolve: (enqueued: Enqueued) => void;
+  resolve: (answer: Answer) => void;
   reject: (error: unknown) => void;
   /** By the monotonic clock, in whole milliseconds. */
   untilMono: number;
   /** The statement that it travels in; undefined: it has not been sent. */
-  flight: Flight | undefined;
+  flight: Flight<Answer> | undefined;
   /** Its caller was answered. */
   over: boolean;
 }
 
 /** A statement under way, and how many wait for it. */
-interface Flight {
-  batch: Waiting[];
+interface Flight<Answer> {
+  batch: Waiting<Answer>[];
   waiting: number;
   abandon: AbortController;
 }
@@ -43,33 +43,36 @@ const apartAtLeast = 250;
  * Enqueues that are asked for while statements are under way travel together in the next. Each caller waits as long as it will, and a
  * statement is repeated, while the store is away, for as long as somebody waits.
  */
-export class Enqueuer {
+export class Enqueuer<Answer extends Enqueued = Enqueued> {
   readonly #send: SendEnqueues;
   readonly #clock: Clock;
-  readonly #flights = new Set<Flight>();
+  readonly #answered: (enqueued: Enqueued) => Answer;
+  readonly #flights = new Set<Flight<Answer>>();
   /** How many have no answer. */
   #open = 0;
   /** When the next look at who has waited long enough is due, and what cancels it. */
   #look: { atMono: number; cancel: () => void } | undefined;
   /** Those that were not sent, and some that were given up: as many as `#givenUp` says. */
-  #waiting: Waiting[] = [];
+  #waiting: Waiting<Answer>[] = [];
   #givenUp = 0;
   /** What stops listening to the signal of each caller that gave one. */
-  readonly #heard = new Map<Waiting, () => void>();
+  readonly #heard = new Map<Waiting<Answer>, () => void>();
   #launching = false;
 
-  constructor(send: SendEnqueues, clock: Clock) {
+  /** @param answered makes what callers are given: here, since a promise behind each one's would cost as much as all else */
+  constructor(send: SendEnqueues, clock: Clock, answered = (enqueued: Enqueued) => enqueued as Answer) {
     this.#send = send;
     this.#clock = clock;
+    this.#answered = answered;
   }
 
   /** @throws ENQUEUE_TIMEOUT, STOPPED, the signal's reason */
-  add(write: EnqueueWrite, patience?: Patience): Promise<Enqueued> {
+  add(write: EnqueueWrite, patience?: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
       // A whole number, and few fields: with a fraction and two fields more a process that enqueues fast took 60 MB more and a
       // tenth more processor time.
       const untilMono = Math.ceil(this.#clock.monotonic()) + (patience?.timeoutMs ?? enqueueTimeoutMs);
-      const one: Waiting = { write, resolve, reject, untilMono, flight: undefined, over: false };
+      const one: Waiting<Answer> = { write, resolve, reject, untilMono, flight: undefined, over: false };
       if (patience?.signal) {
         if (patience.signal.aborted) return reject(patience.signal.reason);
         this.#hear(one, patience.signal);
@@ -90,7 +93,7 @@ export class Enqueuer {
     });
   }
 
-  #hear(one: Waiting, signal: AbortSignal): void {
+  #hear(one: Waiting<Answer>, signal: AbortSignal): void {
     const giveUp = () => this.#giveUp(one, signal.reason);
     signal.addEventListener("abort", giveUp, { once: true });
     this.#heard.set(one, () => signal.removeEventListener("abort", giveUp));
@@ -103,7 +106,7 @@ export class Enqueuer {
     this.#look?.cancel();
   }
 
-  #everyone(): Waiting[] {
+  #everyone(): Waiting<Answer>[] {
     return [...[...this.#flights].flatMap(({ batch }) => batch), ...this.#waiting].filter(({ over }) => !over);
   }
 
@@ -127,7 +130,7 @@ export class Enqueuer {
     this.#lookAt(next);
   }
 
-  #giveUp(one: Waiting, why: unknown): void {
+  #giveUp(one: Waiting<Answer>, why: unknown): void {
     if (one.over) return;
     const { flight } = one;
     this.#over(one);
@@ -148,7 +151,7 @@ export class Enqueuer {
     this.#givenUp = 0;
   }
 
-  #over(one: Waiting): void {
+  #over(one: Waiting<Answer>): void {
     if (one.over) return;
     one.over = true;
     if (this.#heard.size > 0) {
@@ -180,7 +183,7 @@ export class Enqueuer {
     }
   }
 
-  async #try(batch: Waiting[], signal: AbortSignal, drawn: number[] = []): Promise<void> {
+  async #try(batch: Waiting<Answer>[], signal: AbortSignal, drawn: number[] = []): Promise<void> {
     try {
       const answers = await this.#send(
         batch.map(({ write }) => write),
@@ -188,9 +191,9 @@ export class Enqueuer {
         signal,
       );
       for (let place = 0; place < batch.length; place++) {
-        const one = batch[place] as Waiting;
+        const one = batch[place] as Waiting<Answer>;
         this.#over(one);
-        one.resolve(answers[place] as Enqueued);
+        one.resolve(this.#answered(answers[place] as Enqueued));
       }
     } catch (error) {
       const [only] = batch;

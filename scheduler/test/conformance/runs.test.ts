@@ -299,7 +299,9 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         (await stage.store.runs.list({ limit: 500, states: [state], sinceMs })).map(({ runId }) => runId);
       expect(await ofAll("ready", stage.nowMs + 9_000)).toContain(b);
       expect(await ofAll("succeeded", stage.nowMs + 3)).toContain(a);
-      await expect(stage.store.runs.list({ task: "nowhere", limit: 5 })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+      await expect(stage.store.runs.list({ task: "nowhere", limit: 5 })).rejects.toMatchObject({
+        code: "TASK_UNKNOWN",
+      });
       await stage.store.runs.cancel(claimed, "", stage.nowMs);
       expect(await ids({ states: ["succeeded"] })).toEqual([a]);
       expect(await ids({ states: ["ready", "held"] })).toEqual([b]);

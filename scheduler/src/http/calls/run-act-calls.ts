@@ -16,7 +16,7 @@ import type { TaskIdOf } from "./run-calls.ts";
 export interface RunActOptions {
   store: Store;
   clock: Clock;
-  enqueuer: Enqueuer;
+  enqueuer: Pick<Enqueuer, "add">;
   tracing: EnqueueTracing | undefined;
   taskIdOf: TaskIdOf;
   quotas: Quotas;

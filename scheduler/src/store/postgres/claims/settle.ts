@@ -1,6 +1,7 @@
 import type { Settlement } from "../../../run/claim-store.ts";
 import { numbers, texts } from "../columns.ts";
 import { inheritedColumns } from "../enqueue/run-rows.ts";
+import { heardSql, hearSql } from "../runs/awaited.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
 import { makesRoomSql } from "./group-limits.ts";
 
@@ -45,12 +46,12 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
     select task_id, count(*) filter (where outcome = ${runOutcome.succeeded}), count(*) filter (where outcome = ${runOutcome.failed}), count(*) filter (where outcome = ${runOutcome.cancelled})
     from gone group by task_id
-  )${more}
+  )${more}, ${hearSql(s)}
   ${answer}`;
 
 /** All in one row: how many ended, which where it is not all of them, and of which tasks that count their places or plan from an end. */
 const endedSql = `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
-    array_agg(distinct task_id) filter (where linked) as linked from gone`;
+    array_agg(distinct task_id) filter (where linked) as linked, ${heardSql} from gone`;
 
 export interface EndedTogether {
   ended: number;
@@ -94,7 +95,7 @@ export const leaveSql = (s: string) => `
   ), ${tracedSql(s)}
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded) select task_id, count(*) from gone group by task_id
-  )
+  ), ${hearSql(s)}
   ${endedSql}`;
 
 export function leaveValues(items: readonly Settlement[]): unknown[] {
@@ -117,7 +118,7 @@ function endedColumns(items: readonly Settlement[]) {
 export const endedEachSql = (
   s: string,
 ) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", cancelling,
-  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom" from gone`;
+  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom", ${heardSql} from gone`;
 
 export function finishValues(items: Ended[]): unknown[] {
   const outcomes = items.map(({ verdict }) => runOutcome[verdict.outcome]);

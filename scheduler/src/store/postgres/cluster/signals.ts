@@ -137,6 +137,7 @@ function parse(payload: string): Signal | null {
   if (kind === "directed") return { kind, sessionId: Number(first), dueMs: Number(second) };
   if (kind === "ready") return { kind, dueMs: Number(first) };
   if (kind === "failing") return { kind, taskId: Number(first) };
+  if (kind === "ended") return { kind, runIds: given.map(Number) };
   if (kind === "child") return { kind, parentId: Number(first) };
   if (kind === "beat") return { kind, sessionId: Number(first), beat: Number(second) };
   if (kind === "prompt") return { kind, sessionId: Number(first) };

@@ -12,6 +12,7 @@ import { enqueueStore } from "../enqueue/enqueue.ts";
 import { originStore } from "../enqueue/origins.ts";
 import { asRunRecord, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
+import { endStore } from "./awaited.ts";
 import { listRuns } from "./browse-runs.ts";
 import { logStore } from "./logs.ts";
 import { endUnclaimedSql } from "./unclaimed-ends.ts";
@@ -25,6 +26,7 @@ export function runStore(database: Database, announcer: Announcer): RunStore {
     ...enqueueStore(database, announcer),
     ...originStore(database),
     ...logStore(database),
+    ...endStore(database),
 
     announced: () => announcer.announced(),
 

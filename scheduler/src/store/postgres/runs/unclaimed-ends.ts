@@ -2,6 +2,7 @@ import { notifySql } from "../cluster/signals.ts";
 import { inheritedColumns } from "../enqueue/run-rows.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
 import { runOutcome, runState, slotOutcome } from "../states.ts";
+import { heardSql, hearSql } from "./awaited.ts";
 
 const child = sourceNumber("child");
 
@@ -53,5 +54,5 @@ export const endUnclaimedSql = (
     from gone group by task_id
   ), told as (
     select count(${notifySql(s, "said")}) from (select 'plans' as said from onward union select 'child ' || parent_id from gone where source = ${child}) x
-  )
-  select ${answer}, (select * from told) as told from gone`;
+  ), ${hearSql(s)}
+  select ${answer}, (select * from told) as told, ${heardSql} from gone`;

@@ -38,6 +38,8 @@ const dependedOn = "2BP01";
 
 /** From where a run comes is asked when it is claimed. */
 const originsKeptMs = 7 * dayMs;
+/** Whoever waits for a run's end says so again each minute. */
+const awaitedKeptMs = 3_600_000;
 
 /**
  * Retention by partition, one a day. A partition is made as a plain table and attached, and detached before it is
@@ -133,6 +135,9 @@ async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: nu
   ]);
   await database.query("history-spans-drop", `delete from ${s}.run_span where created_ms < $1`, [
     Math.round(nowMs - Math.min(keepMs, originsKeptMs)),
+  ]);
+  await database.query("history-awaited-drop", `delete from ${s}.awaited where since_ms < $1`, [
+    Math.round(nowMs - awaitedKeptMs),
   ]);
   await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
     Math.round(nowMs - keepMs),

@@ -1,0 +1,168 @@
+import { expect, test } from "vitest";
+import { VirtualClock } from "../../test/support/virtual-clock.ts";
+import { CarillonError } from "../base/errors.ts";
+import type { Signal } from "../cluster/signal-store.ts";
+import type { RunEnd } from "../run/run-end.ts";
+import type { Store } from "../store/store.ts";
+import { AwaitedEnds } from "./awaited-ends.ts";
+
+const endOf = (runId: number): RunEnd => ({
+  runId,
+  outcome: "succeeded",
+  task: "t",
+  result: runId,
+  error: null,
+  kept: true,
+});
+
+/** A store in which runs end when a test says so, and that tells of it only when it is to. */
+class Ends {
+  readonly clock = new VirtualClock(1_000_000);
+  readonly over = new Set<number>();
+  readonly put: number[] = [];
+  asked = 0;
+  away = false;
+  /** Before a question is answered. */
+  onAsked: () => void = () => undefined;
+  listener: ((signal: Signal) => void) | undefined;
+  readonly ends: AwaitedEnds;
+
+  constructor() {
+    const answer = <T>(value: () => T): Promise<T> => {
+      this.asked++;
+      return this.away ? Promise.reject(new CarillonError("STORE_UNREACHABLE", "away")) : Promise.resolve(value());
+    };
+    const runs = {
+      awaitEnds: (runIds: number[]) => answer(() => void this.put.push(...runIds)),
+      ends: (runIds: number[]) => {
+        const answered = answer(() => runIds.filter((id) => this.over.has(id)).map(endOf));
+        this.onAsked();
+        return answered;
+      },
+    };
+    const signals = {
+      listen: async (listener: (signal: Signal) => void, signal: AbortSignal) => {
+        this.listener = listener;
+        signal.addEventListener("abort", () => {
+          this.listener = undefined;
+        });
+      },
+    };
+    this.ends = new AwaitedEnds({
+      clock: this.clock,
+      now: () => this.clock.wall(),
+      open: async () => ({ runs, signals }) as unknown as Store,
+    });
+  }
+
+  async passing(ms: number): Promise<void> {
+    this.clock.advance(ms);
+    await quiet();
+  }
+}
+
+/** Until all that was begun has gone as far as it can. */
+const quiet = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+test("is told by a signal, and asks once for all that a signal names", async () => {
+  const stage = new Ends();
+  const told = Promise.all([1, 2, 3].map((id) => stage.ends.wait(id, 0)));
+  await quiet();
+  await stage.passing(600);
+  expect(stage.put).toEqual([1, 2, 3]);
+  const before = stage.asked;
+  for (const id of [1, 2, 3]) stage.over.add(id);
+  stage.listener?.({ kind: "ended", runIds: [3, 99, 1, 2] });
+  expect((await told).map(({ result }) => result)).toEqual([1, 2, 3]);
+  expect(stage.asked - before).toBe(1);
+});
+
+test("a run that ends while it is put down is found a moment later, and one whose signal was lost within five seconds", async () => {
+  const stage = new Ends();
+  stage.onAsked = () => stage.over.add(1);
+  const first = stage.ends.wait(1, 0);
+  await quiet();
+  await stage.passing(5);
+  expect((await first).result).toBe(1);
+  stage.onAsked = () => undefined;
+  const second = stage.ends.wait(2, 0);
+  await quiet();
+  await stage.passing(600);
+  stage.over.add(2);
+  await stage.passing(5_000);
+  expect((await second).result).toBe(2);
+});
+
+test("signals that were lost are made up for when they are heard again", async () => {
+  const stage = new Ends();
+  const told = stage.ends.wait(7, 0);
+  await quiet();
+  stage.over.add(7);
+  stage.listener?.({ kind: "resync" });
+  expect((await told).result).toBe(7);
+});
+
+test("while the store is away it is asked again, and nobody is told anything", async () => {
+  const stage = new Ends();
+  stage.away = true;
+  stage.over.add(1);
+  let isTold = false;
+  const told = stage.ends.wait(1, 0).then(() => {
+    isTold = true;
+  });
+  await quiet();
+  for (let i = 0; i < 5; i++) await stage.passing(500);
+  expect(isTold).toBe(false);
+  stage.away = false;
+  await stage.passing(500);
+  await told;
+});
+
+test("ten thousand who wait cost ten statements each five seconds, and are put down again each minute", async () => {
+  const stage = new Ends();
+  const waits: Promise<RunEnd>[] = [];
+  for (let id = 1; id <= 10_000; id++) waits.push(stage.ends.wait(id, 0));
+  await quiet();
+  await stage.passing(600);
+  expect(stage.put).toHaveLength(10_000);
+  const before = stage.asked;
+  for (let second = 0; second < 60; second++) await stage.passing(1_000);
+  expect(stage.put).toHaveLength(20_000);
+  // Twelve looks, and the notes.
+  expect(stage.asked - before).toBe(12 * 10 + 10);
+  const ends = Promise.allSettled(waits);
+  stage.ends.close(new Error("over"));
+  expect((await ends).every(({ status }) => status === "rejected")).toBe(true);
+});
+
+test("who gives up is waited for no longer, others of the run go on; ten seconds after the last one signals are not heard", async () => {
+  const stage = new Ends();
+  const given = new AbortController();
+  const gives = expect(stage.ends.wait(1, 0, given.signal)).rejects.toThrow("enough");
+  const stays = stage.ends.wait(1, 0);
+  await quiet();
+  given.abort(new Error("enough"));
+  await gives;
+  stage.over.add(1);
+  stage.listener?.({ kind: "ended", runIds: [1] });
+  expect((await stays).result).toBe(1);
+  await stage.passing(9_000);
+  expect(stage.listener).toBeDefined();
+  await stage.passing(1_000);
+  expect(stage.listener).toBeUndefined();
+  const again = stage.ends.wait(1, 0);
+  expect((await again).result).toBe(1);
+  expect(stage.listener).toBeDefined();
+  const open = expect(stage.ends.wait(2, 0)).rejects.toThrow("stopped");
+  stage.ends.close(new Error("stopped"));
+  await open;
+  await expect(stage.ends.wait(3, 0)).rejects.toThrow("stopped");
+});
+
+test("an error of the store is told to those whose runs were asked for", async () => {
+  const stage = new Ends();
+  stage.onAsked = () => {
+    throw new CarillonError("STORE_REFUSED", "no right");
+  };
+  await expect(stage.ends.wait(1, 0)).rejects.toMatchObject({ code: "STORE_REFUSED" });
+});

@@ -1,0 +1,207 @@
+import { type Clock, pause } from "../base/clock.ts";
+import { isCarillonError } from "../base/errors.ts";
+import type { RunEnd } from "../run/run-end.ts";
+import type { Store } from "../store/store.ts";
+
+export interface AwaitedEndsOptions {
+  /** Of those who wait. */
+  clock: Clock;
+  /** The store's time. */
+  now: () => number;
+  open: () => Promise<Pick<Store, "runs" | "signals">>;
+}
+
+interface Waiter {
+  /** When its run may have ended. */
+  sinceMs: number;
+  resolve: (end: RunEnd) => void;
+  reject: (error: unknown) => void;
+}
+
+const runsPerStatement = 1_000;
+/** A verdict that was on its way while its run was put down did not see that: it is committed by then, also on a slow disk. */
+const looksAgainMs = [5, 50, 500];
+/** A signal may be lost. */
+const lookEveryMs = 5_000;
+/** So many looks later a run is put down again: the list is forgotten by a server that crashes, and by the clock. */
+const looksPerNote = 12;
+const storeAwayMs = 500;
+/** Who waits for one run after another shall not connect for each. */
+const lingerMs = 10_000;
+
+/**
+ * The ends of runs, for all who wait in this process. The store is told which runs are waited for; what ends one then says so by a signal, and
+ * the store is asked what it came to, for as many as there are at a time.
+ *
+ * | event | what is done |
+ * |---|---|
+ * | somebody waits for a run | it is put down, then asked for, and again after 5, 50 and 500 ms |
+ * | a signal that it has ended | it is asked for |
+ * | signals were lost, or five seconds passed | all are asked for |
+ * | the store is away | it is asked again every half second, for as long as somebody waits |
+ * | nobody waits any more | ten seconds later signals are no longer heard |
+ */
+export class AwaitedEnds {
+  readonly #options: AwaitedEndsOptions;
+  readonly #waiting = new Map<number, Waiter[]>();
+  /** Not put down yet. */
+  readonly #fresh = new Set<number>();
+  /** To be asked for. */
+  readonly #due = new Set<number>();
+  #asking = false;
+  #listening: AbortController | undefined;
+  #cancelLook: (() => void) | undefined;
+  #cancelLinger: (() => void) | undefined;
+  #looks = 0;
+  #closed: unknown;
+
+  constructor(options: AwaitedEndsOptions) {
+    this.#options = options;
+  }
+
+  /** @param sinceMs when the run may have ended, by the store's time @param signal its reason is what the caller is told @throws the reason of `close` */
+  wait(runId: number, sinceMs: number, signal?: AbortSignal): Promise<RunEnd> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed);
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    return new Promise((resolve, reject) => {
+      const aborted = () => {
+        this.#leave(runId, waiter);
+        reject(signal?.reason);
+      };
+      const over = () => signal?.removeEventListener("abort", aborted);
+      const waiter: Waiter = {
+        sinceMs,
+        resolve: (end) => {
+          over();
+          resolve(end);
+        },
+        reject: (error) => {
+          over();
+          reject(error);
+        },
+      };
+      signal?.addEventListener("abort", aborted, { once: true });
+      const others = this.#waiting.get(runId);
+      if (others) others.push(waiter);
+      else this.#waiting.set(runId, [waiter]);
+      this.#fresh.add(runId);
+      this.#ask();
+    });
+  }
+
+  /** Whoever waits is told why not any more. */
+  close(why: unknown): void {
+    this.#closed = why;
+    for (const waiters of this.#waiting.values()) for (const { reject } of waiters) reject(why);
+    this.#waiting.clear();
+    this.#end();
+  }
+
+  #leave(runId: number, waiter: Waiter): void {
+    const others = this.#waiting.get(runId)?.filter((other) => other !== waiter) ?? [];
+    if (others.length > 0) this.#waiting.set(runId, others);
+    else this.#forget(runId);
+  }
+
+  #forget(runId: number): void {
+    this.#waiting.delete(runId);
+    this.#fresh.delete(runId);
+    this.#due.delete(runId);
+    if (this.#waiting.size === 0) this.#cancelLinger ??= this.#options.clock.after(lingerMs, () => this.#end());
+  }
+
+  #end(): void {
+    this.#listening?.abort();
+    this.#listening = undefined;
+    this.#cancelLook?.();
+    this.#cancelLook = undefined;
+    this.#cancelLinger?.();
+    this.#cancelLinger = undefined;
+  }
+
+  /** With all that is waited for in this turn. */
+  #ask(): void {
+    if (this.#asking) return;
+    this.#asking = true;
+    queueMicrotask(async () => {
+      try {
+        await this.#askAll();
+      } finally {
+        this.#asking = false;
+        this.#look([]);
+      }
+    });
+  }
+
+  /** Never rejects: what is wrong is told to those who wait. */
+  async #askAll(): Promise<void> {
+    while (this.#fresh.size + this.#due.size > 0 && this.#closed === undefined) {
+      const fresh = taken(this.#fresh, runsPerStatement);
+      for (const runId of fresh) this.#due.add(runId);
+      const runIds = taken(this.#due, runsPerStatement);
+      try {
+        const { runs, signals } = await this.#options.open();
+        this.#listen(signals);
+        if (fresh.length > 0) await runs.awaitEnds(fresh, this.#options.now());
+        const sinceMs = Math.min(...runIds.flatMap((id) => this.#waiting.get(id) ?? []).map(({ sinceMs }) => sinceMs));
+        for (const end of await runs.ends(runIds, sinceMs)) this.#tell(end);
+        if (fresh.length > 0) for (const ms of looksAgainMs) this.#options.clock.after(ms, () => this.#look(fresh));
+      } catch (error) {
+        if (!isCarillonError(error, "STORE_UNREACHABLE")) this.#fail(runIds, error);
+        for (const runId of runIds) if (this.#waiting.has(runId)) this.#fresh.add(runId);
+        await pause(this.#options.clock, storeAwayMs);
+      }
+    }
+  }
+
+  #tell(end: RunEnd): void {
+    const waiters = this.#waiting.get(end.runId) ?? [];
+    this.#forget(end.runId);
+    for (const { resolve } of waiters) resolve(end);
+  }
+
+  #fail(runIds: number[], error: unknown): void {
+    for (const runId of runIds) {
+      const waiters = this.#waiting.get(runId) ?? [];
+      this.#forget(runId);
+      for (const { reject } of waiters) reject(error);
+    }
+  }
+
+  #look(runIds: Iterable<number>): void {
+    for (const runId of runIds) if (this.#waiting.has(runId)) this.#due.add(runId);
+    if (this.#fresh.size + this.#due.size > 0 && this.#closed === undefined) this.#ask();
+  }
+
+  #listen(signals: Store["signals"]): void {
+    this.#cancelLinger?.();
+    this.#cancelLinger = undefined;
+    if (this.#listening || this.#closed !== undefined) return;
+    this.#listening = new AbortController();
+    void signals.listen((signal) => {
+      if (signal.kind === "ended") this.#look(signal.runIds);
+      if (signal.kind === "resync") this.#look(this.#waiting.keys());
+    }, this.#listening.signal);
+    this.#lookRegularly();
+  }
+
+  #lookRegularly(): void {
+    this.#cancelLook = this.#options.clock.after(lookEveryMs, () => {
+      this.#looks++;
+      if (this.#looks % looksPerNote === 0) for (const runId of this.#waiting.keys()) this.#fresh.add(runId);
+      this.#look(this.#waiting.keys());
+      this.#lookRegularly();
+    });
+  }
+}
+
+/** Taken out of the set. */
+function taken(from: Set<number>, most: number): number[] {
+  const some: number[] = [];
+  for (const one of from) {
+    if (some.length === most) break;
+    some.push(one);
+    from.delete(one);
+  }
+  return some;
+}

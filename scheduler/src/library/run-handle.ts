@@ -1,0 +1,91 @@
+import type { Why } from "../base/change.ts";
+import type { Duration } from "../base/duration.ts";
+import type { Json } from "../base/json.ts";
+import type { Continuation } from "../run/flow.ts";
+import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
+
+export interface ResultOptions {
+  /** How long to wait at most; then it rejects with RESULT_TIMEOUT, and the run goes on. Default: as long as it takes. */
+  timeout?: Duration;
+  /** Aborted, it rejects at once with the signal's reason, and the run goes on. */
+  signal?: AbortSignal;
+}
+
+/** Of a function that returns nothing. */
+type Nothing = ReturnType<() => void>;
+
+/** A value after it was kept as JSON: a Date is a text, what JSON leaves out is not there, and nothing is null. */
+export type JsonOf<Value> = unknown extends Value
+  ? Value
+  : Value extends string | number | boolean | null
+    ? Value
+    : Value extends { toJSON(): infer Json }
+      ? JsonOf<Json>
+      : Value extends undefined | Nothing | symbol | ((...given: never[]) => unknown)
+        ? null
+        : Value extends readonly (infer Item)[]
+          ? JsonOf<Item>[]
+          : {
+              [Name in keyof Value as Value[Name] extends symbol | ((...given: never[]) => unknown) ? never : Name]:
+                | JsonOf<Exclude<Value[Name], undefined>>
+                | Extract<Value[Name], undefined>;
+            };
+
+/** What `result()` brings of a handler that returns this. */
+export type ResultOf<Returned> = unknown extends Returned ? unknown : JsonOf<Exclude<Returned, Continuation>>;
+
+/** A run, in whichever process it is worked on. */
+export interface RunHandle<Result = unknown> {
+  readonly runId: number;
+  /** False: an unfinished run had the key already, and this is that run. */
+  readonly created: boolean;
+  /**
+   * What its handler returned, as JSON, once it has succeeded.
+   * @throws RUN_FAILED with the error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT where the task keeps no results,
+   * RUN_UNKNOWN after its retention, STOPPED
+   */
+  result(options?: ResultOptions): Promise<Result>;
+  /** The run as it is now. @throws RUN_UNKNOWN */
+  status(): Promise<RunRecord>;
+  /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop @throws RUN_STATE when it has ended */
+  cancel(reason?: string): Promise<"cancelled" | "stopping">;
+  /** What it has logged so far, the oldest line first. */
+  logs(options?: { limit?: number }): Promise<LogLine[]>;
+}
+
+/** What a handle is made of. */
+export interface HandledRuns {
+  result(runId: number, options?: ResultOptions): Promise<Json>;
+  get(runId: number): Promise<RunRecord>;
+  cancel(runId: number, why?: Why): Promise<"cancelled" | "stopping">;
+  logs(runId: number, options?: { limit?: number }): Promise<LogLine[]>;
+}
+
+/** One object an enqueue: a process that enqueues fast makes many. */
+export class EnqueuedRun implements RunHandle<Json> {
+  readonly runId: number;
+  readonly created: boolean;
+  readonly #runs: HandledRuns;
+
+  constructor({ runId, created }: Enqueued, runs: HandledRuns) {
+    this.runId = runId;
+    this.created = created;
+    this.#runs = runs;
+  }
+
+  result(options?: ResultOptions): Promise<Json> {
+    return this.#runs.result(this.runId, options);
+  }
+
+  status(): Promise<RunRecord> {
+    return this.#runs.get(this.runId);
+  }
+
+  cancel(reason?: string): Promise<"cancelled" | "stopping"> {
+    return this.#runs.cancel(this.runId, reason === undefined ? {} : { reason });
+  }
+
+  logs(options?: { limit?: number }): Promise<LogLine[]> {
+    return this.#runs.logs(this.runId, options);
+  }
+}

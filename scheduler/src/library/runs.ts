@@ -1,0 +1,178 @@
+import type { Change, Why } from "../base/change.ts";
+import type { Clock } from "../base/clock.ts";
+import { parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { liveStates, outcomes } from "../run/run.ts";
+import { resultOf } from "../run/run-end.ts";
+import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
+import type { RunPlace } from "../store/browse-store.ts";
+import { awaitRecall } from "../store/recall.ts";
+import type { Store } from "../store/store.ts";
+import { AwaitedEnds } from "./awaited-ends.ts";
+import { EnqueuedRun, type HandledRuns, type ResultOptions, type RunHandle } from "./run-handle.ts";
+
+export interface RunsFilter {
+  /** Also one that was removed. */
+  task?: string;
+  /** Default: all. */
+  states?: RunRecord["state"][];
+  /** Live ones due, others ended, at or after. */
+  since?: Date;
+  /** Live ones due, others ended, before. */
+  until?: Date;
+}
+
+export interface RunsPage {
+  /** First what is alive, by due time, then what has ended, the latest first. */
+  items: RunSummary[];
+  /** Given as `cursor` it brings the page after this one; null: there is none. */
+  next: string | null;
+}
+
+/** Of its error code and message. */
+export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
+
+export interface RunsOptions {
+  /** Of those who wait. */
+  clock: Clock;
+  /** The store's time. */
+  now: () => number;
+  open: () => Promise<{ store: Store }>;
+  change: (why: Why) => Change;
+}
+
+const pageDefault = 50;
+const pageMost = 1_000;
+const logsDefault = 1_000;
+/** Of a success that left no row it is known for so long that it was one. */
+const tracedMs = 600_000;
+
+const cursorAt = ({ endedMs, dueMs, runId }: RunSummary): string =>
+  [endedMs === null ? "live" : "ended", endedMs ?? dueMs, runId].join(" ");
+
+/** @throws OPTION_INVALID */
+function placeOf(cursor: string): RunPlace {
+  const [phase, atMs, runId, ...more] = cursor.split(" ");
+  const [at, id] = [Number(atMs), Number(runId)];
+  if ((phase !== "live" && phase !== "ended") || !Number.isInteger(at) || !Number.isInteger(id) || more.length > 0)
+    throw new CarillonError("OPTION_INVALID", "this cursor is of no list of runs", {
+      path: "cursor",
+      hint: "Give `next` of the page before.",
+    });
+  return { phase, atMs: at, runId: id };
+}
+
+/** Runs of all tasks, by their numbers, in whichever process they are worked on. */
+export class Runs implements HandledRuns {
+  readonly #options: RunsOptions;
+  readonly #ends: AwaitedEnds;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+    this.#ends = new AwaitedEnds({ ...options, open: async () => (await options.open()).store });
+  }
+
+  /** @internal Whoever waits is told why not any more. */
+  close(why: unknown): void {
+    this.#ends.close(why);
+  }
+
+  /** @throws RUN_UNKNOWN */
+  async get(runId: number): Promise<RunRecord> {
+    const { store } = await this.#options.open();
+    return store.runs.find(runId);
+  }
+
+  /**
+   * A page of runs: `limit` of them at most, 50 by default, 1,000 at most. A run that ends between two pages may be on both.
+   * @throws TASK_UNKNOWN, OPTION_INVALID
+   */
+  async list({
+    limit = pageDefault,
+    cursor,
+    ...filter
+  }: RunsFilter & { limit?: number; cursor?: string } = {}): Promise<RunsPage> {
+    if (!Number.isInteger(limit) || limit < 1 || limit > pageMost)
+      throw new CarillonError("OPTION_INVALID", `limit must be a whole number from 1 to ${pageMost}`, {
+        path: "limit",
+      });
+    const { task, states = [...liveStates, ...outcomes], since, until } = filter;
+    const { store } = await this.#options.open();
+    const rows = await store.browse.runs({
+      taskId: task === undefined ? null : await store.tasks.idOf(task),
+      states,
+      readyBeforeMs: null,
+      sinceMs: since?.getTime() ?? null,
+      untilMs: until?.getTime() ?? null,
+      after: cursor === undefined ? null : placeOf(cursor),
+      limit: limit + 1,
+    });
+    const items = rows.slice(0, limit).map(({ payload: _, progress: __, result: ___, ...summary }) => summary);
+    return { items, next: rows.length > limit ? cursorAt(items.at(-1) as RunSummary) : null };
+  }
+
+  /** All of them, page by page. */
+  async *each(filter: RunsFilter = {}): AsyncGenerator<RunSummary> {
+    let after: { cursor?: string } | undefined = {};
+    while (after) {
+      const { items, next }: RunsPage = await this.list({ ...filter, limit: pageMost, ...after });
+      yield* items;
+      after = next === null ? undefined : { cursor: next };
+    }
+  }
+
+  /** Waits for the run's end. @returns what its handler returned @throws as `RunHandle.result` */
+  async result(runId: number, { timeout, signal }: ResultOptions = {}): Promise<Json> {
+    const { clock, now } = this.#options;
+    const over = new AbortController();
+    const given = () => over.abort(signal?.reason);
+    const late = () =>
+      over.abort(
+        new CarillonError("RESULT_TIMEOUT", `run ${runId} did not end within ${timeout}`, { hint: "It goes on." }),
+      );
+    if (signal?.aborted) given();
+    signal?.addEventListener("abort", given, { once: true });
+    const cancel = timeout === undefined ? undefined : clock.after(parseDuration(timeout, "timeout", 1), late);
+    try {
+      return resultOf(await this.#ends.wait(runId, now() - tracedMs, over.signal));
+    } finally {
+      cancel?.();
+      signal?.removeEventListener("abort", given);
+    }
+  }
+
+  /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop @throws RUN_UNKNOWN, RUN_STATE */
+  async cancel(runId: number, { reason = "cancelled", ...by }: Why = {}): Promise<"cancelled" | "stopping"> {
+    const { store } = await this.#options.open();
+    const { author, nowMs } = this.#options.change(by);
+    if ((await store.runs.cancel(runId, reason, nowMs, author)) === "cancelled") return "cancelled";
+    const [started] = await awaitRecall(store.runs, this.#options.clock, [runId]);
+    return started === undefined ? "cancelled" : "stopping";
+  }
+
+  /**
+   * Decides what becomes of an undecided run: its worker was lost, and its task says `onWorkerLost: "ask"`.
+   * @throws RUN_UNKNOWN, RUN_STATE
+   */
+  async decide(runId: number, how: "retry" | "fail", why: Why = {}): Promise<void> {
+    const { store } = await this.#options.open();
+    const { author, reason, nowMs } = this.#options.change(why);
+    await store.flow.decide(runId, how, reason, nowMs, author);
+  }
+
+  /** What has ended runs once more, as a run of its own. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  async retry(runId: number, why: Why = {}): Promise<RunHandle> {
+    const { store } = await this.#options.open();
+    return this.handleOf(await store.operations.rerun(runId, this.#options.change(why)));
+  }
+
+  /** What it has logged so far, the oldest line first; 1,000 lines by default. */
+  async logs(runId: number, { limit = logsDefault }: { limit?: number } = {}): Promise<LogLine[]> {
+    const { store } = await this.#options.open();
+    return store.runs.logs(runId, limit);
+  }
+
+  /** @internal Of what was just enqueued. */
+  readonly handleOf = (enqueued: Enqueued): RunHandle => new EnqueuedRun(enqueued, this);
+}

@@ -1,0 +1,41 @@
+import { CarillonError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { type Outcome, runUnknown } from "./run.ts";
+
+/** What a run came to. */
+export interface RunEnd {
+  runId: number;
+  /** null: no run of this number is known. */
+  outcome: Outcome | null;
+  /** null where it left no row. */
+  task: string | null;
+  result: Json;
+  /** As an object with `code` and `message`. */
+  error: Json;
+  /** false: it left no row, as a success of a task with `history: "failures"`. */
+  kept: boolean;
+}
+
+export interface EndStore {
+  /** From now on the end of each of these runs is told by a signal. Repeatable; what is put down is forgotten after an hour. */
+  awaitEnds(runIds: number[], nowMs: number): Promise<void>;
+  /** Of these runs, those that are over, which nobody waits for any more. @param sinceMs when the first of them may have ended */
+  ends(runIds: number[], sinceMs: number): Promise<RunEnd[]>;
+}
+
+/** @throws RUN_FAILED, RUN_CANCELLED, RUN_SKIPPED, RESULT_UNKEPT, RUN_UNKNOWN */
+export function resultOf({ runId, outcome, task, result, error, kept }: RunEnd): Json {
+  if (outcome === null) throw runUnknown(runId);
+  if (outcome === "succeeded" && kept) return result;
+  if (outcome === "succeeded")
+    throw new CarillonError("RESULT_UNKEPT", `run ${runId} succeeded, and its task keeps no results`, {
+      hint: 'Its task says history: "failures". Leave that out for a task whose results are waited for.',
+    });
+  const { message = "" } = (error ?? {}) as { message?: string };
+  const what = { failed: "failed", cancelled: "was cancelled", skipped: "was skipped" }[outcome];
+  const code = ({ failed: "RUN_FAILED", cancelled: "RUN_CANCELLED", skipped: "RUN_SKIPPED" } as const)[outcome];
+  throw new CarillonError(code, `run ${runId} of task ${task} ${what}${message === "" ? "" : `: ${message}`}`, {
+    cause: error,
+    hint: `See \`carillon runs show ${runId}\`.`,
+  });
+}
