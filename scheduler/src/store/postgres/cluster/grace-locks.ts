@@ -22,7 +22,7 @@ export function graceLockStore(database: Database): GraceLockStore {
           ? await database.ask<{ fence: number }>(
               "grace-lock-first-take",
               `insert into ${s}.grace_lock (name, holder, timeout_ms, record, fence)
-               values ($1, $2, $3, $4, (select grace_floor + 1 from ${s}.cluster))
+               values ($1, $2, $3, $4, ${s}.next_grace_fence(0))
                on conflict (name) do nothing returning fence`,
               values,
             )
@@ -30,7 +30,7 @@ export function graceLockStore(database: Database): GraceLockStore {
               "grace-lock-take",
               `update ${s}.grace_lock
                set holder = $2, timeout_ms = $3, record = $4, beat = beat + 1, version = version + 1,
-                   fence = greatest(fence, (select grace_floor from ${s}.cluster)) + 1
+                   fence = ${s}.next_grace_fence(fence)
                where name = $1 and version = $5 and holder is not distinct from $6 returning fence`,
               [...values, version, replaced],
             );

@@ -54,6 +54,7 @@ import { schedules } from "./0064-schedules.ts";
 import { atEnd } from "./0065-at-end.ts";
 import { pin } from "./0066-pin.ts";
 import { awaited } from "./0067-awaited.ts";
+import { freshFloors } from "./0068-fresh-floors.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -119,4 +120,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 65, name: "at-end", sql: atEnd },
   { number: 66, name: "pin", sql: pin },
   { number: 67, name: "awaited", sql: awaited },
+  { number: 68, name: "fresh-floors", sql: freshFloors },
 ];
