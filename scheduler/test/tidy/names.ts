@@ -45,7 +45,7 @@ function wordsOf(identifier: string): string[] {
 }
 
 /** Where peers are called by their own names. */
-const ofPeers = /^(?:bench|faults\/src\/peers\/subjects)\//;
+const ofPeers = /^(?:(?:bench|faults\/src\/peers\/subjects)\/|examples\/ports\/[\w.-]+\.mjs$)/;
 
 /** One idea, one word. */
 export const oneWordPerIdea: Rule = (files) =>
