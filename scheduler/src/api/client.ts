@@ -123,7 +123,8 @@ async function send(
   if (token !== undefined) headers.authorization = `Bearer ${token}`;
   if (body !== undefined) headers["content-type"] = "application/json";
   if (idempotencyKey !== undefined && writes(shape)) headers["idempotency-key"] = idempotencyKey;
-  if (shape.etag === "demands") headers["if-match"] = ifVersion === undefined ? "*" : `"${ifVersion}"`;
+  if (ifVersion !== undefined) headers["if-match"] = `"${ifVersion}"`;
+  else if (shape.etag === "demands") headers["if-match"] = "*";
   let response: Response;
   try {
     response = await ask(`${server.replace(/\/$/, "")}${path}${query}`, {

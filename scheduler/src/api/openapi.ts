@@ -88,7 +88,9 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
     responses: {
       [answer === null ? 204 : (status ?? 200)]: {
         description: answer === null ? "Done." : event ? "A stream of events." : "Answered.",
-        ...(shape.etag ? { headers: { etag: { schema: { type: "string" }, description: "The version." } } } : {}),
+        ...(shape.etag && answer !== null
+          ? { headers: { etag: { schema: { type: "string" }, description: "The version." } } }
+          : {}),
         ...(event
           ? { content: { "text/event-stream": { schema: lifted(event, "output", schemas) } } }
           : answer
@@ -133,8 +135,14 @@ function headersOf(shape: RouteShape): object[] {
     ...(isKept(shape)
       ? [header("idempotency-key", false, "Repeated with the same key, the request is done once and answered as then.")]
       : []),
-    ...(shape.etag === "demands"
-      ? [header("if-match", true, "The ETag of what the change is made from; * for whatever is there.")]
+    ...(shape.etag === "demands" || shape.etag === "heeds"
+      ? [
+          header(
+            "if-match",
+            shape.etag === "demands",
+            "The ETag of what the change is made from; * for whatever is there.",
+          ),
+        ]
       : []),
   ];
 }

@@ -39,7 +39,7 @@ import { timelineCalls } from "./calls/timeline-calls.ts";
 import { tokenCalls } from "./calls/token-calls.ts";
 import { userCalls } from "./calls/user-calls.ts";
 import { workerKeyCalls } from "./calls/worker-key-calls.ts";
-import { readGiven } from "./given.ts";
+import { ifVersionOf, readGiven } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
 import { tailOf } from "./log-tail.ts";
 import { packed, packFromLength, takesPacked } from "./packed.ts";
@@ -233,14 +233,15 @@ export class Api {
     if (this.#stopping.signal.aborted)
       throw new CarillonError("STOPPED", "this server is stopping", { hint: "Go to another one." });
     const given = readGiven(shape, request);
-    const ifVersion = shape.etag === "demands" ? versionOf(request.headers["if-match"]) : null;
+    const ifVersion = ifVersionOf(shape, request.headers["if-match"]);
     if (request.shown) await this.#checkThere(shape, given, request.shown);
     if (shape.event) return this.#stream(routeId, given, request, reply);
     const act = async (drawn: { runIds: number[]; token: string }): Promise<Answered> => {
       const handle = this.#handlers[routeId] as (given: unknown, call: Call) => Promise<unknown>;
       const answer = await handle(given, this.#callOf(request, reply, ifVersion, drawn, this.#stopping.signal));
       const status = shape.answer === null ? 204 : (shape.status ?? 200);
-      return { status, answer, version: shape.etag ? (answer as { version: number }).version : null };
+      const version = shape.etag && shape.answer !== null ? (answer as { version: number }).version : null;
+      return { status, answer, version };
     };
     const key = request.headers["idempotency-key"];
     const who = request.shown?.who;
@@ -416,20 +417,6 @@ async function sendText(request: FastifyRequest, reply: FastifyReply, text: stri
 }
 
 /** `"7"` → 7; `*` → null: whatever is there. @throws PRECONDITION_NEEDED, REQUEST_INVALID */
-function versionOf(header: string | undefined): number | null {
-  if (header === undefined) {
-    throw new CarillonError("PRECONDITION_NEEDED", "the request has no If-Match", {
-      hint: "Send the ETag of what the change is made from, or * for whatever is there.",
-    });
-  }
-  if (header === "*") return null;
-  const [, digits] = /^"(\d{1,9})"$/.exec(header) ?? [];
-  if (digits !== undefined) return Number(digits);
-  throw new CarillonError("REQUEST_INVALID", `If-Match cannot be ${JSON.stringify(header.slice(0, 50))}`, {
-    hint: 'Send an ETag as it was given, such as "7", or *.',
-  });
-}
-
 function keyOf(header: string | string[]): string {
   const key = [header].flat().join(",");
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;

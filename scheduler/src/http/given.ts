@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { RouteShape } from "../api/contract/route.ts";
+import { type RouteShape, writes } from "../api/contract/route.ts";
 import { CarillonError, pathTo } from "../base/errors.ts";
 
 const issuesTold = 3;
@@ -15,6 +15,33 @@ export function readGiven(
     // Nothing needs a body whose parts are all optional.
     ...(shape.body ? parsed("the body", shape.body, body ?? {}) : {}),
   };
+}
+
+/**
+ * The version in If-Match; null: none is named. A route that does not heed the header refuses a change that has it, since the change would be made to any version.
+ * @throws PRECONDITION_NEEDED, REQUEST_INVALID
+ */
+export function ifVersionOf(shape: RouteShape, header: string | undefined): number | null {
+  const { etag, method } = shape;
+  if (etag === "demands" || (etag === "heeds" && header !== undefined)) return versionOf(header);
+  if (header === undefined || header === "*" || !writes(shape)) return null;
+  throw new CarillonError("REQUEST_INVALID", `this ${method} takes no If-Match`, {
+    hint: "Leave it out: what is asked for is done to whatever is there.",
+  });
+}
+
+function versionOf(header: string | undefined): number | null {
+  if (header === undefined) {
+    throw new CarillonError("PRECONDITION_NEEDED", "the request has no If-Match", {
+      hint: "Send the ETag of what the change is made from, or * for whatever is there.",
+    });
+  }
+  if (header === "*") return null;
+  const [, digits] = /^"(\d{1,9})"$/.exec(header) ?? [];
+  if (digits !== undefined) return Number(digits);
+  throw new CarillonError("REQUEST_INVALID", `If-Match cannot be ${JSON.stringify(header.slice(0, 50))}`, {
+    hint: 'Send an ETag as it was given, such as "7", or *.',
+  });
 }
 
 function parsed(where: string, schema: z.ZodObject, value: unknown): Record<string, unknown> {

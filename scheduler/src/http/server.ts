@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Socket } from "node:net";
 import compress from "@fastify/compress";
 import fastify, {
@@ -10,6 +11,7 @@ import { type Policy, type Principal, principalText, type Reach, type Touches } 
 import { type PasswordCheck, passwordCheck } from "../access/password.ts";
 import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import type { WorkerKey } from "../access/worker-store.ts";
+import { methodsAt } from "../api/methods-at.ts";
 import { statusOf } from "../api/problem-status.ts";
 import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../api/worker-protocol.ts";
 import { settlesWithin } from "../base/clock.ts";
@@ -156,6 +158,8 @@ export class HttpServer {
         // Of any schema: its type knows none yet.
         (reply as unknown as FastifyReply).code(problem.status).type("application/problem+json").send(problem);
       },
+      // A caller's own goes through logs and answer, so that a request is found in both.
+      genReqId: ({ headers }) => idOf(headers["x-request-id"]) ?? randomUUID(),
       forceCloseConnections: "idle",
       // From the nearest hop back, while they are proxies of the operator's: what a client wrote before them does not count.
       trustProxy: options.behindProxy && [...options.trustedProxies],
@@ -189,7 +193,8 @@ export class HttpServer {
     app.decorateRequest("workerKey", null);
     app.decorateRequest("shown", null);
     // These hooks are of every request: a promise for each would cost more than they do.
-    app.addHook("onRequest", ({ host }, reply, done) => {
+    app.addHook("onRequest", ({ host, id }, reply, done) => {
+      reply.header("x-request-id", id);
       strictHeaders(reply, this.#options.behindProxy);
       if (!this.#options.behindProxy) checkHost(host);
       done();
@@ -205,7 +210,10 @@ export class HttpServer {
       const known = asCarillonError(error);
       const problem = problemOf(known);
       if (problem.status === 500)
-        this.#options.log.error({ error: messageOf(error), path: request.url }, "a request failed by a bug");
+        this.#options.log.error(
+          { error: messageOf(error), path: request.url, request: request.id },
+          "a request failed by a bug",
+        );
       if (isCarillonError(known)) this.#tellRefusal(known.code, request);
       if (problem.status === 401) reply.header("www-authenticate", "Bearer");
       if (known instanceof CarillonError && known.retryAfterMs !== undefined)
@@ -214,8 +222,11 @@ export class HttpServer {
     });
     app.setNotFoundHandler((request, reply) => {
       if (this.#console.isPage(request)) return this.#console.page(reply);
-      const path = request.url.split("?")[0];
-      const problem = problemOf(new CarillonError("ROUTE_UNKNOWN", `there is no ${request.method} ${path}`));
+      const [path = ""] = request.url.split("?");
+      const methods = methodsAt(path);
+      if (methods.length > 0) reply.header("allow", methods.join(", "));
+      const code = methods.length > 0 ? "METHOD_UNKNOWN" : "ROUTE_UNKNOWN";
+      const problem = problemOf(new CarillonError(code, `there is no ${request.method} ${path}`));
       return reply.code(problem.status).type("application/problem+json").send(problem);
     });
     const forWorkers = {
@@ -299,13 +310,14 @@ export class HttpServer {
   }
 
   /** Wrong passwords are told where it is known whose they were. */
-  #tellRefusal(code: ErrorCode, { headers, ip, method, routeOptions, shown, workerKey }: FastifyRequest): void {
+  #tellRefusal(code: ErrorCode, { headers, id, ip, method, routeOptions, shown, workerKey }: FastifyRequest): void {
     // A browser that has not signed in yet shows nothing, and one whose sign-in has ended what held once.
     const guesses = headers.authorization !== undefined;
     if (!refusalsTold.has(code) || (statusOf(code) === 401 && !guesses)) return;
     const user = shown ? principalText(shown.who) : workerKey?.name;
     this.#security.refused(code, {
       address: ip,
+      request: id,
       ...(user === undefined ? {} : { user }),
       route: `${method} ${routeOptions.url ?? ""}`,
     });
@@ -339,6 +351,11 @@ export class HttpServer {
     this.#keys.forget(keyId);
     this.#poller.endSessionsOf(keyId);
   }
+}
+
+/** A caller's own name of its request, if it can stand in a log. */
+function idOf(header: string | string[] | undefined): string | undefined {
+  return typeof header === "string" && /^[\x21-\x7e]{1,128}$/.test(header) ? header : undefined;
 }
 
 function checked(body: unknown): PollRequest {

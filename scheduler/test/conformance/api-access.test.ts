@@ -87,6 +87,19 @@ describe("every route", () => {
   test("has strict headers, and refuses what the API does not have", async () => {
     const { headers, body, status } = await stage.ask("GET", "/v1/nothing");
     expect([status, body.code]).toEqual([404, "ROUTE_UNKNOWN"]);
+    const wrong = await stage.ask("POST", "/v1/tasks/a%2Fb", { token: stage.tokens.viewer });
+    expect([wrong.status, wrong.body.code]).toEqual([405, "METHOD_UNKNOWN"]);
+    expect(wrong.headers.get("allow")).toBe("DELETE, GET, HEAD, PATCH, PUT");
+    expect((await stage.ask("DELETE", "/v1/tasks")).headers.get("allow")).toBe("GET, HEAD");
+    const named = await stage.ask("GET", "/v1/nothing", { headers: { "x-request-id": "deploy-7" } });
+    expect(named.headers.get("x-request-id")).toBe("deploy-7");
+    for (const odd of ["a b", "x".repeat(129)]) {
+      const made = await stage.ask("GET", "/v1/tasks", {
+        token: stage.tokens.viewer,
+        headers: { "x-request-id": odd },
+      });
+      expect(made.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
+    }
     for (const answer of [headers, (await stage.ask("GET", "/v1/tasks", { token: stage.tokens.viewer })).headers]) {
       expect(answer.get("x-content-type-options")).toBe("nosniff");
       expect(answer.get("content-security-policy")).toContain("default-src 'none'; frame-ancestors 'none'");

@@ -24,8 +24,11 @@ export interface RouteShape {
   readonly answer?: z.ZodType | null;
   /** Default 200. */
   readonly status?: 200 | 201 | 202;
-  /** `gives`: the answer's version as ETag; `demands`: also If-Match, the version that the change is made from. */
-  readonly etag?: "gives" | "demands";
+  /**
+   * `gives`: the answer's version as ETag; `demands`: also If-Match, the version that the change is made from; `heeds`: If-Match may be left out.
+   * Others refuse a change with If-Match.
+   */
+  readonly etag?: "gives" | "demands" | "heeds";
   /** Of a stream of server-sent events: the data of each. */
   readonly event?: z.ZodType;
   /** The answer has a secret in it that is kept nowhere, so it cannot be given a second time. */

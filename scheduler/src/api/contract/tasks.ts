@@ -364,10 +364,11 @@ export const taskRoutes = {
     noun,
     policy: "editor",
     params,
+    etag: "heeds",
     summary: "Remove a task and its schedules: nothing of them is planned or started again, their history stays",
     query: z.strictObject({ reason }),
     answer: null,
-    errors: unknown,
+    errors: [...unknown, "TASK_STALE"],
   }),
   pauseTask: route({
     touches: "task",

@@ -89,7 +89,7 @@ export function taskChangeCalls(
       }),
 
     async removeTask({ task, reason }, call) {
-      const { recalled } = await store.tasks.remove(task, changeOf(call, reason));
+      const { recalled } = await store.tasks.remove(task, changeOf(call, reason), call.ifVersion);
       await awaitRecall(store.runs, clock, recalled);
       return undefined;
     },

@@ -12,6 +12,8 @@ export interface Asked {
   user?: string;
   /** "POST /v1/tasks/:task/runs". */
   route?: string;
+  /** Its id, which its answer has as `x-request-id`. */
+  request?: string;
 }
 
 /**

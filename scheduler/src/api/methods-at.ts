@@ -1,0 +1,15 @@
+import { routeIds, shapeOf } from "./contract.ts";
+
+const routes = routeIds.map((id) => {
+  const { method, path } = shapeOf(id);
+  return { method, parts: path.split("/") };
+});
+
+/** The methods that the API has at a path, HEAD beside GET; none: it has no such path. @param path as it was sent, without a query */
+export function methodsAt(path: string): string[] {
+  const given = path.split("/");
+  const fits = (part: string, at: number) => (part.startsWith("{") ? given[at] !== "" : part === given[at]);
+  const here = routes.filter(({ parts }) => parts.length === given.length && parts.every(fits));
+  const methods = here.flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+  return [...new Set(methods)].sort();
+}
