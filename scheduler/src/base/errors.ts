@@ -126,6 +126,7 @@ export const errorCodes = {
   CLAIM_FOREIGN: "The run is claimed by another session.",
   REQUEST_INVALID: "The request is not what the contract says.",
   ROUTE_UNKNOWN: "The API has no such route.",
+  METHOD_UNKNOWN: "The API has this path, with other methods.",
   PRECONDITION_NEEDED: "The change does not say which version it is made from.",
   IDEMPOTENCY_MISMATCH: "The idempotency key was used for another request.",
   IDEMPOTENCY_BUSY: "The first request with this idempotency key is still under way.",

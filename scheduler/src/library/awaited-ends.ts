@@ -26,8 +26,8 @@ const lookEveryMs = 5_000;
 /** So many looks later a run is put down again: the list is forgotten by a server that crashes, and by the clock. */
 const looksPerNote = 12;
 const storeAwayMs = 500;
-/** Who waits for one run after another shall not connect for each. */
-const lingerMs = 10_000;
+/** A caller that waits for one run after another does not connect for each; a script that is through ends so much later. */
+const lingerMs = 1_000;
 
 /**
  * The ends of runs, for all who wait in this process. The store is told which runs are waited for; what ends one then says so by a signal, and
@@ -39,7 +39,7 @@ const lingerMs = 10_000;
  * | a signal that it has ended | it is asked for |
  * | signals were lost, or five seconds passed | all are asked for |
  * | the store is away | it is asked again every half second, for as long as somebody waits |
- * | nobody waits any more | ten seconds later signals are no longer heard |
+ * | the last wait is over | one second later the connection for signals is closed |
  */
 export class AwaitedEnds {
   readonly #options: AwaitedEndsOptions;

@@ -56,7 +56,7 @@ import { Runs } from "./runs.ts";
 import { Schedules } from "./schedules.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
 import { closeStore, endNode, following, hearing, type Started, standInOf } from "./started.ts";
-import { handleOf, type IsolatedOptions, type Task, type WithSchema } from "./task-handle.ts";
+import { type EnqueueMany, handleOf, type IsolatedOptions, type Task, type WithSchema } from "./task-handle.ts";
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
@@ -203,14 +203,17 @@ export class Carillon {
     return this.#stopped;
   }
 
-  // ---- work
-
   /**
    * Asks for a run. Resolves once it is in the store for good.
    * @throws TASK_UNKNOWN, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, OPTION_INVALID, STORE_…
    */
   enqueue(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
     return this.#enqueues.enqueue(task, payload, options, "enqueue");
+  }
+
+  /** As `Task.enqueueMany`. */
+  enqueueMany(task: string, ...[payloads, options = {}]: EnqueueMany<never>): Promise<RunHandle[]> {
+    return this.#enqueues.many(task, payloads, options);
   }
 
   run(task: string, payload?: unknown): Promise<RunHandle> {
@@ -294,8 +297,6 @@ export class Carillon {
     const parts = { handlers: this.#handlers, alarms: this.#started?.alarms };
     return exchange({ ...running, ...parts }, decide(this.#given));
   }
-
-  // ---- locks
 
   /** Mutual exclusion among all processes of the cluster, which need not have started. @throws OPTION_INVALID, STOPPED */
   lock(name: string, options?: LockOptions): Lock {

@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
+import { within } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
@@ -10,9 +11,12 @@ import type { DefinedTasks } from "./defined-tasks.ts";
 import { payloadName, payloadText } from "./payload.ts";
 import type { RunHandle } from "./run-handle.ts";
 
+/** So many have no answer at a time: some statements full. */
+const askedMost = 8_000;
+
 /** What there is for it once the store is open. */
 export interface EnqueuePlace {
-  runs: Pick<RunStore, "enqueueIn">;
+  runs: Pick<RunStore, "enqueueIn" | "requireTransaction">;
   enqueuer: Enqueuer<RunHandle>;
   tracing: EnqueueTracing | undefined;
   /** The number of a task that this process has not asked for yet. */
@@ -92,20 +96,85 @@ export class EnqueueCall {
     }
   }
 
+  /**
+   * A run for each payload. Those of a list are all checked before the first is made; a stream is asked for more as the store takes what it gave.
+   * @param given for all, or made of each payload and its place
+   */
+  async many(
+    task: string,
+    payloads: Iterable<unknown> | AsyncIterable<unknown>,
+    given: EnqueueOptions | ((payload: never, index: number) => EnqueueOptions),
+  ): Promise<RunHandle[]> {
+    const schema = this.#defined.get(task)?.schema;
+    const asked: Promise<RunHandle>[] = [];
+    let failure: { error: unknown } | undefined;
+    let index = 0;
+    const prepare = async (payload: unknown): Promise<Prepared> => {
+      const at = index++;
+      const options = typeof given === "function" ? given(payload as never, at) : given;
+      try {
+        checkEnqueueOptions(options);
+        return { text: await payloadText(schema, payload, task), options };
+      } catch (error) {
+        return within(`[${at}]`, () => {
+          throw error;
+        });
+      }
+    };
+    const place = await this.#opened();
+    const ask = async ({ text, options }: Prepared) => {
+      if (failure) throw failure.error;
+      const one = this.#send(place, task, text, options, "enqueue");
+      asked.push(one);
+      one.catch((error: unknown) => {
+        failure ??= { error };
+      });
+      // A transaction's client carries one statement at a time.
+      await asked[asked.length - (options.tx ? 1 : askedMost)];
+    };
+    if (Array.isArray(payloads)) {
+      const prepared: Prepared[] = [];
+      for (const payload of payloads) prepared.push(await prepare(payload));
+      for (const one of prepared) await ask(one);
+    } else for await (const payload of payloads) await ask(await prepare(payload));
+    return Promise.all(asked);
+  }
+
   async #wait(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual") {
     const text = await payloadText(this.#defined.get(task)?.schema, payload, task);
+    return this.#send(await this.#opened(), task, text, options, source);
+  }
+
+  async #opened(): Promise<EnqueuePlace> {
     const place = await this.#open();
     if (!this.#closed) this.#place = place;
+    return place;
+  }
+
+  async #send(
+    place: EnqueuePlace,
+    task: string,
+    text: string | null,
+    options: EnqueueOptions,
+    source: "enqueue" | "manual",
+  ): Promise<RunHandle> {
     const taskId = this.#defined.known(task) ?? (await place.taskId(task));
     const nowMs = this.#now();
     const write = writeOf(taskId, text, options, source, nowMs);
     const { tx } = options;
+    if (tx) await place.runs.requireTransaction(tx);
     const send = async (write: EnqueueWrite) =>
       tx
         ? this.#handleOf(await place.runs.enqueueIn(tx, write, nowMs))
         : place.enqueuer.add(write, patienceOf(options));
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
+}
+
+/** A payload as it is stored, checked. */
+interface Prepared {
+  text: string | null;
+  options: EnqueueOptions;
 }
 
 /** undefined: the caller says nothing of it. */

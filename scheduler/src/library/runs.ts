@@ -3,6 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
+import { checkNames } from "../run/enqueue-options.ts";
 import { liveStates, outcomes } from "../run/run.ts";
 import { resultOf } from "../run/run-end.ts";
 import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
@@ -48,6 +49,13 @@ const logsDefault = 1_000;
 /** Of a success that left no row it is known for so long that it was one. */
 const tracedMs = 600_000;
 
+/** @throws OPTION_INVALID */
+function timeOf(end: "since" | "until", date: Date | undefined): number | undefined {
+  const ms = date?.getTime?.();
+  if (date === undefined || (ms !== undefined && !Number.isNaN(ms))) return ms;
+  throw new CarillonError("OPTION_INVALID", `${end} is no time`, { path: end, hint: "Give a Date." });
+}
+
 const cursorAt = ({ endedMs, dueMs, runId }: RunSummary): string =>
   [endedMs === null ? "live" : "ended", endedMs ?? dueMs, runId].join(" ");
 
@@ -88,23 +96,22 @@ export class Runs implements HandledRuns {
    * A page of runs: `limit` of them at most, 50 by default, 1,000 at most. A run that ends between two pages may be on both.
    * @throws TASK_UNKNOWN, OPTION_INVALID
    */
-  async list({
-    limit = pageDefault,
-    cursor,
-    ...filter
-  }: RunsFilter & { limit?: number; cursor?: string } = {}): Promise<RunsPage> {
+  async list(given: RunsFilter & { limit?: number; cursor?: string } = {}): Promise<RunsPage> {
+    checkNames("a list of runs", given, ["task", "states", "since", "until", "limit", "cursor"]);
+    const { limit = pageDefault, cursor, ...filter } = given;
     if (!Number.isInteger(limit) || limit < 1 || limit > pageMost)
       throw new CarillonError("OPTION_INVALID", `limit must be a whole number from 1 to ${pageMost}`, {
         path: "limit",
       });
-    const { task, states = [...liveStates, ...outcomes], since, until } = filter;
+    const { task, states = [...liveStates, ...outcomes] } = filter;
+    const [sinceMs, untilMs] = (["since", "until"] as const).map((end) => timeOf(end, filter[end]));
     const { store } = await this.#options.open();
     const rows = await store.browse.runs({
       taskId: task === undefined ? null : await store.tasks.idOf(task),
       states,
       readyBeforeMs: null,
-      sinceMs: since?.getTime() ?? null,
-      untilMs: until?.getTime() ?? null,
+      sinceMs: sinceMs ?? null,
+      untilMs: untilMs ?? null,
       after: cursor === undefined ? null : placeOf(cursor),
       limit: limit + 1,
     });

@@ -3,8 +3,7 @@ import type { Change, SqlClient, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
-import { meant } from "../base/nearest.ts";
-import { checkClient } from "../run/enqueue-options.ts";
+import { checkClient, checkNames } from "../run/enqueue-options.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";
 import { awaitRecall } from "../store/recall.ts";
@@ -105,6 +104,7 @@ export class Schedules {
     if (tx !== undefined) checkClient("tx", tx);
     const definition = await this.#definition(task, { ...own, name, schedule });
     const { store, taskId } = await this.#options.open();
+    if (tx) await store.runs.requireTransaction(tx);
     await taskId(task);
     const { record, changed } = await store.tasks.save(definition, null, this.#options.change({ author, reason }), tx);
     return { ...this.#named(record), changed };
@@ -139,6 +139,7 @@ export class Schedules {
       definitions.set(entry.name, await this.#definition(task, entry));
     }
     const { store, taskId } = await this.#options.open();
+    if (tx) await store.runs.requireTransaction(tx);
     await taskId(task);
     const change = this.#options.change({ author, reason });
     const called = (name: string) => name.slice(task.length + 1);
@@ -177,6 +178,7 @@ export class Schedules {
   async remove(task: string, name: string, { tx, ...why }: RemoveSchedule = {}): Promise<boolean> {
     if (tx !== undefined) checkClient("tx", tx);
     const { store } = await this.#options.open();
+    if (tx) await store.runs.requireTransaction(tx);
     try {
       const change = this.#options.change(why);
       const { recalled } = await store.tasks.removeSchedule(nameOfSchedule(task, name), task, change, tx);
@@ -206,15 +208,4 @@ export class Schedules {
       next: next === null ? null : new Date(next),
     };
   }
-}
-
-/** @param path of what has them, as the caller wrote it */
-function checkNames(what: string, options: object, known: readonly string[], path = ""): void {
-  const unknown = Object.keys(options).find((option) => !known.includes(option));
-  if (unknown === undefined) return;
-  throw new CarillonError(
-    "OPTION_INVALID",
-    `${what} has no option ${JSON.stringify(unknown)}${meant(unknown, [...known])}`,
-    { hint: `It has ${known.join(", ")}.`, path: path && `${path}.${unknown}` },
-  );
 }

@@ -30,6 +30,7 @@ it("one that is left out is none", async () => {
   const asked: unknown[][] = [];
   const doing = {
     enqueue: async (...given: unknown[]) => handleTo(asked.push(given)),
+    enqueueMany: async () => [],
     run: async (...given: unknown[]) => handleTo(asked.push(given)),
     pause: async () => undefined,
     resume: async () => undefined,
@@ -65,6 +66,9 @@ it("a result has the type of what the handler returns, as JSON has it", () => {
       Task<string, { n: number }>
     >();
     expectTypeOf(tower.task<{ id: string }>("plain", {}, () => 1)).toEqualTypeOf<Task<{ id: string }, unknown>>();
+    expectTypeOf(
+      sum.enqueueMany([[1], [2]], (numbers, index) => ({ key: `${numbers.length} ${index}` })),
+    ).resolves.toEqualTypeOf<RunHandle<{ sum: number }>[]>();
     expectTypeOf(tower.enqueue("sum")).resolves.toEqualTypeOf<RunHandle>();
   };
   expect(types).toBeTypeOf("function");

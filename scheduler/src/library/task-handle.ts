@@ -18,9 +18,22 @@ import type {
 /** It may be left out where there need be none. */
 type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
 
+/** Options for all, or made of each payload and its place. */
+export type EnqueueMany<Input> = [
+  payloads: Iterable<Input> | AsyncIterable<Input>,
+  options?: EnqueueOptions | ((payload: Input, index: number) => EnqueueOptions),
+];
+
 export interface Task<Input, Result = unknown> {
   readonly name: string;
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle<Result>>;
+  /**
+   * Asks for a run for each payload, thousands to a statement; resolves once all are in the store, in the order given. A list is checked as a whole
+   * before the first is made: the error's path names the one that is wrong. A stream is asked for more as the store takes what it gave. Should the
+   * store fail on the way, some have been made: enqueue them again under keys, or with `tx`, which makes all or none.
+   * @throws as `enqueue`
+   */
+  enqueueMany(...given: EnqueueMany<Input>): Promise<RunHandle<Result>[]>;
   /** Runs it now, beside its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle<Result>>;
   /**
@@ -62,6 +75,7 @@ export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payloa
 /** What a process is asked to do with a task. */
 interface Doing {
   enqueue(task: string, payload: unknown, options?: EnqueueOptions): Promise<RunHandle>;
+  enqueueMany(task: string, ...given: EnqueueMany<never>): Promise<RunHandle[]>;
   run(task: string, payload: unknown): Promise<RunHandle>;
   pause(task: string, why: Pick<PauseOptions, "reason" | "until">): Promise<unknown>;
   resume(task: string): Promise<void>;
@@ -71,6 +85,7 @@ interface Doing {
 export const handleOf = (doing: Doing, name: string, next: (count: number) => number[]): Task<unknown> => ({
   name,
   enqueue: (payload, options) => doing.enqueue(name, payload, options),
+  enqueueMany: (...given) => doing.enqueueMany(name, ...(given as EnqueueMany<never>)),
   run: (payload) => doing.run(name, payload),
   schedule: (one, when, options) => doing.schedules.set(name, one, when, options),
   scheduleAll: (entries, options) => doing.schedules.setAll(name, entries, options),

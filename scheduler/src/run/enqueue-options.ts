@@ -29,13 +29,7 @@ const names = ["in", "at", "key", "limitKey", "priority", "tx", "timeout", "sign
 
 /** @throws OPTION_INVALID */
 export function checkEnqueueOptions(options: EnqueueOptions): void {
-  for (const name of Object.keys(options)) {
-    if (!names.includes(name))
-      throw optionInvalid(
-        `enqueue has no option ${JSON.stringify(name)}${meant(name, names)}`,
-        `It has ${names.join(", ")}.`,
-      );
-  }
+  checkNames("enqueue", options, names);
   const { in: delay, at, key, limitKey, priority, tx, timeout, signal } = options;
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
   checkKey("key", key);
@@ -47,6 +41,17 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
   if (timeout !== undefined) parseDuration(timeout, "timeout", 1);
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw optionInvalid("signal must be an AbortSignal", "Give the signal of an AbortController.");
+}
+
+/** @param path of what has them, as the caller wrote it @throws OPTION_INVALID */
+export function checkNames(what: string, options: object, known: readonly string[], path = ""): void {
+  const unknown = Object.keys(options).find((option) => !known.includes(option));
+  if (unknown === undefined) return;
+  throw new CarillonError(
+    "OPTION_INVALID",
+    `${what} has no option ${JSON.stringify(unknown)}${meant(unknown, [...known])}`,
+    { hint: `It has ${known.join(", ")}.`, path: path && `${path}.${unknown}` },
+  );
 }
 
 /**

@@ -32,6 +32,8 @@ export interface RunStore extends EndStore {
     nowMs: number,
     sessionId?: number,
   ): Promise<Set<number>>;
+  /** @throws OPTION_INVALID: no transaction was begun on this client, or it is of another database */
+  requireTransaction(client: SqlClient): Promise<void>;
   /** The same inside the caller's transaction. @param places of runs that wait for one: "later" is when the caller settles gates */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number, places?: "later"): Promise<Enqueued>;
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */

@@ -167,6 +167,19 @@ test("a calendar is compared before it is stored, and one that loses most of its
   await expect(api.compareCalendar(fewer)).rejects.toMatchObject({ code: "CALENDAR_UNKNOWN" });
 });
 
+test("a change that names a version is refused when another is there, or where no version is heeded", async () => {
+  await stage.task("dated", { slotPayload: 1 });
+  const { version } = await api.getTask({ task: "dated" });
+  await api.editTask({ task: "dated", options: { description: "edited" } }, { ifVersion: version });
+  await expect(api.removeTask({ task: "dated" }, { ifVersion: version })).rejects.toMatchObject({ code: "TASK_STALE" });
+  await expect(api.pauseTask({ task: "dated" }, { ifVersion: version })).rejects.toMatchObject({
+    code: "REQUEST_INVALID",
+    message: expect.stringContaining("takes no If-Match"),
+  });
+  await api.removeTask({ task: "dated" }, { ifVersion: version + 1 });
+  await expect(api.getTask({ task: "dated" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+});
+
 test("what a removed task left is listed by its name", async () => {
   await stage.task("former", { slotPayload: 1 });
   const { run } = await api.runTask({ task: "former" });
@@ -175,12 +188,8 @@ test("what a removed task left is listed by its name", async () => {
   expect((await api.listTaskVersions({ task: "former" })).items).toMatchObject([{ version: 1 }]);
   expect(await api.listSlots({ task: "former" })).toMatchObject({ items: [], next: null });
   await expect(api.runTask({ task: "former" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
-  for (const never of [
-    api.listRuns({ task: "formr" }),
-    api.listTaskVersions({ task: "formr" }),
-    api.listSlots({ task: "formr" }),
-  ])
-    await expect(never).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+  for (const list of ["listRuns", "listTaskVersions", "listSlots"] as const)
+    await expect(api[list]({ task: "formr" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
 });
 
 test("a task may have more schedules, which are tasks of their own", async () => {

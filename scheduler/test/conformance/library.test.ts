@@ -165,6 +165,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
       const client = new pg.Client({ connectionString: url });
       await client.connect();
       try {
+        await expect(run.complete(client), "outside of one").rejects.toMatchObject({ code: "OPTION_INVALID" });
         await client.query("begin");
         await client.query(`insert into ${schema}.ledger values ($1, $2)`, [run.id, run.attempt]);
         await expect(run.complete(pool, "outside of it")).rejects.toMatchObject({ code: "OPTION_INVALID" });

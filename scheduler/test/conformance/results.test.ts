@@ -163,6 +163,8 @@ describe.each(everyPostgres())("results on $title", (server) => {
     ).toMatchObject([{ runId: later[0]?.runId }]);
     await expect(producer.runs.list({ task: "dnoe" })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
     await expect(producer.runs.list({ cursor: "x" })).rejects.toMatchObject({ code: "OPTION_INVALID", path: "cursor" });
+    await expect(producer.runs.list({ until: "today" as never })).rejects.toMatchObject({ path: "until" });
+    await expect(producer.runs.list({ tsak: "done" } as never)).rejects.toMatchObject({ code: "OPTION_INVALID" });
     await expect(producer.runs.list({ limit: 0 })).rejects.toMatchObject({ code: "OPTION_INVALID", path: "limit" });
   });
 

@@ -38,7 +38,7 @@ export const lockMutants: readonly Mutant[] = [
   {
     name: "a grace lock that is taken back keeps its fence",
     file: "store/postgres/cluster/grace-locks.ts",
-    find: "fence = greatest(fence, (select grace_floor from ${s}.cluster)) + 1",
+    find: "fence = ${s}.next_grace_fence(fence)",
     put: "fence = fence + (record->>'owner' <> $4::jsonb->>'owner')::int",
     breaks: "10",
     play: "locks",

@@ -1,6 +1,7 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement } from "../../../run/claim-store.ts";
 import { firstOfEach } from "../../../run/first-of-each.ts";
+import { transactionCheck } from "../cluster/callers-transaction.ts";
 import type { Database } from "../database.ts";
 import { claim, claimingOf } from "./claim.ts";
 import { finishAll, finishIn } from "./finish.ts";
@@ -16,6 +17,7 @@ import { turn } from "./turns.ts";
 export function claimStore(database: Database): ClaimStore {
   const claiming = claimingOf(database);
   const { memory, clock } = database;
+  const requireTransaction = transactionCheck(database);
   return {
     async claim(request) {
       const before = memory.highs.fence;
@@ -29,7 +31,8 @@ export function claimStore(database: Database): ClaimStore {
       return { ...answer, runs: await remembered(database, request, answer.runs, before) };
     },
     settle: (sessionId, settlements, nowMs) => settle(database, sessionId, settlements, nowMs),
-    settleIn: (client, _sessionId, settlement, nowMs) => {
+    async settleIn(client, _sessionId, settlement, nowMs) {
+      await requireTransaction(client);
       memory.settledIn(settlement.fence);
       return settleIn(client, database.schema, settlement, nowMs).catch((error) => database.refused(error));
     },

@@ -6,6 +6,7 @@ import type { RunStore } from "../../../run/run-store.ts";
 import { audited } from "../access/audit.ts";
 import { lockPlans, settleGates } from "../claims/gates.ts";
 import type { Announcer } from "../cluster/announcer.ts";
+import { transactionCheck } from "../cluster/callers-transaction.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { enqueueStore } from "../enqueue/enqueue.ts";
@@ -29,6 +30,7 @@ export function runStore(database: Database, announcer: Announcer): RunStore {
     ...endStore(database),
 
     announced: () => announcer.announced(),
+    requireTransaction: transactionCheck(database),
 
     async cancel(runId, why, nowMs, by) {
       const now = Math.round(nowMs);

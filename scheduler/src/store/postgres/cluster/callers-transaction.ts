@@ -1,0 +1,54 @@
+import type { SqlClient } from "../../../base/change.ts";
+import { CarillonError } from "../../../base/errors.ts";
+import type { Database } from "../database.ts";
+
+const noTransaction = "25P01";
+const noTable = /^(?:42P01|3F000)$/;
+
+/**
+ * Whether a caller's client is in a transaction, on the database of this store: outside of one each statement is committed by itself, and what was
+ * to happen with the caller's own writes has happened before them. A statement that PostgreSQL carries out within a transaction only says so, under the
+ * lightest lock there is.
+ */
+export function transactionCheck(database: Database): (client: SqlClient) => Promise<void> {
+  const { schema: s } = database;
+  /** Clients stay on the database that they were made for. */
+  const known = new WeakSet<SqlClient>();
+  const sql = `select id from ${s}.cluster`;
+
+  return async (client) => {
+    await client.query(`lock table ${s}.cluster in access share mode`).catch((error: unknown) => {
+      throw refusalOf(error) ?? database.refused(error);
+    });
+    if (known.has(client)) return;
+    const answer: { rows?: Record<string, unknown>[] } = await client.query(sql);
+    const id = answer.rows?.[0]?.id;
+    if (id === undefined)
+      throw refused(
+        "its query() does not answer as pg's does, with rows",
+        "Give the pg client under it, on which the transaction was begun.",
+      );
+    const [own] = await database.query<{ id: string }>("cluster-id", sql);
+    if (id !== own?.id) throw elsewhere();
+    known.add(client);
+  };
+}
+
+function refusalOf(error: unknown): CarillonError | undefined {
+  const { code } = error as { code?: string };
+  if (code === noTransaction)
+    return refused(
+      "no transaction was begun on it, so each statement would be committed by itself",
+      'Begin one first: await client.query("begin").',
+    );
+  return code !== undefined && noTable.test(code) ? elsewhere() : undefined;
+}
+
+const elsewhere = () =>
+  refused(
+    "it is a transaction on another database than the store's",
+    "Begin it on a connection to the store's database.",
+  );
+
+const refused = (why: string, hint: string) =>
+  new CarillonError("OPTION_INVALID", `this transaction cannot be joined: ${why}`, { path: "tx", hint });

@@ -1,0 +1,110 @@
+/** Many runs at a time, and runs that are made by the caller's own transaction. */
+import { randomBytes } from "node:crypto";
+import pg from "pg";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type Carillon, carillon, every } from "../../src/index.ts";
+import type { CarillonOptions } from "../../src/settings/settings.ts";
+import { everyPostgres } from "../support/servers.ts";
+import { recordingLog } from "../support/store-stage.ts";
+
+describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
+  const schema = `enqueue_${randomBytes(4).toString("hex")}`;
+  const database = new pg.Client({ connectionString: url });
+  const towers: Carillon[] = [];
+
+  beforeAll(() => database.connect());
+  afterEach(async () => {
+    await Promise.all(towers.splice(0).map((tower) => tower.stop()));
+    await database.query(`drop schema if exists ${schema} cascade`);
+  });
+  afterAll(() => database.end());
+
+  function make(options: CarillonOptions = {}): Carillon {
+    const tower = carillon({
+      store: url,
+      schema,
+      handleSignals: false,
+      log: recordingLog().log,
+      drain: "5s",
+      ...options,
+    });
+    towers.push(tower);
+    return tower;
+  }
+
+  test("many are enqueued in the order given; a list with a wrong one makes none, a stream is asked for more as it is taken", async () => {
+    const tower = make({ worker: false });
+    const task = tower.task("many", { payload: z.object({ n: z.number() }) }, () => undefined);
+    await tower.start();
+    const list = Array.from({ length: 2_500 }, (_, n) => ({ n }));
+    const handles = await task.enqueueMany(list, ({ n }) => ({ key: `k${n % 2_400}`, in: "1h" }));
+    expect(handles.map(({ created }) => created)).toEqual(list.map((_, n) => n < 2_400));
+    expect(handles[2_401]?.runId).toBe(handles[1]?.runId);
+    expect((await handles[2_399]?.status())?.payload).toEqual({ n: 2_399 });
+    await expect(task.enqueueMany([{ n: 1 }, { n: "two" as never }, { n: 3 }])).rejects.toMatchObject({
+      code: "PAYLOAD_INVALID",
+      path: expect.stringMatching(/^\[1\]/),
+    });
+    await expect(task.enqueueMany([{ n: 1 }], { piority: 1 } as never)).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
+    let given = 0;
+    async function* stream() {
+      for (; given < 20_000; given++) yield { n: given };
+    }
+    const streamed = await tower.enqueueMany("many", stream() as never, { in: "2h" });
+    expect(new Set(streamed.map(({ runId }) => runId)).size).toBe(20_000);
+    expect(await task.enqueueMany([])).toEqual([]);
+    await database.query("begin");
+    await task.enqueueMany([{ n: 1 }, { n: 2 }], { tx: database, in: "3h" });
+    await database.query("rollback");
+    const all = await database.query(`select count(*)::int as n from ${schema}.run`);
+    expect(all.rows).toEqual([{ n: 2_400 + 20_000 }]);
+  });
+
+  test("a client without a transaction, or of another database, is refused, and nothing is made", async () => {
+    const tower = make();
+    const task = tower.task<number>("refused", {}, () => undefined);
+    await tower.start();
+    const outside = {
+      code: "OPTION_INVALID",
+      path: "tx",
+      message: expect.stringContaining("no transaction was begun"),
+    };
+    await expect(task.enqueue(1, { tx: database })).rejects.toMatchObject(outside);
+    await expect(task.schedule("a", every("1h"), { payload: 1, tx: database })).rejects.toMatchObject(outside);
+    await expect(
+      task.scheduleAll([{ name: "a", schedule: every("1h"), payload: 1 }], { tx: database }),
+    ).rejects.toMatchObject(outside);
+    await expect(task.unschedule("a", { tx: database })).rejects.toMatchObject(outside);
+    const name = `refused_${randomBytes(4).toString("hex")}`;
+    await database.query(`create database ${name}`);
+    const other = new pg.Client({ connectionString: Object.assign(new URL(url), { pathname: `/${name}` }).href });
+    await other.connect();
+    try {
+      const elsewhere = { ...outside, message: expect.stringContaining("another database") };
+      await other.query("begin");
+      await expect(task.enqueue(1, { tx: other })).rejects.toMatchObject(elsewhere);
+      await other.query("rollback");
+      // A cluster of its own, of the same name.
+      const apart = make({ store: Object.assign(new URL(url), { pathname: `/${name}` }).href });
+      await apart.open();
+      await other.query("begin");
+      await expect(task.enqueue(1, { tx: other })).rejects.toMatchObject(elsewhere);
+      await other.query("rollback");
+      await apart.stop();
+    } finally {
+      await other.end();
+      await database.query(`drop database ${name} with (force)`);
+    }
+    const rows = { query: async (text: string) => (await database.query(text)).rows } as never;
+    await database.query("begin");
+    await expect(task.enqueue(1, { tx: rows })).rejects.toMatchObject({
+      ...outside,
+      message: expect.stringContaining("as pg's does"),
+    });
+    await database.query("rollback");
+    expect((await tower.runs.list()).items).toEqual([]);
+  });
+});
