@@ -2,14 +2,14 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** A timer that is this late was kept waiting by something; half a heartbeat's spare time is gone then. */
+/** A timer this late means that the event loop was blocked; half of a heartbeat's spare time is used up by then. */
 const blockedMs = 1_000;
-/** Of those that were under way, so many are named: there may be thousands. */
+/** At most this many running runs are named in the warning; there may be thousands. */
 const mostNamed = 20;
 
 /**
- * Tells of an event loop that stood still, by a handler that computes without a pause or by a process that was stopped:
- * once for this process, and in the log of each run that was under way, for one of them may be the cause.
+ * Logs that the event loop stood still, because a handler computed without a pause or the process was stopped. It logs once for this
+ * process, and once in the log of each run that was running, since one of them may be the cause.
  */
 export class Blockage {
   readonly #clock: Clock;
@@ -28,7 +28,7 @@ export class Blockage {
     const stoodMs = Math.round(mono - this.#lookedAt);
     this.#lookedAt = mono;
     if (stoodMs < blockedMs || this.#clock.leaps) return;
-    // One that blocked it from its first step to its last has ended by now, and waits for the store's answer.
+    // A handler that blocked the loop from its first step to its last has ended by now, and waits for the store's answer.
     const running = [...held].filter(({ startedMs }) => startedMs !== null);
     this.#log.warn(
       { ms: stoodMs, underWay: running.length, runs: running.slice(0, mostNamed).map(({ id }) => id) },

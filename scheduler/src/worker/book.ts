@@ -5,7 +5,7 @@ import type { ClaimedRun, ClaimStore } from "../run/claim-store.ts";
 import { guardMs } from "./bounds.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** Between two reads of a book that was in doubt at some time. */
+/** The most heartbeats between two reads of this session's claims once a reply was lost. */
 const pulsesMost = 32;
 
 export interface BookHost {
@@ -16,17 +16,17 @@ export interface BookHost {
   sessionId(): number;
   take(ask: () => Promise<{ runs: ClaimedRun[] }>): Promise<unknown>;
   drop(run: HeldRun, reason: CarillonError): void;
-  /** Nothing is being moved any more: what waited for that may start. */
+  /** Called when no session's claims are being moved any more: runs that waited for that may start. */
   moved(): void;
-  /** The book of a session that lives on could not be read: to be tried again. */
+  /** Called when the claims of a session that is still alive could not be read; the read is to be retried. */
   again(): void;
 }
 
-/** Brings the store's book of this process's claims and the process together, after a lost session or a lost reply. */
+/** Brings this process's claims in line with the store's record of them ("the book") after a lost session or a lost reply. */
 export class Book {
   readonly #host: BookHost;
   #inDoubt = false;
-  /** Pulses until it is read again, and how many that was; null: no reply was lost yet. */
+  /** `left`: heartbeats until the next read; `pause`: the number it started from. Null: no reply was lost yet. */
   #later: { left: number; pause: number } | null = null;
   /** Lost sessions whose claims are being moved to the new one. */
   readonly #moving = new Set<number>();
@@ -36,29 +36,29 @@ export class Book {
   }
 
   /**
-   * The claims of a lost session are being moved to the new one, and may have been taken back: what was held under it is
-   * not started until that is known, though the new session is sure.
+   * The claims of a lost session are being moved to the new one, and the store may have taken some of them back. Runs claimed under the
+   * lost session do not start until the move is done, though the new session is valid.
    */
   get moving(): boolean {
     return this.#moving.size > 0;
   }
 
-  /** It may have claims that this process does not hold. */
+  /** The store may have claims of this session that this process does not hold. */
   get inDoubt(): boolean {
     return this.#inDoubt;
   }
 
-  /** A reply was lost, or what was claimed was dropped. */
+  /** Called when a reply was lost, or when claimed runs were dropped. */
   doubt(): void {
     this.#inDoubt = true;
     this.#later = { left: 1, pause: 1 };
   }
 
   /**
-   * A beat was answered. A claim whose reply was lost may be made long after it was given up: a server whose disk or standby
-   * stands still does not notice that nobody waits, and no read shows what it has not committed. When that is over nobody
-   * can say, so the book is read again with the next beat, and then ever more seldom.
-   * @returns whether it is in doubt by that
+   * Called at each answered heartbeat. A claim whose reply was lost may be committed long after this process gave it up: a server whose
+   * disk or standby stands still does not notice that the client is gone, and no read shows uncommitted rows. No event marks the end of
+   * that, so the claims are read again with the next heartbeat, and then ever more rarely.
+   * @returns whether this heartbeat made another read due
    */
   pulse(): boolean {
     const later = this.#later;
@@ -69,18 +69,18 @@ export class Book {
     return true;
   }
 
-  /** @param lost the session that was lost; the same as `session`: only a reply was */
+  /** @param lost the session that was lost; the same as `session` if only a reply was lost */
   async read(lost: number, session: number): Promise<void> {
     if (lost !== session) this.#moving.add(lost);
     await this.#read(lost, session);
   }
 
-  /** @param again an earlier try may have moved them, and its reply be lost: then this one moves none */
+  /** @param again an earlier try may have moved the claims and lost the reply: then this one moves none, and reads them instead */
   async #read(lost: number, session: number, again = false): Promise<void> {
     const { claims, clock, log, held, take } = this.#host;
     const moved = lost !== session;
     const had = [...held.values()];
-    // Before the book is read: a reply that is lost meanwhile is a reason to read it again.
+    // Cleared before the read: a reply that is lost during the read is a reason to read again.
     this.#inDoubt = false;
     try {
       await take(async () => {
@@ -97,14 +97,14 @@ export class Book {
     }
   }
 
-  /** Of what the lost session had, drops what the store has taken back. */
+  /** Drops the runs of the lost session that the store has taken back. */
   #dropTaken(lost: number, had: HeldRun[], book: ClaimedRun[]): void {
     const { drop, log } = this.#host;
     const kept = new Set(book.map(({ fence }) => fence));
     const taken = new CarillonError("SESSION_LOST", "the claim was taken back while this process's session was lost");
     for (const run of had) {
       if (run.state !== "settling" && !kept.has(run.fence)) drop(run, taken);
-      // Reports made under the new session before this found nothing.
+      // Reports made under the new session before this matched no claim, so they are to be made again.
       run.reported = false;
     }
     this.#moving.delete(lost);

@@ -1,24 +1,26 @@
 export const claimsPerStatement = 2_000;
-/** A claim that brings so many has most likely left more. */
+/** A claim that returns this many runs has most likely left more in the store. */
 export const backlogRuns = claimsPerStatement / 2;
-/** What one process can start within half a second of one instant; a claim that waits has some 700 bytes. */
+/** The most runs that one process can start within half a second; a waiting claim takes about 700 bytes. */
 export const heldMax = 100_000;
 /**
- * What waited for a place here for so long is given back, for a worker that can start it. What can start soon is spared, so many
- * for each place: with nobody else to give it to, it would come straight back. But for no longer than it takes to see that it
- * does not start soon: behind runs of ten minutes it would wait for these, with other workers idle.
+ * Runs that have waited here for a slot for `waitedMs` are given back, for a worker that can start them. `spared` runs per slot are kept,
+ * because they can start soon, and without another free worker they would come straight back. They are kept only until it is clear that
+ * they do not start soon: behind runs of ten minutes they would wait for these while other workers are idle.
  */
 export const givenBack = [
   { waitedMs: 5_000, spared: 0 },
   { waitedMs: 1_000, spared: 1 },
 ] as const;
-/** A stopping worker starts what is due so soon: another would first have to be told of it, and to claim it. */
+/** A stopping worker still starts runs due within this time: another worker would first have to be notified and to claim them. */
 export const handOverMs = 500;
-/** With tasks here that this worker cannot run, pulses tell of theirs too: then it follows one no oftener than this. */
+/**
+ * Least time between two claims prompted by heartbeats while tasks exist that this worker cannot run: heartbeats report those as ready too.
+ */
 export const vainMs = 30_000;
 export const guardMs = 250;
 /**
- * A handler that ignores its signal is given up on after this: its claim ends and its place is free, though its code may go on. Longer
- * than the 10 s that a command has between SIGTERM and SIGKILL.
+ * After this time a handler that ignores its abort signal is abandoned: its claim ends and its slot is free, though its code may go on.
+ * Longer than the 10 s that a command has between SIGTERM and SIGKILL.
  */
 export const ignoredAbortMs = 12_000;

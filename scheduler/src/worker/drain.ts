@@ -5,14 +5,14 @@ import { handOverMs } from "./bounds.ts";
 export interface DrainHost {
   membership: Pick<Membership, "node">;
   log: Log;
-  /** Gives back what waits, but for what is due within `sparedMs` and can be started by then. */
+  /** Gives back waiting runs, except those due within `sparedMs` that can start by then. */
   giveBack(sparedMs: number): void;
   claim(): void;
 }
 
 /**
- * A worker whose node an operator has drained: the store gives it no run, so it asks for none, and gives back what has not started. Each beat
- * tells whether that is so; a stop drains too, by itself.
+ * A worker whose node an operator has drained: the store gives it no run, so it asks for none, and gives back the runs that have not
+ * started. Each heartbeat returns whether the node is drained. A stopping worker ignores this: it gives its runs back by itself.
  */
 export class Drain {
   readonly #host: DrainHost;
@@ -37,7 +37,7 @@ export class Drain {
     if (!draining) claim();
   }
 
-  /** Runs came, by a claim that was made before. */
+  /** Called when runs arrived from a claim made before the drain. */
   look(): void {
     if (this.#on) this.#host.giveBack(handOverMs);
   }

@@ -1,7 +1,7 @@
 import { type Clock, pause } from "../base/clock.ts";
 import type { ClaimState } from "../run/claim.ts";
 
-/** Waits until none of the claims waits for its start and no handler runs. Verdicts may still be on their way. */
+/** Waits until no claim waits for its start and no handler runs. Verdicts may still be on their way. */
 export class Idle {
   readonly #clock: Clock;
   readonly #held: ReadonlyMap<number, { readonly state: ClaimState }>;
@@ -12,12 +12,12 @@ export class Idle {
     this.#held = held;
   }
 
-  /** To be called when it may have become so. */
+  /** To be called when the worker may have become idle. */
   look(): void {
     if (this.#waiting.size > 0 && this.#isSo()) for (const one of this.#waiting) one.abort();
   }
 
-  /** @returns whether it came about within `ms` */
+  /** @returns whether the worker became idle within `ms` */
   async within(ms: number): Promise<boolean> {
     if (this.#isSo()) return true;
     const waited = new AbortController();

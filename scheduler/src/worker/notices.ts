@@ -6,7 +6,7 @@ import type { HeldRun } from "./running/held-run.ts";
 
 type Told = Exclude<Verdict, { kind: "released" }>;
 
-/** Tells the listeners what becomes of a run here; with none it costs a run nothing. */
+/** Notifies the listeners of starts and ends of runs here; without listeners a run pays nothing for it. */
 export class Notices {
   readonly #listeners: readonly ((notice: RunNotice) => void)[];
   readonly #now: () => number;
@@ -18,9 +18,9 @@ export class Notices {
     this.#log = log;
   }
 
-  /** That it started, or what became of the attempt. */
+  /** Notifies that the run started, or how the attempt ended. */
   tell(run: HeldRun, verdict?: Told): void {
-    // Apart: what the closures of the other need is made when it is entered, which of ten thousand is a megabyte.
+    // In a method of its own: entering it allocates the objects that its closures need, which for ten thousand runs is a megabyte.
     if (this.#listeners.length > 0) this.#tellAll(run, verdict);
   }
 

@@ -15,15 +15,15 @@ import type { TaskDefinition } from "../task/task.ts";
 export interface WorkerOptions {
   claims: Omit<ClaimStore, "reclaim">;
   writeLogs: (lines: LogLine[]) => Promise<unknown>;
-  /** States, children and inputs of runs; without it they are refused. */
+  /** States, children and inputs of runs; without it handlers' calls for these are refused. */
   flow?: RunFlow;
   membership: Membership;
-  /** Goes on while the event loop stands still; default: nothing does. */
+  /** Goes on while the event loop stands still; default: none. */
   standIn?: StandIn;
   definitions: Definitions;
-  /** Read at each claim: after a store that went back they may be others. */
+  /** Read at each claim: after a restore of the store to an earlier state the ids may differ. */
   groupIds: number[];
-  /** What handlers are given by `run.secret`; without it they are refused. */
+  /** Serves handlers' calls of `run.secret`; without it they are refused. */
   secrets?: HandedSecrets;
   /** The handler for a task; undefined: this worker cannot run it. */
   handlerOf: (definition: TaskDefinition) => Handler | undefined;
@@ -34,6 +34,6 @@ export interface WorkerOptions {
   /** Handlers at work at once. */
   concurrency: number;
   claimAheadMs: number;
-  /** Told of what becomes of runs here. */
+  /** Called when a run starts or ends here. */
   listeners?: readonly ((notice: RunNotice) => void)[];
 }

@@ -7,10 +7,10 @@ const settlementsPerStatement = 2_000;
 const [firstPauseMs, longestPauseMs] = [1_000, 60_000];
 
 /**
- * Verdicts on their way to the store: one statement at a time, and all that ended meanwhile goes with the next one, so
- * batches grow with the load and a single run waits for nobody. The store repeats until it is reached. A verdict that it
- * refuses (a role's statement_timeout, rights that were taken away) is kept, and its run with it: one that was let go would be
- * on the store's book still, and run again when that is read.
+ * Verdicts on their way to the store, one statement at a time. All runs that end meanwhile go with the next statement, so batches grow with
+ * the load and a single run waits for no batch. The store client retries until the store is reached. A verdict that the store refuses (a
+ * role's statement_timeout, revoked rights) is kept, and its run with it: if it were dropped, the store would still have its claim, and the
+ * run would start again when the claims are read.
  */
 export class Outbox {
   readonly #claims: Pick<ClaimStore, "settle">;
@@ -21,9 +21,9 @@ export class Outbox {
   readonly #acknowledged: (settlements: Settlement[], refused: Set<number>) => void;
   #waiting: Settlement[] = [];
   #flight: Promise<void> | undefined;
-  /** Refused so far, and how often. */
+  /** Refused verdicts, and how often each was refused. */
   readonly #refused = new Map<Settlement, number>();
-  /** Of these, what ends the wait of each that has to wait. */
+  /** Cancels the retry timer of each refused verdict that waits for one. */
   readonly #later = new Map<Settlement, () => void>();
   #isLast = false;
 
@@ -48,12 +48,12 @@ export class Outbox {
     this.#flight ??= this.#send();
   }
 
-  /** Verdicts that the store has refused so far: their runs are held, and use nothing. */
+  /** Number of verdicts that the store has refused so far: their runs are held, but use no slot. */
   get refused(): number {
     return this.#refused.size;
   }
 
-  /** From now on each has one try more. */
+  /** From now on each verdict has one more try. */
   hurry(): void {
     this.#isLast = true;
     for (const [settlement, cancel] of [...this.#later]) {
@@ -81,7 +81,7 @@ export class Outbox {
     try {
       this.#told(batch, await this.#claims.settle(this.#sessionId(), batch, this.#now()));
     } catch (error) {
-      // The store is not away, so something in the batch is at fault: the others must not suffer for it.
+      // The store is reachable, so something in the batch is at fault; the other verdicts must not suffer for it.
       const middle = batch.length >> 1;
       if (middle > 0) {
         await this.#settle(batch.slice(0, middle));
@@ -100,7 +100,8 @@ export class Outbox {
   #keep(settlement: Settlement, error: unknown): void {
     const about = { error: messageOf(error), run: settlement.runId };
     if (this.#isLast) {
-      // It stays on the store's book, and ends there with this process's session. With the store away the stop tells of them all.
+      // The store still has the claim, which ends with this process's session. While the store is away, the stop logs all such runs at
+      // once.
       const isAway = isStoreAway(error) || isCarillonError(error, "STOPPED");
       (isAway ? this.#log.debug : this.#log.error).call(this.#log, about, "a verdict could not be written");
       this.#told([settlement], new Set([settlement.fence]));

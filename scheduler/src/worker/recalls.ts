@@ -14,11 +14,11 @@ export interface RecallsHost {
   asked(): Promise<readonly Recall[]>;
   cancel(run: HeldRun, reason: CarillonError): void;
   release(run: HeldRun): void;
-  /** The store is to know that these had started. */
+  /** The store is to record that these runs had started. */
   report(runs: HeldRun[]): Promise<void>;
 }
 
-/** Answers what the store asks back, and again as long as one is asked for whose claim is still on its way here. */
+/** Answers the store's recalls, and retries while a recalled claim is still on its way here. */
 export class Recalls {
   readonly #host: RecallsHost;
   #open = false;
@@ -27,7 +27,7 @@ export class Recalls {
     this.#host = host;
   }
 
-  /** If an answer is still owed. */
+  /** Answers if an answer is still due. */
   async retry(): Promise<void> {
     if (this.#open) await this.answer();
   }
@@ -43,7 +43,7 @@ export class Recalls {
     }
   }
 
-  /** @returns it, where it had started */
+  /** @returns the run, if it had started */
   #answerOne({ fence, kind, why }: Recall): HeldRun[] {
     const { held, cancel, release } = this.#host;
     const run = held.get(fence);
@@ -57,7 +57,7 @@ export class Recalls {
     }
     const act = run.on("withdraw");
     if (act === "keep" || run.state === "ending") return [run];
-    // One whose verdict is on its way already needs no second one.
+    // A run whose verdict is on its way already needs no second one.
     if (act === "report released") release(run);
     return [];
   }

@@ -4,12 +4,12 @@ import type { ClaimStore } from "../run/claim-store.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
 /**
- * Runs older than this are reported as started: operators see them, and the store grants them their task's grace. A grace
- * that is longer than this is worth a report as soon as the next is made.
+ * Runs older than this are reported as started: operators see them, and the store grants them their task's grace period. A run with a grace
+ * period longer than this is reported at the next opportunity.
  */
 const reportMs = 1_000;
 
-/** Tells the store what it cannot know of a claim by itself: that its run has started, and how far it is. */
+/** Reports to the store what a claim does not show: that its run has started, and its progress. */
 export class Reporter {
   readonly #claims: Pick<ClaimStore, "report">;
   readonly #sessionId: () => number;
@@ -25,7 +25,7 @@ export class Reporter {
     const long = [...held].filter(
       (run) =>
         (run.state === "running" || run.state === "ending") &&
-        // Its row is locked until its handler commits, and there is nothing to report of a run that has ended.
+        // The row of a completing run is locked until its handler commits, and a run that has ended needs no report.
         !run.completing &&
         (run.startedMono <= nowMono - reportMs || run.known.definition.graceMs > reportMs) &&
         (!run.reported || run.progressText !== null),
@@ -48,7 +48,7 @@ export class Reporter {
     }));
     const session = this.#sessionId();
     await this.#claims.report(session, reports);
-    // Under a session that was lost meanwhile the store may have taken no notice.
+    // If the session was lost meanwhile, the store may have ignored the report.
     if (session !== this.#sessionId()) return;
     runs.forEach((run, i) => {
       run.reported = true;

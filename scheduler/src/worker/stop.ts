@@ -4,29 +4,29 @@ import { handOverMs } from "./bounds.ts";
 import type { Idle } from "./idle.ts";
 import type { HeldRun } from "./running/held-run.ts";
 
-/** What a worker does for its stop. */
+/** The parts of a worker that its stop uses. */
 export interface StoppingWorker {
   clock: Clock;
   log: Log;
   idle: Idle;
   /** Claims under way. */
   claiming: Promise<unknown>;
-  /** Gives back what waits, but for what is due within `sparedMs` and can be started by then. */
+  /** Gives back waiting runs, except those due within `sparedMs` that can start by then. */
   giveBack(sparedMs: number): void;
   /** Tells the handler to stop. */
   abort(run: HeldRun): void;
-  /** Its handler has been told to stop, and has not. */
+  /** For a handler that was told to stop and has not stopped. */
   giveUp(run: HeldRun): void;
   /** Resolves when every verdict and line of log is in the store. */
   flushed(): Promise<unknown>;
-  /** Runs that the store still has as claimed by this worker, as far as it knows. */
+  /** Runs that the store still has as claimed by this worker, as far as this worker knows. */
   held: ReadonlyMap<number, HeldRun>;
 }
 
 /**
- * Waits for the claims under way and the handlers at work, for `graceMs` at most; then tells these to stop. They and the last verdicts
- * have `closingMs` more. A handler that has not stopped by half of that is left behind: its run ends as that of a lost worker. So do runs
- * whose verdict the store has not got by then: it takes them back with the session.
+ * Waits for the claims under way and the running handlers, for `graceMs` at most; then aborts the handlers. They and the last verdicts have
+ * `closingMs` more. A handler that has not stopped by half of that is left behind: its run ends like that of a lost worker. Runs whose
+ * verdict has not reached the store by then end the same way: the store takes them back with the session.
  */
 export async function stopWork(worker: StoppingWorker, graceMs: number, closingMs: number): Promise<void> {
   const { clock, log, idle } = worker;
@@ -34,7 +34,7 @@ export async function stopWork(worker: StoppingWorker, graceMs: number, closingM
   const graceLeft = () => Math.max(0, graceOver - clock.monotonic());
   const left = () => Math.max(0, graceOver + closingMs - clock.monotonic());
   worker.giveBack(Math.min(handOverMs, graceMs / 2));
-  // With the store away these do not end. What they claim all the same is taken back with the session.
+  // With the store away these do not end. Runs that they claim all the same are taken back with the session.
   await settlesWithin(clock, graceLeft(), worker.claiming);
   worker.giveBack(Math.min(handOverMs, graceLeft() / 2));
   if (!(await idle.within(graceLeft()))) {

@@ -40,8 +40,8 @@ import { stopWork } from "./stop.ts";
 export type { WorkerOptions } from "./options.ts";
 
 /**
- * Runs what is due: claims ahead, starts each run from a local timer at its due instant, sends verdicts in batches.
- * Nothing is started or kept running on a claim that another may hold by now: the membership's doubt decides.
+ * Runs what is due: claims ahead, starts each run from a local timer at its due instant, sends verdicts in batches. No run starts or goes
+ * on with a claim that another worker may hold by now: the membership's doubt about its session decides.
  */
 export class Worker implements RunHost {
   readonly clock: Clock;
@@ -55,7 +55,7 @@ export class Worker implements RunHost {
   readonly #offers: Offers;
   readonly #recalls: Recalls;
   readonly #book: Book;
-  /** By fence: a run may come back while an earlier claim on it is still being stopped here. */
+  /** By fence: a run may be claimed again while an earlier claim on it is still being stopped here. */
   readonly #held = new Map<number, HeldRun>();
   readonly #waiting = new WaitingRuns();
   readonly #ended = new EndedMeanwhile();
@@ -76,7 +76,7 @@ export class Worker implements RunHost {
   #stopping = false;
   #stopped = false;
   readonly #dueTimer: DueTimer;
-  /** The last claim did not bring all that there was. */
+  /** The last claim left runs in the store, or may have. */
   #behind = true;
   #cancelGuard: () => void = () => undefined;
   readonly #fetchTimer: EarliestTimer;
@@ -167,19 +167,19 @@ export class Worker implements RunHost {
     }
   }
 
-  /** Something became ready with this due time. */
+  /** A run with this due time became ready. */
   nudge(dueMs: number): void {
     const inMs = this.#window.waitMs(dueMs);
     if (inMs <= 0) this.#fetch();
     else this.#fetchTimer.within(inMs);
   }
 
-  /** Sends what is enqueued in this process, with room here for what is due. */
+  /** Sends runs enqueued in this process, and offers this worker's free slots to those that are due. */
   enqueuing<Answer>(send: (local: LocalClaims) => Promise<Answer>): Promise<Answer> {
     return this.#offers.during(send);
   }
 
-  /** The safety net below signals and due times, which costs nothing where nothing waits. */
+  /** The fallback for lost signals and due times; it costs nothing where no run waits. */
   #onPulse({ nextReadyMs, nextMineMs, draining = false }: Pulse): void {
     this.#drain.pulse(draining, this.#stopping);
     if (this.#book.pulse()) this.#fetch();
@@ -203,7 +203,7 @@ export class Worker implements RunHost {
     return claims.settleIn(client, membership.sessionId, settlementOf(run, verdict, this.now()), this.now());
   }
 
-  /** Claims nothing more, gives back what has not started and is not about to, waits for what runs: see `stopWork`. */
+  /** Claims no more runs, gives back those that have not started and are not about to, waits for the running ones: see `stopWork`. */
   async stop(graceMs: number, closingMs: number): Promise<void> {
     this.#stopping = true;
     this.#outbox.hurry();
@@ -231,18 +231,18 @@ export class Worker implements RunHost {
     for (const run of this.#held.values()) run.cancelTimeout?.();
   }
 
-  /** Whatever waits, save what is due within so many ms and can be started by then. */
+  /** Releases all waiting runs except those due within `sparedMs` that can still start. */
   #giveBack(sparedMs: number): void {
     const spared = sparedMs > 0 ? this.#pace.startable(sparedMs) - this.#running : 0;
     for (const run of waitingOf(this.#held.values(), this.now() + sparedMs, spared)) this.#do(run, run.on("give back"));
   }
 
-  /** What the stand-in may have given back must not start here. @param since how often it had given some back before */
+  /** Runs that the stand-in may have given back must not start here. @param since the stand-in's `returns` before the claim */
   #givenBack(since: number): void {
     if (since !== this.#standIn.returns) this.#giveBack(0);
   }
 
-  /** One claim at a time; a wish that comes meanwhile is granted after it. */
+  /** One claim at a time; a request made during a claim is served after it. */
   #fetch(): void {
     if (this.#stopping || (this.#drain.on && !this.#book.inDoubt)) return;
     this.#fetchTimer.clear();
@@ -270,11 +270,11 @@ export class Worker implements RunHost {
       if (waitMs > 0) this.#fetchTimer.within(waitMs);
       else this.#fetchAgain = true;
     } while (this.#fetchAgain && !this.#stopping);
-    // Here, and not once its promise is seen to be kept: a wish in between would be lost.
+    // Cleared here and not when the promise resolves: a request in between would be lost.
     this.#fetching = undefined;
   }
 
-  /** @returns how long to wait before the next one */
+  /** @returns how long to wait before the next claim */
   async #fetchOnce(): Promise<number> {
     const { claims, membership } = this.#options;
     const room = this.#room();
@@ -300,7 +300,7 @@ export class Worker implements RunHost {
     return { sessionId, groupIds, exceptTaskIds: [...this.#except], untilMs, limit, free, nowMs };
   }
 
-  /** Asks for runs and takes them, save what has ended here since the answer was true. */
+  /** Queries runs and takes them, except those that have ended here since the query was sent. */
   #takeFrom<Answer extends { runs: ClaimedRun[] }>(ask: () => Promise<Answer>): Promise<Answer> {
     return this.#ended.during(async (hasEnded) => {
       const { membership, definitions } = this.#options;
@@ -308,12 +308,12 @@ export class Worker implements RunHost {
       const { returns } = this.#standIn;
       const answer = await ask();
       await definitions.ensure(answer.runs);
-      // Of a session that was lost meanwhile: what is left of its claims is told when they are moved to the new one.
+      // If the session was lost meanwhile, the claims left of it are returned when they are moved to the new session.
       const stands = membership.sessionId === sessionId;
       for (const claim of answer.runs) if (stands && !hasEnded(claim.fence)) this.#take(claim);
       this.#givenBack(returns);
       this.#drain.look();
-      // Of a backlog the next claim goes to the store first: it would wait for thousands of handlers, and the store with it.
+      // With a backlog, the next claim is sent to the store first: else it would wait for thousands of handlers, and the store would idle.
       this.#armDue(answer.runs.length >= backlogRuns);
       void this.#recalls.retry();
       return answer;
@@ -328,7 +328,7 @@ export class Worker implements RunHost {
     );
   }
 
-  /** How many more this worker may hold: what it runs, and what it can expect to start within the claim-ahead time. */
+  /** How many more runs this worker may hold: those it can run or expects to start within the claim-ahead time, less those it holds. */
   #room(): number {
     const startable = this.#pace.startable(Math.max(this.#options.claimAheadMs, 100));
     return Math.min(heldMax, startable) - this.#held.size + this.#outbox.refused;
@@ -365,11 +365,11 @@ export class Worker implements RunHost {
     const { concurrency, membership } = this.#options;
     if (this.#book.moving || this.#stopped) return;
     this.#standIn.look();
-    // What ends at once makes room for the next one here, not in a turn of its own.
+    // A run that ends at once frees its slot for the next one in this loop, not in a turn of its own.
     this.#startsOverdue = true;
     try {
       while (this.#overdue.size > 0 && this.#running < concurrency) {
-        // Read once for all that a start asks it for: of ten thousand starts at once, clocks were a sixth.
+        // The clock is read once per start: at ten thousand starts at once, reading clocks took a sixth of the time.
         const mono = this.clock.monotonic();
         if (!membership.trusted(mono)) break;
         const run = this.#overdue.shift() as HeldRun;
@@ -439,7 +439,7 @@ export class Worker implements RunHost {
     }
     this.#ended.add(settlements);
     this.#idle.look();
-    // Room again, and more than the last claim could hold.
+    // There are free slots again, and the last claim left runs in the store.
     if (this.#behind && !this.#fetchTimer.armed && !this.#fetching) this.#fetch();
   }
 
@@ -448,7 +448,7 @@ export class Worker implements RunHost {
       case "abort":
         run.abort(reason as CarillonError);
         run.cancelTimeout?.();
-        // It may never return: then this ends the claim, and its code goes on without one.
+        // The handler may never return: then this ends the claim, and its code goes on without one.
         run.cancelTimeout = this.clock.after(ignoredAbortMs, () => this.#threw(run, ignoredAbort()));
         return;
       case "report cancelled":
@@ -464,19 +464,19 @@ export class Worker implements RunHost {
   }
 
   /**
-   * While this process's session is in doubt: what waits is dropped and what runs is told to stop, at once where the store
-   * may not know that it runs, for then it has no grace; else when its grace ends.
+   * While this process's session is in doubt, waiting runs are dropped and running handlers are aborted. That happens at once where the
+   * store may not know that the run has started, for then it has no grace period; else when its grace period ends.
    */
   #guard(): void {
     this.#cancelGuard = this.clock.after(guardMs, () => {
       const { membership } = this.#options;
-      // First, so that it is the next to come after a handler started here that blocks the event loop.
+      // Armed first, so that it is the next timer after a handler started here blocks the event loop.
       this.#guard();
       this.#blockage.look(this.#held.values());
       if (membership.doubtMs() > 0) {
         for (const run of this.#held.values()) this.doubt(run, guardMs);
       } else {
-        // What was dropped in doubt is on the book of a session that lives on, and nobody else's signal tells of it.
+        // Runs dropped in doubt are still this session's claims if it lives on, and no signal reports them.
         if (this.#book.inDoubt) this.#fetch();
         this.#startOverdue();
         this.#handOn.giveUp();
@@ -487,13 +487,13 @@ export class Worker implements RunHost {
     });
   }
 
-  /** Also when a handler looks at its signal: a process that was stopped finds out there, not with its next timer. */
+  /** Also called when a handler reads its signal: a process that was stopped finds out there, not with its next timer. */
   doubt(run: HeldRun, marginMs = 0): void {
     if (run.state !== "waiting" && run.state !== "running") return;
     const doubtMs = this.#options.membership.doubtMs();
     const graceMs = run.reported ? run.known.definition.graceMs : 0;
     if (doubtMs === 0 || doubtMs + marginMs < graceMs) return;
-    // Should the session live on after all, the store's book still has what is dropped here.
+    // If the session lives on after all, the store still has the claims that are dropped here.
     if (run.state === "waiting") this.#book.doubt();
     this.#do(run, run.on("session lost"), sessionLost("this process's session is in doubt; another may have the run"));
   }

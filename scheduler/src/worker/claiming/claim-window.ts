@@ -6,30 +6,30 @@ import { beginning, binMs } from "../../run/coming-runs.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import { backlogRuns, claimsPerStatement, guardMs } from "../bounds.ts";
 
-/** So far ahead masses are looked for: as long as a slow store takes to let one worker claim all that it may hold. */
+/** How far ahead bursts are looked for: the time in which a slow store lets one worker claim all that it may hold. */
 const farMs = 8_000;
-/** A look so long before sees all that is due at an instant. */
+/** A count made this long before an instant covers all runs that are due at it. */
 const seenMs = farMs - binMs;
-/** Between two looks. */
+/** Least time between two counts. */
 const apartMs = 2_000;
-/** Of a claimed run, the store's time and this process's, until one was measured; and how much slower the next ones may be. */
+/** Claim time per run, in the store and in this process, until one was measured; `slack` is how much slower the next claims may be. */
 const assumedMs = 0.04;
 const slack = 1.3;
 
 /**
- * How far ahead of its time a run is claimed, and when the next claim is to be made.
+ * Decides how far ahead of its time a run is claimed, and when the next claim is made.
  *
- * Makes true: what is due at one instant is claimed before it, however much it is. The window in which all is claimed ahead is
- * enough for some ten thousands of runs; of a hundred thousand at a minute's start most would be claimed when they are late already.
- * So what comes is counted from afar, and where the window is too short for it claims begin as much sooner as they take. What is
- * not counted (the store did not answer, or it was made later) is claimed within the window, as everything else.
+ * Guarantees that runs due at one instant are claimed before it, however many they are. The window within which every run is claimed ahead
+ * is long enough for some ten thousands of runs; of a hundred thousand at a minute's start most would be claimed late. So coming runs are
+ * counted `farMs` ahead, and where the window is too short, claims begin earlier by the time that they take. Runs that are not counted (the
+ * store did not answer, or the run was made later) are claimed within the window, as all others.
  */
 export class ClaimWindow {
   readonly #options: WindowOptions;
   readonly #look: EarliestTimer;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #perRunMs = assumedMs;
-  /** By the store's clock; a mass is claimed up to there. */
+  /** The end of the current burst, by the store's clock; claims reach up to there. */
   #massMs = Number.NEGATIVE_INFINITY;
   #vain = 0;
 
@@ -38,12 +38,12 @@ export class ClaimWindow {
     this.#look = new EarliestTimer(options.clock, () => void this.#count());
   }
 
-  /** A claim that is made now reaches so far. */
+  /** Claims made now reach up to this instant. */
   untilMs(nowMs: number): number {
     return Math.max(nowMs + this.#options.claimAheadMs, this.#massMs);
   }
 
-  /** How long what is due then can wait for its claim. */
+  /** How long runs due at that instant can wait for their claim. */
   waitMs(dueMs: number): number {
     const { storeClock, claimAheadMs } = this.#options;
     const inMs = storeClock.until(dueMs);
@@ -51,16 +51,16 @@ export class ClaimWindow {
     return dueMs < this.#massMs ? 0 : inMs - claimAheadMs;
   }
 
-  /** A claim of so many took so long. */
+  /** Records that a claim of `runs` runs took `ms`. */
   took(runs: number, ms: number): void {
     if (runs >= backlogRuns) this.#perRunMs += (ms / runs - this.#perRunMs) / 4;
   }
 
   /**
-   * How long until the next claim, given when the next run is due that the last one left; null: never.
-   * All that is due within the window has been claimed, so the next look can wait for half of it and find more at once.
-   * What is due and brought nothing is locked: by another claim for a moment, or by a transaction of which nobody knows how
-   * long it takes, so each vain look waits twice as long as the one before.
+   * How long until the next claim, given `nextDueMs`, the due time of the next run that the last claim left; null: never. All runs due
+   * within the window have been claimed, so the next claim can wait for half of the window and find more at once. A run that is due and was
+   * not claimed is locked: by another claim for a moment, or by a transaction of unknown length. So each claim without a result waits twice
+   * as long as the one before.
    */
   afterMs(claimed: number, nextDueMs: number | null): number {
     if (nextDueMs === null) return Number.POSITIVE_INFINITY;
@@ -76,7 +76,7 @@ export class ClaimWindow {
     this.#look.close();
   }
 
-  /** What is near is claimed, and what is never claimed ahead is no matter. */
+  /** Arms the next count. Near runs are claimed already, and a worker that never claims ahead needs no count. */
   #lookFor(inMs: number): void {
     const { clock, claimAheadMs } = this.#options;
     if (claimAheadMs === 0 || inMs <= claimAheadMs) return;
@@ -86,10 +86,11 @@ export class ClaimWindow {
   async #count(): Promise<void> {
     const { claims, groupIds, clock, storeClock, log, claimAheadMs, room, claim } = this.#options;
     const most = room();
-    // It would hold no more than one claim brings: others see to the mass.
+    // This worker could hold no more than one claim returns: other workers take the burst.
     if (most <= claimsPerStatement) return;
     this.#lookedAt = clock.monotonic();
-    // Who counts the same begins at the same moment, and they share it: so from the beginning of a bin, and by a rounded pace.
+    // Workers that count the same burst should begin at the same moment and share it: so count from the start of a bin, with a rounded
+    // rate.
     const nowMs = Math.floor(storeClock.now() / binMs) * binMs;
     try {
       const { counts, nextMs } = await claims.coming({ groupIds, nowMs, aheadMs: farMs, most });

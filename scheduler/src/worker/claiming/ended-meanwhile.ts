@@ -1,13 +1,13 @@
 /**
- * What ended here while an answer of the store about claims was on its way. The answer was true when the store wrote it: a
- * run on the book, or in the reply of a claim whose run the book told of sooner, may have been run and acknowledged before
- * it arrives, and taken from it would be started again. Fences rise, so that the answer to a claim is seldom looked at one by
- * one: a batch of ends costs its questions a list.
+ * The claims that ended here while the store's answer about claims was on its way. The answer was true when the store wrote it: a run in a
+ * list of this session's claims, or in a claim's late reply, may have run and been acknowledged before the answer arrives. Taken from the
+ * answer it would start again. Fences only rise, so the answer to a claim is seldom compared fence by fence: a batch of ends costs each
+ * open question one list.
  */
 export class EndedMeanwhile {
   readonly #questions = new Set<number[][]>();
 
-  /** @param ask is given whether a claim, by its fence, has ended here since it was called */
+  /** @param ask receives a function that returns whether the claim with this fence has ended here since `ask` was called */
   async during<Answer>(ask: (hasEnded: (fence: number) => boolean) => Promise<Answer>): Promise<Answer> {
     const batches: number[][] = [];
     this.#questions.add(batches);
@@ -25,7 +25,7 @@ export class EndedMeanwhile {
   }
 }
 
-/** @param batches grow; looked at only where one has a fence as high as the one that is asked for */
+/** @param batches grows; it is searched only when it has a fence at least as high as the one asked for */
 function endedOf(batches: readonly number[][]): (fence: number) => boolean {
   const known = new Set<number>();
   let [looked, highest] = [0, Number.NEGATIVE_INFINITY];

@@ -7,11 +7,11 @@ import type { DueQueue } from "../running/due-queue.ts";
 import type { HeldRun } from "../running/held-run.ts";
 import type { Pace } from "./pace.ts";
 
-/** So long after a due run has found no place, the first question is asked; what has waited for half of that is handed on then. */
+/** Delay from a due run finding no free slot to the first query; runs that have waited for half of it by then are handed on. */
 const askedAfterMs = 50;
-/** Where no other worker has a place, the next question comes after the first of these, and then after ever longer ones. */
+/** Pause before the next query when no other worker has a free slot: first this, then ever longer, up to the second. */
 const [firstPauseMs, longestPauseMs] = [150, 1_200];
-/** Tasks that one question names. */
+/** The most tasks that one query names. */
 const tasksMost = 200;
 
 export interface HandOnHost {
@@ -23,26 +23,26 @@ export interface HandOnHost {
   readonly concurrency: number;
   now(): number;
   sessionId(): number;
-  /** No place is free, and what waits for one is surely this session's. */
+  /** No slot is free, and the session of the waiting runs is certainly still this one. */
   full(): boolean;
   giveBack(run: HeldRun): void;
 }
 
 /**
- * Makes true: a run that is due and finds no place here begins where another worker has one, however early it was claimed. A worker
- * claims ahead what it expects to start, and cannot know how long its handlers take.
+ * Guarantees that a due run without a free slot here begins where another worker has one, however early it was claimed. A worker claims
+ * ahead the runs it expects to start, and cannot know how long its handlers take.
  *
- * A run goes back only where the store's book shows a free place for it elsewhere: without one it would come straight back. The book may
- * err: that worker is full by then, is dead and not yet found so, or has no handler for the task. Then the run waits in the store
- * until a place is free anywhere, and one that comes back here is not handed on again for a while. If the store does not answer, what
- * has waited for seconds is given back without this (`givenBack`).
+ * A run is given back only where the store shows a free slot for it elsewhere: without one it would come straight back. The store may be
+ * wrong: that worker is full by then, is dead and not yet detected as dead, or has no handler for the task. Then the run waits in the store
+ * until any slot is free, and a run that comes back here is not handed on again for a while. If the store does not answer, runs that have
+ * waited for seconds are given back without this (`givenBack`).
  */
 export class HandOn {
   readonly #host: HandOnHost;
   readonly #timer: EarliestTimer;
   #pauseMs = askedAfterMs;
   #asking = false;
-  /** When runs were handed on, by this process's monotonic clock. */
+  /** When each run was handed on, by this process's monotonic clock. */
   readonly #handed = new Map<number, number>();
 
   constructor(host: HandOnHost) {
@@ -50,13 +50,13 @@ export class HandOn {
     this.#timer = new EarliestTimer(host.clock, () => void this.#ask());
   }
 
-  /** Something may wait for a place. */
+  /** To be called when a run may wait for a slot. */
   look(): void {
     if (this.#timer.armed || this.#asking || this.#host.overdue.size === 0) return;
     this.#timer.within(this.#pauseMs);
   }
 
-  /** Gives back what has waited for seconds, whether or not another worker has a place. */
+  /** Gives back runs that have waited for seconds, whether or not another worker has a free slot. */
   giveUp(): void {
     const { overdue, pace, concurrency, now, giveBack } = this.#host;
     for (const { waitedMs, spared } of givenBack) {
@@ -105,7 +105,7 @@ export class HandOn {
       return place !== undefined;
     });
     if (handed.length === 0) return;
-    // The others' until a run ends here: this worker would claim them again at once.
+    // This worker claims no more until a run ends here: it would take these same runs again at once.
     pace.gaveBack(0, true);
     for (const run of handed) {
       this.#handed.set(run.id, nowMono);

@@ -1,11 +1,11 @@
 import { isCarillonError } from "../../base/errors.ts";
 import type { ClaimedRun, ClaimRequest, LocalClaims } from "../../run/claim-store.ts";
 
-/** By what was asked, before anything was made of it; all that comes from the store's own trouble is none. */
+/** A refusal of the request itself, before any run was made; store failures are no refusals. */
 const isRefusal = (error: unknown) => isCarillonError(error) && !error.code.startsWith("STORE_");
 
 export interface OffersHost {
-  /** Nothing that others made may have been waiting here for longer. */
+  /** No run made by other processes may have been waiting in the store for longer. */
   inStep(): boolean;
   room(): number;
   request(limit: number): ClaimRequest;
@@ -15,8 +15,8 @@ export interface OffersHost {
 }
 
 /**
- * Offers this worker's room to what is enqueued in its process: the statement that makes a run that is due makes it this
- * session's claim, so that it is written once, and started when it is safe. Who stops waits for such statements.
+ * Offers this worker's free slots to runs enqueued in its own process: the statement that makes a due run also makes it this session's
+ * claim. So the run is written once, and starts when it is safe. A stop waits for such statements.
  */
 export class Offers {
   readonly #host: OffersHost;
@@ -51,9 +51,9 @@ export class Offers {
       return answer as Answer;
     } catch (error) {
       const made = answer !== undefined;
-      // Some may have been made before it failed, unless it is a refusal.
+      // Some runs may have been made before the failure, unless it is a refusal.
       if (room > 0 && (made || !isRefusal(error))) host.lost();
-      // They could not be taken: the book tells of them.
+      // The runs could not be taken over; the next read of this session's claims returns them.
       if (made) return answer as Answer;
       throw error;
     } finally {

@@ -1,9 +1,9 @@
-/** Whoever was given runs of its own asks for more of them this long; pulses tell of those that it does not know of. */
+/** After a run was addressed to this worker, it claims from its own group for this long; heartbeats report addressed runs it missed. */
 const askedForMs = 60_000;
 
 /**
- * The group of the runs that are addressed to this worker: the negative number of its session. It is asked for only while
- * there may be any, so what is addressed to nobody is claimed as if there were no addressees.
+ * The group of runs that are addressed to this worker: the negative number of its session. Claims include it only while it may have runs,
+ * so runs without an addressee are claimed at no extra cost.
  */
 export class OwnGroup {
   #untilMono = Number.NEGATIVE_INFINITY;
@@ -13,7 +13,7 @@ export class OwnGroup {
     this.#untilMono = mono + askedForMs;
   }
 
-  /** First of all: they can go nowhere else. */
+  /** Own group first: its runs can go to no other worker. */
   before(groupIds: number[], sessionId: number, mono: number): number[] {
     return mono < this.#untilMono ? [-sessionId, ...groupIds] : groupIds;
   }

@@ -1,12 +1,12 @@
-/** Until durations are known, handlers are taken to be quick; giving back corrects a wrong guess. */
+/** Handlers are assumed to be quick until durations are measured; giving runs back corrects a wrong guess. */
 const assumedDurationMs = 1;
 const shortestMs = 0.01;
 
-/** How fast this worker gets through runs. */
+/** Measures how fast this worker gets through runs. */
 export class Pace {
   readonly #concurrency: number;
   #durationMs = assumedDurationMs;
-  /** No place has come free for what waited. */
+  /** No slot has become free for the waiting runs. */
   #stuck = false;
 
   constructor(concurrency: number) {
@@ -25,15 +25,15 @@ export class Pace {
   }
 
   /**
-   * What runs keeps others waiting for so long: without this, all that is given back would be claimed again until one ends.
-   * @param all nothing was spared: nothing more is expected to start before one ends, and another may have a place meanwhile
+   * The running handlers keep others waiting for `waitedMs`: without this, all runs given back would be claimed again until one ends.
+   * @param all none was spared: no start is expected before a run ends, and another worker may have a free slot meanwhile
    */
   gaveBack(waitedMs: number, all: boolean): void {
     this.#durationMs = Math.max(this.#durationMs, waitedMs);
     if (all) this.#stuck = true;
   }
 
-  /** How many it can expect to have started after so many ms, those that run now included. */
+  /** How many runs it can expect to have started after `ms`, including those that run now. */
   startable(ms: number): number {
     return (
       this.#concurrency +

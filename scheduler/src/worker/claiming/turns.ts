@@ -6,10 +6,10 @@ import type { ClaimedRun, ClaimRequest, ClaimStore } from "../../run/claim-store
 import type { DueQueue } from "../running/due-queue.ts";
 import type { Pace } from "./pace.ts";
 
-/** So soon after what may have changed something, and after a turn that brought something, comes the next turn. */
+/** Delay of the next turn after an event that may have changed something, and after a turn that returned runs. */
 const turnMs = 25;
 
-/** More than there are tasks in a turn, so that none is left out. */
+/** More than the tasks in a turn, so that no task is left out. */
 const runsPerTurn = 500;
 const runsOfOneTask = 200;
 
@@ -27,10 +27,10 @@ export interface TurnsOptions {
 }
 
 /**
- * Makes true: a task of which this worker holds nothing is not kept waiting by another's backlog, nor a run by one of a lower priority. Nothing happens, and
- * nothing is asked, while all that is due fits into this worker. After a turn that brought nothing none is taken until a run ends here or the
- * worker wishes to claim, as it does when something becomes ready and in any case every 250 ms: a worker full of long
- * runs has no place to give, and would ask forty times a second for nothing.
+ * Guarantees that a task of which this worker holds no run is not kept waiting by another task's backlog, nor a run by one of a lower
+ * priority. While all due runs fit into this worker, no turn is taken and no query sent. After a turn without runs, none is taken until a
+ * run ends here or the worker wants to claim, as it does when a run becomes ready and in any case every 250 ms: a worker full of long runs
+ * has no slot to give, and would query forty times a second in vain.
  */
 export class Turns {
   readonly #options: TurnsOptions;
@@ -80,7 +80,7 @@ export class Turns {
     return this.#moreWaits && this.#options.overdue.size > 0;
   }
 
-  /** Claims runs that are due now, and would not come after what waits here. */
+  /** Claims runs that are due now and that the queue here would place before its waiting runs. */
   async #take(): Promise<void> {
     const { claims, membership, overdue, pace, log, request, take, lost } = this.#options;
     if (!membership.trusted()) return;
@@ -96,7 +96,7 @@ export class Turns {
       };
       const { runs, lastTaskId } = await take(() => claims.turn(turn));
       this.#afterTaskId = lastTaskId;
-      // 0: it has looked at every task there is.
+      // A `lastTaskId` of 0: the turn has looked at every task there is.
       if (runs.length > 0 || lastTaskId > 0) this.#again = true;
     } catch (error) {
       lost();

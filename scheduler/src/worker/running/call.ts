@@ -4,19 +4,19 @@ import type { HeldRun } from "./held-run.ts";
 type Returned = (run: HeldRun, value: unknown) => void;
 type Threw = (run: HeldRun, error: unknown) => void;
 
-/** Calls the handler, and tells once how that ended; a throw counts before its first await as after it. */
+/** Calls the handler and reports once how it ended; a throw before its first await counts the same as one after it. */
 export function call(handler: Handler, run: HeldRun, returned: Returned, threw: Threw): void {
   let outcome: unknown;
   let waits: boolean;
   try {
     outcome = handler(run.handed, run.claim.payload);
-    // To look at it may throw too.
+    // Reading `then` may throw too.
     waits = typeof (outcome as PromiseLike<unknown> | null | undefined)?.then === "function";
   } catch (error) {
     threw(run, error);
     return;
   }
-  // What is there already waits for no turn of the event loop, and has no closures made for it.
+  // A value that is no promise waits for no turn of the event loop, and allocates no closures.
   if (waits) wait(outcome, run, returned, threw);
   else returned(run, outcome);
 }

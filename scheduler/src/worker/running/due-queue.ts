@@ -10,36 +10,36 @@ interface Lane {
 }
 
 /**
- * Runs that are due and wait for a free place in this process: by priority, then the tasks take turns, each with its
- * runs in the order they came. One task's thousand runs delay another's first by one place, not by a thousand.
+ * Runs that are due and wait for a free slot in this process: by priority, then the tasks take turns, each with its runs in the order they
+ * came. A thousand runs of one task delay another task's first run by one place, not by a thousand.
  */
 export class DueQueue {
   #lanes: Map<number, Lane>[] = Array.from({ length: priorities }, () => new Map());
-  /** Of each priority, the lanes that have runs, in the order of their turns. */
+  /** The lanes that have runs, per priority, in the order of their turns. */
   #turns: Lane[][] = Array.from({ length: priorities }, () => []);
   #heads: number[] = Array.from({ length: priorities }, () => 0);
   #size = 0;
-  /** Nothing of a higher priority waits. */
+  /** No run of a higher priority waits. */
   #highest = 0;
-  /** Nothing has waited since before. */
+  /** No run has waited since before this instant. */
   #oldestMs = Number.POSITIVE_INFINITY;
 
   get size(): number {
     return this.#size;
   }
 
-  /** The highest priority of which something waits; 0 when nothing does. */
+  /** The highest priority of a waiting run; 0 when none waits. */
   get priority(): number {
     while (this.#highest > 0 && (this.#lanes[this.#highest] as Map<number, Lane>).size === 0) this.#highest--;
     return this.#highest;
   }
 
-  /** The tasks of which something waits. */
+  /** The tasks that have waiting runs. */
   get taskIds(): Set<number> {
     return new Set(this.#lanes.flatMap((lanes) => [...lanes.keys()]));
   }
 
-  /** Those of which something waits with the highest priority that does. */
+  /** The tasks that have waiting runs of the highest waiting priority. */
   get firstTaskIds(): number[] {
     return [...(this.#lanes[this.priority] as Map<number, Lane>).keys()];
   }
@@ -60,7 +60,7 @@ export class DueQueue {
     this.#size++;
   }
 
-  /** Takes over all that another has, which is empty then. */
+  /** Takes over all runs of another queue, which is empty then. */
   join(other: DueQueue): void {
     if (this.#size > 0) {
       for (let run = other.shift(); run !== undefined; run = other.shift()) this.push(run, run.sinceMs);
@@ -75,8 +75,8 @@ export class DueQueue {
   }
 
   /**
-   * Takes out what has waited since before `beforeMs`, sparing the first `spared` whose turns come.
-   * @param fits asked of the others, in the order of their turns; default: all do
+   * Takes out the runs that have waited since before `beforeMs`, except the first `spared` of them in the order of turns.
+   * @param fits called for the runs beyond these, in the order of turns; default: all fit
    */
   takeOverdue(beforeMs: number, spared: number, fits: (run: HeldRun) => boolean = () => true): HeldRun[] {
     if (this.#oldestMs >= beforeMs) return [];
@@ -109,7 +109,7 @@ export class DueQueue {
     return one;
   }
 
-  /** The lane at the head has had its turn; with runs left it waits for another. */
+  /** Called when the lane at the head has had its turn; if it has runs left it goes to the end of the turns. */
   #nextTurn(priority: number, lane: Lane | undefined): void {
     const turns = this.#turns[priority] as Lane[];
     const head = this.#heads[priority] as number;

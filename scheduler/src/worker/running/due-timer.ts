@@ -1,9 +1,12 @@
 import type { Clock } from "../../base/clock.ts";
 
-/** So short that it is the next turn of the event loop. */
+/** Short enough to be the next turn of the event loop. */
 const turnMs = 0.001;
 
-/** Calls once, when the next run is due: what is due already in this turn of the event loop, since a timer takes a millisecond at least. */
+/**
+ * Calls once, when the next run is due. A run that is due already is started in this turn of the event loop, since a timer takes at least a
+ * millisecond.
+ */
 export class DueTimer {
   readonly #clock: Clock;
   #cancel = (): void => undefined;
@@ -12,7 +15,7 @@ export class DueTimer {
     this.#clock = clock;
   }
 
-  /** In place of what was set before. @param yields not in this turn, but as soon as what was begun in it is on its way */
+  /** Replaces the previous timer. @param yields fire not in this turn, but once the operations begun in it are on their way */
   set(inMs: number, fire: () => void, yields = false): void {
     this.#cancel();
     if (inMs > 0 || yields) {

@@ -8,7 +8,7 @@ import { type ChildWrite, Continuation, type RunFlow } from "../../run/flow.ts";
 import type { ChildSpec, Run, RunLog } from "../../run/handler.ts";
 import type { Enqueued } from "../../run/run-record.ts";
 
-/** The claim of which a handler is given a part. */
+/** The claim behind a `Run`; the handler receives a part of it. */
 export interface RunBehind
   extends Pick<
     Run,
@@ -30,14 +30,14 @@ export interface RunBehind
 }
 
 /**
- * What a handler is given of its run: what it may know and do, and nothing of the claim's own state. What it may call is made when
- * it is looked up, so that it can be taken apart: `({ log, progress }, payload) => …`.
+ * The `Run` that a handler receives: its data and its operations, and nothing of the claim's own state. Methods are created on access, so
+ * that the run can be destructured: `({ log, progress }, payload) => …`.
  */
 export class HandedRun implements Run {
   readonly #run: RunBehind;
   readonly #host: FlowHost;
   #state: Json;
-  /** Saved one after the other, whether the handler waits or not. */
+  /** States are saved one after the other, whether the handler awaits each or not. */
   #saving: Promise<unknown> | undefined;
   #children = 0;
   #spawning: Spawning[] | undefined;
@@ -141,7 +141,7 @@ export class HandedRun implements Run {
     const text = this.#shown(value ?? undefined, `run ${this.id}: state`);
     const save = () => this.#flow.saveState(this.id, this.fence, text);
     const saved = this.#saving ? this.#saving.then(save) : save();
-    // Whoever saved hears of a failure; the next one saves all the same.
+    // The caller of a failed save receives the error; the next save is made all the same.
     this.#saving = saved.catch(() => undefined);
     if (!(await saved))
       throw new CarillonError("FENCE_STALE", `run ${this.id} is no longer this worker's, so its state is not kept`);
@@ -151,7 +151,7 @@ export class HandedRun implements Run {
   async #spawn(task: string, payload?: unknown, { key }: { key?: string } = {}): Promise<Enqueued> {
     checkKey("a child's key", key);
     this.#refuseOver(1);
-    // Numbered before anything is waited for: in the order of calls.
+    // Numbered before the first await: in the order of calls.
     const name = key ?? `#${this.#children}`;
     this.#children++;
     const text = this.#shown(payload, `run ${this.id}: the payload of its child`);
@@ -201,14 +201,14 @@ export class HandedRun implements Run {
     );
   }
 
-  /** As JSON that is kept for other runs to read. */
+  /** The value as JSON that is kept for other runs to read. */
   #shown(value: unknown, what: string): string | null {
     const text = jsonText(value, what);
     this.#host.secrets?.refuseExposed(text, what);
     return text;
   }
 
-  /** Before the first of them is made. */
+  /** Checked before the first child is made. */
   #refuseOver(more: number): void {
     if (this.#children + more > limits.children)
       throw new CarillonError("OPTION_INVALID", `run ${this.id} would have more than ${limits.children} children`);
@@ -220,12 +220,12 @@ export class HandedRun implements Run {
     if (known) return known;
     const asked = this.#flow.taskId(name, this.#asking);
     this.#taskIds.set(name, asked);
-    // All who share it are told; the next one asks anew.
+    // The error goes to all callers that share this request; the next call retries.
     asked.catch(() => this.#taskIds?.delete(name));
     return asked;
   }
 
-  /** What was asked for in one turn of the event loop travels together. */
+  /** All children spawned in one turn of the event loop are sent together. */
   async #spawnAll(some: Spawning[]): Promise<void> {
     this.#spawning = undefined;
     for (let from = 0; from < some.length; from += limits.childrenAtOnce) {

@@ -13,30 +13,35 @@ import type { KnownTask } from "../../store/definitions.ts";
 import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import { type FlowHost, HandedRun } from "./handed-run.ts";
 
-/** One claim in this process: its place in the claim table, and what stands behind the `Run` that its handler has. */
+/** One claim in this process: its state in the claim table, and the object behind the `Run` that its handler receives. */
 export class HeldRun {
   readonly claim: ClaimedRun;
-  /** For its handler. Made with the claim, which is mostly made ahead: ten thousand that are due at once cost a millisecond then. */
+  /**
+   * The `Run` for its handler. Made with the claim, which is mostly ahead of time: for ten thousand runs due at once it would cost a
+   * millisecond then.
+   */
   readonly handed: Run;
   readonly known: KnownTask;
   readonly #worker: RunHost;
   state: ClaimState = "waiting";
   startedMs: number | null = null;
   /**
-   * No number until it has one, like the next: of a field that began as a small integer, V8 makes every object anew that is there
-   * when the first of them is given a fraction, one after the other as they come due.
+   * NaN until it has a value, like the next fields. If a field began as a small integer, V8 would convert every existing object, one after
+   * the other as they come due, once the first of them is given a fraction.
    */
   startedMono = Number.NaN;
-  /** Where the stand-in sees that it has started. */
+  /** Index by which the stand-in sees that the run has started. */
   mark: number = notStarted;
-  /** By the store's clock: waits for a place here since. */
+  /** Since when the run waits for a slot here, by the store's clock. */
   sinceMs = Number.NaN;
-  /** The store knows that it has started. */
+  /** The store has recorded that the run has started. */
   reported = false;
   progressText: string | null = null;
-  /** Its handler has ended it in a transaction of its own. */
+  /** The handler has ended the run in a transaction of its own. */
   completed = false;
-  /** The same, or is about to: until that transaction ends, each statement that changes the run's row waits for it. */
+  /**
+   * The handler has completed the run or is about to: until its transaction ends, each statement that changes the run's row waits for it.
+   */
   completing = false;
   cancelTimeout: (() => void) | undefined;
   #controller: AbortController | undefined;
@@ -88,7 +93,7 @@ export class HeldRun {
     return this.claim.fence;
   }
 
-  /** Made when first looked at: most handlers are over before they could be told. */
+  /** Created on first access: most handlers end before they could be aborted. */
   get signal(): AbortSignal {
     this.#worker.doubt(this);
     if (!this.#controller) {
@@ -132,13 +137,13 @@ export class HeldRun {
 
   /** Steps through the claim table. @returns what to do */
   on(event: ClaimEvent) {
-    // By number: ten thousand of these in a row are taken apart as lists before they are compiled.
+    // By index: destructuring would treat ten thousand of these in a row as lists before the code is compiled.
     const step = claimTable[this.state][event];
     this.state = step[0];
     return step[1];
   }
 
-  /** For how long its handler has known that it is to stop. */
+  /** How long ago its handler was told to stop. */
   get toldForMs(): number {
     return this.#worker.clock.monotonic() - this.#abortedMono;
   }
@@ -153,7 +158,7 @@ export class HeldRun {
 export interface RunHost extends FlowHost {
   readonly clock: Clock;
   writeLog(line: LogLine): void;
-  /** Tells it to stop if its claim may be another's by now. */
+  /** Aborts the run if another worker may have its claim by now. */
   doubt(run: HeldRun): void;
   completeIn(client: SqlClient, run: HeldRun, result: string | null): Promise<boolean>;
 }

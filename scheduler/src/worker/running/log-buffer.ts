@@ -6,12 +6,12 @@ import type { LogLine } from "../../run/run-record.ts";
 const flushEveryMs = 200;
 const linesPerFlush = 1_000;
 const linesMax = 10_000;
-/** Of what waits, and of one statement; in characters of messages and of fields as JSON. */
+/** Limits of all waiting lines and of one statement, in characters of messages and of fields as JSON. */
 const waitingMax = 32 * 1024 * 1024;
 const sentMax = 4 * 1024 * 1024;
 const messageLength = 8_192;
 
-/** Lines that handlers write, sent in batches; bounded, and what did not fit is told of in the log itself. */
+/** Lines that handlers write, sent in batches. The buffer is bounded, and the log itself reports how many lines were dropped. */
 export class LogBuffer {
   readonly #write: (lines: LogLine[]) => Promise<unknown>;
   readonly #clock: Clock;
@@ -51,7 +51,7 @@ export class LogBuffer {
     await this.#flight;
   }
 
-  /** As many as go in one statement, one at least. */
+  /** As many lines as fit in one statement, at least one. */
   #first(): { batch: LogLine[]; size: number } {
     const batch: LogLine[] = [];
     let size = 0;
@@ -79,7 +79,7 @@ export class LogBuffer {
           this.#dropped = 0;
         }
         await this.#write(batch);
-        // What was added while they were on their way stays.
+        // Lines added while the batch was on its way stay.
         this.#lines = this.#lines.slice(sent);
         this.#waiting -= size;
       }

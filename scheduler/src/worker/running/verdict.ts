@@ -8,15 +8,15 @@ import { Continuation } from "../../run/flow.ts";
 import { retryDelay } from "../../task/policies.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** Trying again cannot help these. */
+/** Error codes for which a retry cannot help. */
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED", "HTTP_NOT_ALLOWED", "HTTP_REFUSED"] as const;
 
-/** Of most runs; one for all of them. */
+/** The verdict of most runs; one object shared by all of them. */
 const withoutResult: Verdict = Object.freeze({ kind: "ended", outcome: "succeeded", result: null, error: null });
 
 /**
- * What follows from a return. A run that was told of its cancellation before it returned is cancelled, whatever its handler makes of
- * that, unless it has completed in a transaction of its own.
+ * The verdict after a return. A run whose handler received its cancellation before it returned is cancelled, whatever the handler returns,
+ * unless it has completed in a transaction of its own.
  */
 export function succeeded(run: HeldRun, value: unknown): Verdict {
   if (run.abortReason?.code === "CANCELLED" && !run.completed)
@@ -34,13 +34,13 @@ export function succeeded(run: HeldRun, value: unknown): Verdict {
   return { kind: "ended", outcome: "succeeded", result, error: null };
 }
 
-/** What follows from a throw: another try while the task's policy has one, cancelled if that was why, else failed. */
+/** The verdict after a throw: another try while the task's policy has one, cancelled if that was the reason, else failed. */
 export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
   const reason = run.abortReason;
-  // A handler that stops because it was told to usually throws something of its own; the cause is what told it.
+  // A handler that stops because of its abort usually throws an error of its own; the cause is the reason for the abort.
   const error = errorText(reason ?? thrown, reason === undefined || reason === thrown ? undefined : thrown);
   if (reason?.code === "CANCELLED") return { kind: "ended", outcome: "cancelled", result: null, error };
-  // Stopped by us and not by its own fault: what a lost worker means for this task.
+  // Stopped by this worker and not by its own fault: the task's `onWorkerLost` decides.
   if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
     const { onWorkerLost } = run.known.definition;
     return onWorkerLost === "fail"
@@ -68,7 +68,7 @@ function ownError(thrown: unknown): CarillonError | undefined {
   try {
     return isCarillonError(thrown) ? thrown : undefined;
   } catch {
-    // It throws when it is asked what it is.
+    // The thrown value itself throws when it is inspected.
     return undefined;
   }
 }

@@ -2,14 +2,14 @@ import { Heap } from "../../base/heap.ts";
 import { DueQueue } from "./due-queue.ts";
 import type { HeldRun } from "./held-run.ts";
 
-/** From so many on they stand in line before their time comes. */
+/** From this many runs of one time on, they are queued before they are due. */
 const many = 64;
 const punctualMs = 100;
 
 /**
- * Claimed runs that wait for their time. Those of one time lie together, and where they are many they stand in line already: what comes
- * due at a minute's start are ten thousand at once, and to take them out of a heap and put them in line took a third of the time
- * that it took to start them all.
+ * Claimed runs that wait for their due time. Runs of one due time are kept together, and many of them are queued in a `DueQueue` already:
+ * at a minute's start ten thousand are due at once, and moving them from a heap into the queue took a third of the time of starting them
+ * all.
  */
 export class WaitingRuns {
   readonly #times = new Heap<{ some: HeldRun[] | DueQueue }>();
@@ -37,7 +37,7 @@ export class WaitingRuns {
     }
   }
 
-  /** Puts all of the earliest time in line. What comes late waits there since now. */
+  /** Moves all runs of the earliest due time into `line`. Runs that are late are queued with `nowMs` as the start of their wait. */
   shiftInto(line: DueQueue, nowMs: number): void {
     const { least } = this;
     if (least === undefined) return;
@@ -49,7 +49,7 @@ export class WaitingRuns {
   }
 }
 
-/** Those that wait, save so many that are due before then, the earliest first. */
+/** The waiting runs, except the `spared` earliest ones among those due before `dueBeforeMs`. */
 export function waitingOf(held: Iterable<HeldRun>, dueBeforeMs: number, spared: number): HeldRun[] {
   const waiting = [...held].filter(({ state }) => state === "waiting");
   let left = spared;
