@@ -1,6 +1,4 @@
-/**
- * Which clock is wrong: the store's, or this process's monotonic one. Pure; docs/coordination.md has the table of what happens when.
- */
+/** Decides which clock is wrong: the store's, or this process's monotonic one. Pure; docs/coordination.md has the table of cases. */
 
 /** Cluster time is the store's clock plus the shift. */
 export interface ClusterClock {
@@ -11,7 +9,7 @@ export interface ClusterClock {
   sinceMs: number | null;
 }
 
-/** What a node's clocks showed beside the store's at its last beat. */
+/** A node's clocks compared with the store's clock, at the node's last heartbeat. */
 export interface ClockVote {
   sessionId: number;
   beat: number;
@@ -27,12 +25,12 @@ export interface ClockVotes extends ClusterClock {
 
 /** A difference above this that no round trip explains is a step of a clock, not drift. */
 export const stepMs = 500;
-/** A node that has not beaten so often when a step is seen may have begun after it, so its agreement proves nothing. */
+/** A node with fewer heartbeats than this when a step is seen may have begun after the step, so its agreement proves nothing. */
 const experiencedBeats = 3;
 
 /**
- * Whether a wall clock agrees with the store's clock rather than with cluster time. @param wallOffMs the store's clock less the wall
- * clock @param shiftMs cluster time less the store's clock
+ * Returns whether a wall clock agrees with the store's clock rather than with cluster time. @param wallOffMs the store's clock less the
+ * wall clock @param shiftMs cluster time less the store's clock
  */
 export function wallAgrees(wallOffMs: number, shiftMs: number): boolean {
   const [near, far] = [Math.abs(wallOffMs), Math.abs(wallOffMs + shiftMs)];
@@ -48,7 +46,7 @@ export interface SeenStep {
 }
 
 /**
- * Judges a step that a process has seen, by what the nodes have reported since. The process itself counts as one that saw it.
+ * Judges a step that a process has seen, by the nodes' reports since then. The process itself counts as one that saw it.
  *
  * @returns `stepped`: most nodes saw it, so the store's clock is wrong · `adopt`: so they did, and most of their wall clocks agree with
  *   the store's new time · `follow`: at least half saw nothing, so this process's monotonic clock is wrong · undefined: not known yet
@@ -59,7 +57,7 @@ export function judgeStep(seen: SeenStep, { votes, shiftMs }: ClockVotes): "step
   let walls = wallAgrees(seen.wallOffMs, shiftAfter) ? 1 : 0;
   for (const { sessionId, beat, offMs, wallOffMs } of votes) {
     const before = seen.beats.get(sessionId);
-    // Those that joined since have no history to judge by; an older version reports nothing.
+    // Nodes that joined since then have no history to judge by; nodes of an older version do not report `offMs`.
     if (sessionId === seen.sessionId || before === undefined || offMs === null) continue;
     const within = Math.max(stepMs, Math.abs(seen.stepMs) / 4);
     const [fromStep, fromNone] = [Math.abs(offMs - seen.stepMs), Math.abs(offMs)];
@@ -75,7 +73,7 @@ export function judgeStep(seen: SeenStep, { votes, shiftMs }: ClockVotes): "step
   return agreed * 2 >= total ? "follow" : undefined;
 }
 
-/** While the store's clock is not followed: whether most nodes' wall clocks agree with it by now. */
+/** Used while the store's clock is not followed: returns whether most nodes' wall clocks agree with it by now. */
 export function isAdoptable({ votes, shiftMs }: ClockVotes): boolean {
   // A report from before the shift was set says nothing about the store's clock as it is now.
   const agreeing = votes.filter(
@@ -91,24 +89,24 @@ export function shiftAfter(shiftMs: number, step: number): number {
   return Math.abs(next) <= stepMs ? 0 : next;
 }
 
-/** By less than this the times that processes take at one moment may differ. */
+/** Cluster times that processes read at one moment may differ by less than this. */
 export const timeBackMs = 5_000;
 
-/** Cluster time is behind what it has been: slots that were planned or accounted by then lie ahead. */
+/** Cluster time is behind a time it had reached: slots planned or accounted for up to that time lie ahead. */
 export interface TimeBack {
-  /** How far it had come. */
+  /** The latest cluster time that was reached. */
   reachedMs: number;
-  /** When the first process that saw it so began; null: it was adopted under living processes. */
+  /** When the first process that noticed this began; null: the store's clock was adopted while processes were running. */
   sinceMs: number | null;
-  /** An operator had the tasks planned anew since. */
+  /** An operator has had the tasks replanned since. */
   replanned: boolean;
 }
 
-/** What a node does that finds it so at its start. `refuse`: it does not start. */
+/** The reaction of a node that finds cluster time behind at its start. `refuse`: it does not start. */
 export const clockBacks = ["wait", "refuse"] as const;
 export type ClockBack = (typeof clockBacks)[number];
 
-/** For a log and an error. */
+/** The text for a log line or an error. */
 export function timeBackText({ reachedMs }: TimeBack, nowMs: number): string {
   const hours = ((reachedMs - nowMs) / 3_600_000).toFixed(2);
   return `cluster time is ${hours} h behind what it has been: what was planned lies ahead, and no slot of before fires until ${new Date(reachedMs).toISOString()}`;

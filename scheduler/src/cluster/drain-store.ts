@@ -1,10 +1,10 @@
 import type { Change } from "../base/change.ts";
 
-/** What a drain waits for. */
+/** The runs that a drain waits for. */
 export interface Holds {
   /** Runs that the node's process still has; null: no process has the name now. */
   held: number | null;
-  /** Of these the ones that it has had for longest, `holdsShown` at most. */
+  /** The runs that it has held for longest, at most `holdsShown`. */
   runs: { run: number; task: string; startedMs: number | null }[];
 }
 
@@ -19,19 +19,19 @@ export interface DrainedNode extends Holds {
 export const holdsShown = 10;
 
 /**
- * The part of the store's port by which operators drain nodes. Drained is a name, and not a process: a process that starts under it
- * takes no runs either, until the name is resumed.
+ * The part of the store's port with which operators drain nodes. A drain applies to a name, not to a process: a process that starts
+ * under a drained name takes no runs either, until the name is resumed.
  * States and events: docs/deploying.md.
  */
 export interface DrainStore {
   /**
    * No statement that begins after this has returned claims a run for the node; one that was under way may still bring some.
-   * Repeatable: of a node that is drained already nothing changes.
+   * Repeatable: draining a drained node changes nothing.
    * @throws NODE_UNKNOWN when no process of this name is known
    */
   drain(node: string, change: Change): Promise<Holds & { changed: boolean }>;
-  /** Repeatable: of a node that is not drained nothing changes. @throws NODE_UNKNOWN */
+  /** Repeatable: resuming a node that is not drained changes nothing. @throws NODE_UNKNOWN */
   resume(node: string, change: Change): Promise<{ changed: boolean }>;
-  /** By name. */
+  /** The drained nodes, ordered by name. */
   list(): Promise<DrainedNode[]>;
 }

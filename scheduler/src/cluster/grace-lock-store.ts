@@ -1,25 +1,25 @@
-/** What the store keeps of one grace lock. */
+/** The store's row of one grace lock. */
 export interface GraceLockRecordRow {
   /** Changes with every change of holder or record, not with a beat. */
   version: number;
-  /** Of the present holding, or the last one. */
+  /** The fence of the present holding, or of the last one. */
   fence: number;
-  /** The holding that has it; null: nobody. */
+  /** The holding that has the lock; null: no holder. */
   holder: string | null;
   beat: number;
   /** For how long the holder may be silent. */
   timeoutMs: number;
-  /** Whatever the lock's users keep there. */
+  /** Data that the lock's users keep there. */
   record: object;
 }
 
-/** Rows that a heartbeat holds. Every write is a compare-and-set; the holder is a name no other holding has. */
+/** Rows that a heartbeat holds. Every write is a compare-and-set; the holder is a name unique to one holding. */
 export interface GraceLockStore {
-  /** @returns null when it was never held */
+  /** @returns null if the lock was never held */
   read(name: string): Promise<GraceLockRecordRow | null>;
   /**
-   * Takes it where its version is still this one (null: it was never held) and `replaced` holds it (null: nobody).
-   * @returns the fence, one more than the last; null when it was not to be had
+   * Takes the lock if its version is still this one (null: it was never held) and `replaced` is its holder (null: no holder).
+   * @returns the fence, one more than the last; null if the lock could not be taken
    */
   take(
     name: string,
@@ -28,7 +28,7 @@ export interface GraceLockStore {
     timeoutMs: number,
     record: object,
   ): Promise<{ fence: number } | null>;
-  /** @returns whether it is held still */
+  /** @returns whether this holder still holds the lock */
   beat(name: string, holder: string): Promise<boolean>;
   /** Writes the record, and with `release` gives the lock up. @returns whether it was held */
   write(name: string, holder: string, record: object, release: boolean): Promise<boolean>;

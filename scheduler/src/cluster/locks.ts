@@ -4,30 +4,30 @@ import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 
 /**
- * The port of locks for users. One thing is asked of a driver: to give out the permits of a name, each with a fence. A
- * lock is a name with one permit, a semaphore one with several, an election a lock whose holder leads.
+ * The port of locks for users. A driver has one task: to grant the permits of a name, each with a fence. A lock is a name with one permit,
+ * a semaphore a name with several, an election a lock whose holder leads.
  *
- * What every driver promises: no more permits are believed in at once than there are, because each belief ends by its
- * process's own monotonic clock before another can get the permit; and fences only rise, per kind and name, over holders,
- * processes, and restarts. Under which faults each driver keeps that: docs/locks.md.
+ * Every driver guarantees two things. Never do more processes believe that they hold a permit than there are permits, because each belief
+ * ends by its process's own monotonic clock before another process can get the permit. And fences only rise, per kind and name, across
+ * holders, processes and restarts. docs/locks.md lists under which faults each driver guarantees this.
  */
 export interface Held extends AsyncDisposable {
   readonly name: string;
   /**
-   * Above that of every holder before: write it beside what the lock protects, and let that refuse lower ones. The only
-   * protection against a process that was stopped for too long between looking and acting. Fits a PostgreSQL bigint.
+   * Above the fence of every holder before: write it beside the data that the lock protects, and reject lower ones there. Nothing else
+   * protects against a process that was stopped for too long between checking and acting. Fits a PostgreSQL bigint.
    */
   readonly fence: bigint;
-  /** For sure, asked of the clock at this moment: right also in a process that was stopped and has not noticed yet. */
+  /** Certain, by the clock at this moment: correct even in a process that was stopped and has not noticed yet. */
   readonly held: boolean;
-  /** Aborts when it is held no more, before another can hold it. The reason is LOCK_NOT_HELD. */
+  /** Aborts when the lock is no longer held, before another holder can get it. The reason is LOCK_NOT_HELD. */
   readonly signal: AbortSignal;
-  /** Held no more from the call on. @returns when others can have it: whether it was held until now. Never rejects. */
+  /** Ends the holding at the call. @returns, once others can have the lock, whether it was held until the call. Never rejects. */
   release(): Promise<boolean>;
 }
 
 export interface TryOptions {
-  /** Gives up; what was asked for rejects with the signal's reason. */
+  /** Gives up; the pending call rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -40,13 +40,13 @@ export interface Lock {
   readonly name: string;
   /**
    * Waits for a permit, also while the store or the service is away.
-   * @throws LOCK_BUSY when `wait` is over; the signal's reason; STOPPED, LOCK_SIZE_DIFFERS, DURATION_INVALID; what does not
-   *   mend by itself, such as COORDINATION_REFUSED
+   * @throws LOCK_BUSY when `wait` is over; the signal's reason; STOPPED, LOCK_SIZE_DIFFERS, DURATION_INVALID; errors that do not
+   *   go away by themselves, such as COORDINATION_REFUSED
    */
   acquire(options?: WaitOptions): Promise<Held>;
   /**
-   * Does not wait for others. Where the holder seems to have died, it takes up to a session timeout to make sure.
-   * @returns undefined when it is taken
+   * Does not wait for other holders. If the holder seems to have died, it takes up to a session timeout to make sure.
+   * @returns undefined when the lock is taken
    * @throws as `acquire`; STORE_UNREACHABLE, COORDINATION_UNREACHABLE
    */
   tryAcquire(options?: TryOptions): Promise<Held | undefined>;
@@ -54,46 +54,46 @@ export interface Lock {
 
 export interface LockOptions {
   /**
-   * In the order in which they asked. PostgreSQL and ZooKeeper are always fair; Redis is when told so, by default whoever
-   * waits comes back after a random pause. The same for all who use the name. Default false.
+   * Grants permits in the order of the requests. PostgreSQL and ZooKeeper are always fair. Redis is fair only with this option; by default
+   * a waiter retries after a random pause. All users of a name must give the same value. Default false.
    */
   readonly fair?: boolean;
 }
 
 export interface SemaphoreOptions extends LockOptions {
-  /** How many may hold it at once: the same for all that hold it or wait; with none, it may change. */
+  /** How many may hold it at once. All holders and waiters must give the same number; while there are none, it may change. */
   readonly permits: number;
 }
 
 /** One period of leadership. */
 export interface Term {
   readonly name: string;
-  /** Above that of every leader before. */
+  /** Above the fence of every leader before. */
   readonly fence: bigint;
-  /** Aborts when it is over, before another can lead. */
+  /** Aborts when the term is over, before another process can lead. */
   readonly signal: AbortSignal;
-  /** For sure, asked of the clock at this moment. */
+  /** Certain, by the clock at this moment. */
   readonly leads: boolean;
-  /** Gives this term up: another can lead as soon as `onLead` has settled, and this process gets in line again. */
+  /** Gives this term up: another process can lead as soon as `onLead` has settled, and this process gets in line again. */
   resign(): void;
 }
 
 export interface ElectionOptions {
   /**
-   * Called at the beginning of each term of this process. It leads until the term's signal aborts, whether this has
-   * returned or not; a rejection gives the term up. It has to end soon after the signal has aborted: one that goes on for
-   * `drain` is named in the log, another process can lead then, and this one stands again only when it has settled.
+   * Called at the beginning of each term of this process. It leads until the term's signal aborts, whether this function has returned or
+   * not; a rejection gives the term up. The function has to end soon after the signal has aborted. If it goes on for `drain`, it is logged
+   * and another process can lead; this process stands again only when it has settled.
    */
   readonly onLead: (term: Term) => void | Promise<void>;
 }
 
 export interface Election extends AsyncDisposable {
   readonly name: string;
-  /** The term while this process leads, asked of the clock at this moment. */
+  /** The term while this process leads, by the clock at this moment. */
   readonly term: Term | undefined;
   /**
-   * Leaves: the term's signal aborts, and as soon as `onLead` has settled, at most `drain` later, another can lead. Resolves
-   * then, also where `onLead` goes on. Never rejects.
+   * Leaves the election: the term's signal aborts, and as soon as `onLead` has settled, at most `drain` later, another process can lead.
+   * Resolves then, even if `onLead` goes on. Never rejects.
    */
   close(): Promise<void>;
 }
@@ -107,31 +107,31 @@ export interface PermitSpec {
   readonly fair: boolean;
 }
 
-/** What a driver is. */
+/** The interface of a driver. */
 export interface LockPlace {
   /** For messages, such as "ZooKeeper". */
   readonly title: string;
-  /** Asks nothing yet. */
+  /** Sends no request yet. */
   permits(spec: PermitSpec): Permits;
-  /** @throws COORDINATION_UNSUPPORTED where its promises cannot be kept; OPTION_INVALID */
+  /** @throws COORDINATION_UNSUPPORTED where the guarantees cannot be kept; OPTION_INVALID */
   graceLock(name: string, options: GraceLockOptions): GraceLock;
-  /** Ends all that is held, so that others can have it, and all waiting. Never rejects. */
+  /** Ends all holdings, so that other processes can have the permits, and all waiting. Never rejects. */
   close(): Promise<void>;
 }
 
-/** What a place needs of the store, whatever it rests on. */
+/** The parts of the store that every driver needs, whatever service it uses. */
 export interface LockNeeds {
-  /** The higher half of fences, at least: another after each change of service. */
+  /** The least value of the higher half of fences; it changes with each change of service. */
   readonly era: number;
-  /** A whole number below 2^31, above every one that it gave before, also to others. */
+  /** A whole number below 2^31, above every one returned before, to any process. */
   readonly nextBase: () => Promise<number>;
 }
 
 export interface Permits {
   /**
-   * @param wait false: returns undefined where it would have to wait for others, and rejects when it cannot tell; true: goes
-   *   on until it holds, also while the service is away
-   * @param signal ends the waiting: rejects with its reason, and nothing stays in anybody's way
+   * @param wait false: returns undefined where it would have to wait for others, and rejects when it cannot find out; true:
+   *   goes on until it holds, also while the service is away
+   * @param signal ends the waiting: rejects with its reason, and leaves nothing that blocks others
    */
   acquire(wait: boolean, signal: AbortSignal): Promise<Held | undefined>;
 }
@@ -172,7 +172,7 @@ export function notHeld(name: string, why: string, cause?: unknown): CarillonErr
   });
 }
 
-/** Waits no longer than the signal allows: rejects with its reason. What was waited for goes on, unheard. */
+/** Waits no longer than the signal allows: then rejects with its reason. The work goes on, and its result is ignored. */
 export function whileWaiting<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);

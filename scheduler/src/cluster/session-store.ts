@@ -10,40 +10,40 @@ export interface SessionIdentity {
   timeoutMs: number;
   /** The groups whose tasks it runs. */
   groups?: readonly string[];
-  /** For people and for looking: where it is, what it has. A pulse leaves out these and what follows. */
+  /** For people and searches: its place and its properties. A pulse omits these labels and the fields below. */
   labels?: Readonly<Record<string, string>>;
-  /** How many runs it takes at once; 0: it runs none; null: a process too old to say. */
+  /** How many runs it takes at once; 0: it runs none; null: the process is too old to report it. */
   capacity?: number | null;
   settings?: SessionSettings | null;
 }
 
-/** Settings of a process that the others' must agree with, or that are bounded by theirs. Optional: newer than the others. */
+/** Settings that must agree with those of other processes, or that are bounded by theirs. Optional fields are newer than the others. */
 export interface SessionSettings {
   retentionMs: number;
   horizonMs: number;
   claimAheadMs: number;
-  /** Where it is reached, host:port; null: nowhere. */
+  /** The address at which it is reached, host:port; null: none. */
   address?: string | null;
-  /** What it coordinates by, as its operator wrote it, without what is secret; null: the store alone. */
+  /** The coordination service as its operator wrote it, without secrets; null: the store alone. */
   coordination?: string | null;
   /** It never leads. */
   observer?: boolean;
-  /** Whose definitions it brings, where it brings any: see task/release.ts. */
+  /** The release of the definitions that this process brings, if it brings any: see task/release.ts. */
   release?: string;
 }
 
 export interface Member extends SessionIdentity {
   sessionId: number;
-  /** The tasks that it has handlers for, of a remote worker that said so; null: any of its groups. */
+  /** For a remote worker that reported them, the tasks that it has handlers for; null: any task of its groups. */
   tasks?: readonly string[] | null;
   beat: number;
-  /** It relies on a coordination service that shows it; its beats may be rare. */
+  /** It relies on a coordination service that shows it; its heartbeats may be rare. */
   witnessed: boolean;
   startedMs: number;
   seenMs: number;
   /** It takes no more runs: an operator has drained its node, or it stops. */
   draining?: boolean;
-  /** Its event loop stands still, and had done so for that long when its stand-in spoke last; null: it turns. */
+  /** How long its event loop had stood still at its stand-in's last report; null: it is running. */
   stillMs: number | null;
 }
 
@@ -53,38 +53,38 @@ export interface Leadership {
   sessionId: number | null;
 }
 
-/** What a pulse tells of a member: what its silence is judged by. */
+/** The fields of a member that a pulse returns, from which its silence is judged. */
 export type Beating = Pick<Member, "sessionId" | "node" | "role" | "beat" | "witnessed" | "timeoutMs">;
 
 export interface Pulse {
   /** Cluster time by the store's clock. */
   storeMs: number;
-  /** What `storeMs` is made of. */
+  /** The parts of `storeMs`. */
   clock: ClusterClock;
-  /** Names the server that was reached and the timeline of its log; null: it does not tell. */
+  /** The server that was reached and the timeline of its log; null: the server does not report them. */
   server?: string | null;
-  /** False: this session has ended, by its own act or another's. */
+  /** False: this session has ended, by this process or by another. */
   alive: boolean;
-  /** This session is to take no more runs: an operator has drained its node, or it said itself that it stops. */
+  /** This session is to take no more runs: an operator has drained its node, or the session reported that it stops. */
   draining?: boolean;
   leadership: Leadership;
   /** The leader's session has not ended. */
   led: boolean;
-  /** Whom this session must watch: see `beat`. */
+  /** The members that this session must watch: see `beat`. */
   members: Beating[];
-  /** The earliest slot no one has accepted yet. */
+  /** The earliest slot that is not accepted yet. */
   nextSlotMs: number | null;
-  /** The earliest run that waits for a place and must be judged when it comes due. */
+  /** The earliest run that waits for a slot of concurrency and must be judged when it comes due. */
   nextHeldMs: number | null;
   /** The earliest time at which an operation has something to do. */
   nextOperationMs?: number | null;
   /** The earliest time at which a task is resumed by itself. */
   nextPauseEndMs?: number | null;
-  /** The earliest due time of what this session's groups can claim. */
+  /** The earliest due time of the runs that this session's groups can claim. */
   nextReadyMs: number | null;
-  /** Some task counts its places, so runs may be waiting for one. */
+  /** Some task has a concurrency limit, so runs may be waiting for it. */
   gated: boolean;
-  /** Stands for the latest changes of tasks; another text says that there were more. */
+  /** A digest of the latest changes of tasks; a different text means that there were more. */
   changes: string;
   /** Sessions that ended and still have claims. */
   ended: { sessionId: number; endedMs: number }[];
@@ -92,7 +92,7 @@ export interface Pulse {
   nextDirectMs?: number | null;
   /** Some run is addressed and not claimed. */
   directed?: boolean;
-  /** Told to who leads, and asks: groups and tasks whose runs have been due for long and that no worker can take. */
+  /** Returned to the leader on request: groups and tasks whose runs have long been due and that no worker can take. */
   unserved?: string[];
   /** The earliest run that is addressed to this session. */
   nextMineMs?: number | null;
@@ -110,11 +110,11 @@ export interface Term {
 export interface Beat {
   /** The session relies on a coordination service from now on. */
   witnessed?: boolean;
-  /** A node learns of the workers too that a service shows. */
+  /** A node also receives the workers that a service shows. */
   everyone?: boolean;
-  /** This machine's wall clock, epoch milliseconds: reported to the others, who judge the store's clock by it. */
+  /** This machine's wall clock, epoch milliseconds: reported to the other nodes, which judge the store's clock by it. */
   wallMs?: number;
-  /** It has the term, and asks what waits in vain: that costs as much as all the rest. */
+  /** Set by the leader to query runs that no worker can take: that costs as much as all the rest. */
   unserved?: boolean;
 }
 
@@ -124,25 +124,25 @@ export interface ClusterRecord {
   coordination: string | null;
   /** Where that service is, as `serviceAddress` writes it; null: not known. */
   coordinationAt: string | null;
-  /** The higher half of fences, at least. */
+  /** The least value of the higher half of fences. */
   lockEra: number;
 }
 
 export interface SessionStore {
-  /** @returns its number, or the live member that has the name */
+  /** @returns the session's number, or the live member that has the name */
   open(identity: SessionIdentity, nowMs: number): Promise<{ sessionId: number } | { taken: Member }>;
   /**
-   * One statement: proves life and learns what a process must know. A scheduler node learns of the other nodes and of the
-   * workers that rely on the store, a worker of nobody: thousands of workers would each read of each. Repeatable.
+   * One statement: proves life and returns all that a process must know. A scheduler node receives the other nodes and the workers that
+   * rely on the store. A worker receives no members: with thousands of workers, each would read the rows of all. Repeatable.
    */
   beat(sessionId: number, nowMs: number, how?: Beat): Promise<Pulse>;
-  /** Has the process of this session beat at once, if it hears the signal. */
+  /** Makes the process of this session send a heartbeat at once, if it receives the signal. */
   prompt(sessionId: number): Promise<void>;
   /** Ends a session whose beat is still `beat`; null ends it whatever its beat. @returns whether this call did */
   end(sessionId: number, beat: number | null, nowMs: number, why: string): Promise<boolean>;
   /**
-   * Takes the next term, if `observed` is still the truth and its session has ended.
-   * @param deposing also if it has not: another authority says who leads @returns the new term or null
+   * Takes the next term, if `observed` is still current and its session has ended.
+   * @param deposing also if that session has not ended: another authority decides the leader @returns the new term or null
    */
   campaign(
     sessionId: number,
@@ -151,32 +151,32 @@ export interface SessionStore {
     nowMs: number,
     deposing?: boolean,
   ): Promise<number | null>;
-  /** Lays leadership down. A later term is left alone. */
+  /** Resigns leadership. A later term is not changed. */
   resign(term: number, nowMs: number, why: string): Promise<void>;
-  /** Marks ended sessions that hold nothing any more, so that pulses pass over them; forgets those past retention. */
+  /** Marks ended sessions that hold nothing any more, so that pulses skip them; deletes those past retention. */
   sweep(nowMs: number, keepMs: number): Promise<void>;
   terms(limit: number): Promise<Term[]>;
-  /** Whose store this is, and what its nodes coordinate by. */
+  /** The cluster of this store, and the coordination that its nodes use. */
   cluster(): Promise<ClusterRecord>;
   /**
-   * From now on the cluster coordinates by `next`, if it still does by `before`; if that is another, locks get a new era, so that their
-   * fences go on rising there. @param at where `next` is; null: it has no address @returns whether it was so
+   * From now on the cluster coordinates by `next`, if it still does by `before`. If the two differ, locks get a new era, so that their
+   * fences go on rising there. @param at the address of `next`; null: it has none @returns whether it still coordinated by `before`
    */
   coordinateBy(before: string | null, next: string, at: string | null): Promise<boolean>;
-  /** What each node reported of its clocks. @param prompt every process is signalled to beat now */
+  /** Each node's report about its clocks. @param prompt every process is signalled to send a heartbeat now */
   clockVotes(prompt: boolean): Promise<ClockVotes>;
   /**
-   * Changes what the cluster adds to the store's clock, if its number is still `number`, and signals every process to beat now.
-   * @param nowMs cluster time @returns whether this call did
+   * Changes the shift from the store's clock to cluster time, if its number is still `number`, and signals every process to send a
+   * heartbeat now. @param nowMs cluster time @returns whether this call changed it
    */
   shiftClock(number: number, shiftMs: number, nowMs: number): Promise<boolean>;
   /**
-   * An operator's act: the store's clock, as it is now, is cluster time from now on. Written to the audit.
+   * An operator's act: the store's clock, as it is now, is cluster time from now on. Written to the audit log.
    * @returns by how many milliseconds cluster time steps; 0: it was the store's clock already
    */
   adoptClock(change: Change): Promise<number>;
-  /** Whether cluster time is behind what it has been; what is found is written down for the alarm. @returns undefined: it is not */
+  /** Checks whether cluster time is behind a time it had reached, and records that for the alarm. @returns undefined if it is not */
   noteTimeBack(nowMs: number): Promise<TimeBack | undefined>;
-  /** The members as last seen, with all they told, without taking part. */
+  /** The members as last seen, with all that they reported, without joining the cluster. */
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
 }

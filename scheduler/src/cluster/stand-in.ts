@@ -1,76 +1,76 @@
 /**
  * A thread of this process that goes on while the event loop stands still, as it does under a handler that computes without a pause. From
- * then on, until the event loop is back, the thread keeps the session, gives back the claims that have not started, and lays leadership
- * down. It ends the session when the standstill exceeds a bound.
+ * then on, until the event loop is back, the thread keeps the session, gives back the claims that have not started, and resigns leadership.
+ * It ends the session when the standstill exceeds a bound.
  *
- * Makes true: no run is started here under a claim that the thread may have given back. The two share memory, for who stands still
- * answers no message. Before each start this process marks the claim, then looks whether the thread has taken over. The thread takes
- * over, then reads the claims, then the marks, says that it gives back what has none, and does so unless the process is back by then. So
- * of a start and a take-over at one moment, one side sees the other. A process that finds that claims were given back gives back all that
- * waited, and starts none of it.
+ * Guarantees that no run starts here under a claim that the thread may have given back. The two sides share memory, since a process that
+ * stands still answers no message. Before each start this process marks the claim, then checks whether the thread has taken over. The
+ * thread takes over, then reads the claims, then the marks. It announces that it gives back the claims without a mark, and gives them back
+ * unless the process is back by then. So of a start and a take-over at one moment, one side sees the other. A process that finds that
+ * claims were given back gives back all its waiting claims, and starts none of them.
  *
  * States: *at work*; *stood in for*, from the take-over until this process looks.
  */
 export interface StandIn {
-  /** How often the thread has taken over. */
+  /** How many times the thread has taken over. */
   readonly times: number;
-  /** How often it has given claims back, or was about to. */
+  /** How many times it has given claims back, or was about to. */
   readonly returns: number;
   /** The thread has taken over, and this process has not looked since. */
   readonly acts: boolean;
   /**
    * Until when the session is sure by the thread's last answered proof of life, by this process's monotonic clock; 0: none was answered
-   * since `quiet` told of one.
+   * since `quiet` last returned one.
    */
   sureUntilMono(): number;
-  /** Says that the event loop is at work. Where the thread stands in, this process takes over again, and listeners are told. */
+  /** Reports that the event loop is at work. If the thread stands in, this process takes over again and the listeners are called. */
   look(): void;
-  /** Marks a claim as started. @returns where; `notStarted`: the thread stands in, and the run must not be */
+  /** Marks a claim as started. @returns the mark's index; `notStarted`: the thread stands in, and the run must not start */
   starts(fence: number): number;
-  /** The store has the verdict of what has this mark. */
+  /** The store has the verdict of the run with this mark. */
   ended(mark: number): void;
-  /** Told within `look`, before anything else is done here. */
+  /** Called within `look`, before anything else is done here. */
   onBack(listener: (stood: StoodIn) => void): void;
   /**
-   * Resolves once the thread asks the store nothing more, or after the time in which such a question is given up.
-   * @returns how it stood in since this was called last; null: it did not
+   * Resolves once the thread sends the store no more requests, or after the time in which such a request is given up.
+   * @returns how it stood in since the last call of this; null: it did not
    */
   quiet(): Promise<StoodIn | null>;
-  /** Tells the thread where this process stands. */
+  /** Passes this process's session, term and server to the thread. */
   tell(standing: Partial<Standing>): void;
   close(): Promise<void>;
 }
 
 export interface StoodIn {
-  /** As the method of this name tells it. */
+  /** The value that the method of this name returns. */
   sureUntilMono: number;
-  /** It laid leadership down, or was about to. */
+  /** It resigned leadership, or was about to. */
   resigned: boolean;
-  /** `returns` at the last time that listeners were told. */
+  /** The value of `returns` when listeners were last called. */
   returnsBefore: number;
 }
 
 export interface Standing {
   sessionId: number;
-  /** While it leads. */
+  /** The term while this process leads. */
   term: number | null;
-  /** Which server it works on, as a beat tells: a proof of life that reached another is none. */
+  /** The server that this process works on, as a pulse returns it: a proof of life that reached another server does not count. */
   server: string | null;
 }
 
 export interface Proven {
   /** False: the session is over. */
   alive: boolean;
-  /** No other process is a member that could take what is given back. */
+  /** No other process is a member that could take the runs given back. */
   alone: boolean;
   server: string | null;
   /** Until when the session is sure, by the machine's monotonic clock. */
   sureUntilMs: number;
 }
 
-/** The questions of the thread to who keeps the session: the store, or for a remote worker its servers. */
+/** The thread's requests to the keeper of the session: the store, or for a remote worker its servers. */
 export interface StandInPlace<Claim extends { fence: number } = { fence: number }> {
-  /** Proves that the session lives. @param stillMs for so long the event loop has stood still */
+  /** Proves that the session lives. @param stillMs for how long the event loop has stood still */
   prove(sessionId: number, stillMs: number): Promise<Proven>;
   claims(sessionId: number): Promise<Claim[]>;
   giveBack(sessionId: number, claims: readonly Claim[]): Promise<void>;
@@ -80,7 +80,7 @@ export interface StandInPlace<Claim extends { fence: number } = { fence: number 
   close(): Promise<void>;
 }
 
-/** For a process without such a thread: one on virtual time, or that is run from its TypeScript. */
+/** For a process without such a thread: one on virtual time, or one run directly from its TypeScript source. */
 export const noStandIn: StandIn = {
   times: 0,
   returns: 0,
@@ -95,11 +95,11 @@ export const noStandIn: StandIn = {
   close: async () => undefined,
 };
 
-/** In place of a mark: there was no room for it, or nobody to see it. */
+/** Returned instead of a mark: there was no room for one, or there is no thread to read it. */
 export const unmarked = -1;
 export const notStarted = -2;
 
-/** Runs at work at once in one process are fewer, by far. With more, the thread gives nothing back. */
+/** Far more than the runs that one process executes at once. Beyond this number the thread gives nothing back. */
 const marksMost = 16_384;
 const cell = { acts: 0, ticks: 1, times: 2, busy: 3, unmarked: 4, resigned: 5, returns: 6 } as const;
 
@@ -167,7 +167,7 @@ export class SharedStanding {
 
   // ---- the process
 
-  /** For who looks whether it changes; so often that an atomic step would be felt. */
+  /** Lets the thread see that the event loop turns. Called so often that an atomic operation would be noticeable. */
   tick(): void {
     this.#cells[cell.ticks] = ((this.#cells[cell.ticks] as number) + 1) | 0;
   }
@@ -181,12 +181,12 @@ export class SharedStanding {
     Atomics.store(this.#marked, place, 1);
   }
 
-  /** Seen late it does no harm: what has ended is given back by nobody. */
+  /** Harmless if seen late: an ended run is not given back. */
   unmark(place: number): void {
     this.#marked[place] = 0;
   }
 
-  /** By so many more, or fewer, there was no place. */
+  /** Changes the number of started runs for which there was no mark. */
   countUnmarked(more: 1 | -1): void {
     Atomics.add(this.#cells, cell.unmarked, more);
   }
@@ -200,7 +200,7 @@ export class SharedStanding {
     Atomics.store(this.#cells, cell.acts, 1);
   }
 
-  /** Claims are about to be given back. @returns whether they may be: the process is not back */
+  /** Called when claims are about to be given back. @returns whether they may be: the process is not back */
   returning(): boolean {
     Atomics.add(this.#cells, cell.returns, 1);
     return this.acts;

@@ -9,68 +9,66 @@ const services: Record<string, string> = {
   rediss: "Redis",
 };
 
-/** "ZooKeeper at zk1:2181,zk2:2181/billing": a service's URL as operators know it, without what is secret in it. */
+/** A service's URL as operators write it, without secrets, such as "ZooKeeper at zk1:2181,zk2:2181/billing". */
 export function servicePlace(url: string): string {
   const [, scheme = "", variant, rest = ""] = /^(.*?)(?:\+(.*?))?:\/\/(.*)$/s.exec(withoutCredentials(url)) ?? [];
   return `${services[scheme] ?? scheme}${variant ? ` ${variant}` : ""} at ${rest.split("?")[0]}`;
 }
 
 /**
- * The port of a coordination service beside the store: it sees who is alive, and puts in a line those who want to lead.
- * What it says is a hint for speed and for sparing the store; whatever must hold, the store's transactions decide.
+ * The port of a coordination service beside the store: it sees which processes are alive, and queues those that want to lead. Its answers
+ * are hints, for speed and to spare the store; the store's transactions decide everything that must hold.
  *
- * Times are this machine's monotonic clock.
+ * Times are by this machine's monotonic clock.
  */
 export interface Witness {
   /** For messages, such as "ZooKeeper". */
   readonly title: string;
-  /** Tells this service from another of its kind: kept by the service itself, made with its first use. */
+  /** Identifies this service among others of its kind: kept by the service itself, created at its first use. */
   readonly serviceId: string;
   /**
-   * Shows this process under its store session, in place of what it showed before; goes on trying until it succeeds,
-   * also after the service lost it. Never rejects.
+   * Shows this process under its store session, in place of its previous entry. Retries until it succeeds, also after the service lost the
+   * entry. Never rejects.
    */
   announce(shown: Shown): void;
   /**
-   * Until when this process is shown for sure: nobody can have seen it go before. 0 when it is not shown, or in doubt.
-   * It moves on by itself while the service answers.
+   * Until when this process is certainly shown: no observer can have seen it disappear before then. 0 when it is not shown, or in doubt. It
+   * moves on by itself while the service answers.
    */
   shownUntil(): number;
   /**
-   * Since when it has been shown without a gap, as far as this process can know: before, somebody may have seen it go, and
-   * said so to the store. Of use only while it is shown.
+   * Since when this process has been shown without a gap, as far as it can know: before that, an observer may have seen it disappear, and
+   * reported that to the store. Meaningful only while it is shown.
    */
   shownSince(): number;
-  /** The connection is good: what the other methods say is recent. */
+  /** The connection is good: the answers of the other methods are recent. */
   sure(): boolean;
-  /** Those of these store sessions that the service does not show, asked now and not remembered. Rejects when it cannot tell. */
+  /** Those of these store sessions that the service does not show, queried now and not cached. Rejects when it cannot find out. */
   gone(sessionIds: readonly number[]): Promise<number[]>;
   /**
-   * Store sessions shown, as last seen; for noticing, never for a decision. The first call begins to follow them, which
-   * only the one who is first in line has a use for: undefined until all have been read.
+   * Store sessions shown, as last seen; for noticing changes, never for a decision. The first call begins to follow them, which only the
+   * first in line needs: undefined until all have been read.
    */
   shown(): ReadonlySet<number> | undefined;
-  /** What a member says of itself, asked now. @returns undefined when it is not shown */
+  /** A member's own entry, queried now. @returns undefined when it is not shown */
   described(sessionId: number): Promise<Shown | undefined>;
   /** Gets in line to lead, and stays there until `stepDown`. */
   contend(): void;
-  /** Leaves the line; the next one is first at once. Never rejects. */
+  /** Leaves the line; the next process is first at once. Never rejects. */
   stepDown(): Promise<void>;
-  /** Whether this process is first in line, for sure, at this moment. */
+  /** Returns whether this process is certainly first in line at this moment. */
   first(): boolean;
   /**
-   * Whether nobody is before this process, as far as the service knows: true for who is first, and where the service has
-   * lost its memory lately. Then another may still believe that it is first, so this is enough to take what is vacant,
-   * by the store's word, and never to depose.
+   * Returns whether no process is before this one, as far as the service knows: true for the first in line, and where the service has lost
+   * its data lately. In that case another process may still believe that it is first. So this is enough to take leadership that is vacant
+   * by the store's record, and never to depose a leader.
    */
   ahead(): boolean;
-  /**
-   * Called when `first`, `ahead` or `sure` changed, and, as members, when somebody may be shown no more; not for who comes.
-   */
+  /** Called when `first`, `ahead` or `sure` changed, and, with `members`, when a process may be shown no more; not when one appears. */
   onChange(listener: (what: "first" | "sure" | "members") => void): void;
-  /** Locks for users, of whoever announced itself or not. They are to be closed before this. @throws COORDINATION_… */
+  /** Locks for users; the process need not have announced itself. They are to be closed before this. @throws COORDINATION_… */
   locks(needs: LockNeeds): Promise<LockPlace>;
-  /** Ends everything that is shown. Never rejects. */
+  /** Removes all that this process shows. Never rejects. */
   leave(): Promise<void>;
 }
 
@@ -89,12 +87,12 @@ export interface Shown {
 export interface WitnessOptions {
   /** As given by the user: zookeeper://host:port,host:port/path, redis://… */
   readonly url: string;
-  /** The cluster's id in the store: a service that holds another's is refused. */
+  /** The cluster's id in the store: a service that holds another cluster's id is refused. */
   readonly clusterId: string;
   readonly sessionTimeoutMs: number;
   readonly log: (line: string) => void;
-  /** Gives the opening up; what was opened ends with `leave`. */
+  /** Aborts the opening; after it, `leave` ends what was opened. */
   readonly signal: AbortSignal;
-  /** The service's id, asked where it holds nothing of any cluster; default: a new one. What it rejects with ends the opening. */
+  /** Returns the id for a service that holds no cluster's data; default: a new one. Its rejection ends the opening. */
   readonly nameNew?: () => Promise<string>;
 }
