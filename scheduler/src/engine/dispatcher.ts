@@ -15,13 +15,13 @@ export interface DispatcherOptions {
   graceMs: number;
 }
 
-/** A held run or a join that a crash between two statements, or a lost signal, left waiting does so for at most this long. */
+/** The longest time that a held run or a join waits after a crash between two statements, or a lost signal. */
 const sweepMs = 30_000;
 
 /**
- * Makes true: a run that waits for a place is judged when it comes due (skipped, or put in the place of one that is
- * asked to end), a free place never stays free while a run waits, and a join begins once the last child has ended. The ends of
- * runs do most of this by themselves.
+ * Guarantees that a run that waits for a concurrency limit is judged when it comes due (skipped, or put in the place of a run that is asked
+ * to end), that no free slot stays free while a run waits, and that a join begins once the last child has ended. Most of this is done by
+ * the statements that end runs.
  */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -29,7 +29,7 @@ export class Dispatcher {
   readonly #timer: EarliestTimer;
   readonly #joining: SingleFlight;
   readonly #joinTimer: EarliestTimer;
-  /** Runs of which a child has ended that no worker had. */
+  /** Parents of which a child ended without a worker. */
   #parents = new Set<number>();
   #sweptAt: number;
 
@@ -52,17 +52,17 @@ export class Dispatcher {
     if (nextHeldMs !== null) this.#wakeAt(nextHeldMs);
   }
 
-  /** A run must be judged then. */
+  /** A run must be judged at that time. */
   onHeld(dueMs: number): void {
     this.#wakeAt(dueMs);
   }
 
-  /** Of a run that must be judged nobody may have heard, and of those that wait in line no pulse tells. */
+  /** The signal about a run to be judged may have been lost, and no pulse reports runs that wait in line. */
   onResync(): void {
     this.#wakeAt(this.#options.storeClock.now());
   }
 
-  /** A child of this run has ended that no worker had. */
+  /** A child of this run ended without a worker. */
   onChildEnded(parentId: number): void {
     this.#parents.add(parentId);
     this.#joinTimer.within(this.#afterLeaderMs());
@@ -78,7 +78,7 @@ export class Dispatcher {
     this.#timer.within(this.#options.storeClock.until(heldMs + this.#afterLeaderMs()));
   }
 
-  /** The leader acts at once, the others a grace later, should it be gone. */
+  /** The leader acts at once; other nodes act `graceMs` later, in case the leader is gone. */
   #afterLeaderMs(): number {
     const { membership, graceMs } = this.#options;
     return membership.term() === null ? graceMs : 0;
@@ -88,7 +88,7 @@ export class Dispatcher {
     const { store, membership, storeClock } = this.#options;
     const parents = [...this.#parents];
     this.#parents.clear();
-    // What is not asked now is left to the sweep.
+    // Parents that are not handled now are left to the sweep.
     if (membership.trusted() && parents.length > 0) await store.flow.join(parents, storeClock.now());
   }
 
@@ -97,7 +97,7 @@ export class Dispatcher {
     if (!membership.trusted()) return;
     const nowMs = storeClock.now();
     const nextMs = await store.plans.admitHeld(nowMs, nowMs);
-    // One that is due and still held waits for a place; its turn comes with the end that frees one.
+    // A run that is due and still held waits for a slot; it is judged when a run ends and frees one.
     if (nextMs !== null && nextMs > nowMs) this.#wakeAt(nextMs);
   }
 }

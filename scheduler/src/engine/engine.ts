@@ -34,7 +34,7 @@ export interface EngineOptions {
   onAccepted?: (slots: number) => void;
 }
 
-/** More than a claim is made ahead, so that a rescued slot is still claimed in time. */
+/** Longer than claims are made ahead, so that a rescued slot is still claimed in time. */
 const rescueAheadMs = 2_000;
 
 /** The services of one scheduler node, woken by pulses and signals; none of them polls on its own. */
@@ -115,15 +115,15 @@ export class Engine {
     if (signal.kind === "child") this.#dispatcher.onChildEnded(signal.parentId);
     if (signal.kind === "resync") this.#dispatcher.onResync();
     if (signal.kind === "direct") this.#router.onDirect(signal.dueMs);
-    // An edit may have made routed runs of those that were not.
+    // An edit may have made runs routed that were not.
     if (signal.kind === "tasks" || signal.kind === "resync") {
       this.#router.onDirect(0);
       this.#pauses.run();
     }
     if (signal.kind === "tasks" || signal.kind === "plans" || signal.kind === "resync") {
       void this.#planner.run();
-      // A new slot may come before the next pulse tells of it: look once the leader has had its chance. Counted from the
-      // first signal, for they may come faster than that for ever.
+      // A new slot may be due before the next pulse reports it: look once the leader has had time to plan it. The delay counts from the
+      // first signal, since signals may arrive more often than the delay, without end.
       this.#cancelCheck ??= this.#clock.after(this.#graceMs, () => {
         this.#cancelCheck = undefined;
         if (this.#membership.term() === null) void this.#rescuer.run();
@@ -137,7 +137,7 @@ export class Engine {
     if (!this.#stopped) this.#schedules.onChanged(taskIds);
   }
 
-  /** Tasks whose definition this process cannot read: how many, and as an alarm's findings; null: not known yet. */
+  /** Tasks whose definition this process cannot read: their number, and their findings for the alarm; null: not known yet. */
   get unreadable(): number {
     return this.#planner.unreadable;
   }

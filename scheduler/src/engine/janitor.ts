@@ -12,37 +12,37 @@ export interface JanitorOptions {
   storeClock: StoreClock;
   log: Log;
   keepMs: number;
-  /** How long a release stands behind its definitions after the last of its processes was seen. */
+  /** How long a release still backs its definitions after its last process was seen. */
   releaseGraceMs: number;
 }
 
 const rotateEveryMs = 3_600_000;
 const dayMs = 86_400_000;
 const foldEveryMs = 60_000;
-/** Where nothing ends there is nothing to fold: each look in vain doubles the wait, up to this. */
+/** With no runs ending there is nothing to fold: each look in vain doubles the wait, up to this. */
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
 const lookEveryMs = 60_000;
 const looksPerGrace = 4;
 const toldAtMost = 20;
-/** How long the transaction of someone who enqueues may take, and a run of it be found that a change of its task left behind. */
+/** The longest assumed transaction of a caller who enqueues; a run of it that a change of its task missed is found within this time. */
 const enqueuingMs = 600_000;
 
 /**
- * Makes true: there is always a partition for what is written, history older than the retention is gone, counter rows and
- * ended sessions that anyone must look at stay few, no run stays as its task was before a change, or set aside for a
- * pause that is over, no task with `atEnd: "remove"` outlives its schedule, and no task keeps a definition that no living process
- * brings while one brings another. The leader's work; partitions are made days ahead, so nobody waits for it.
+ * Guarantees that there is always a partition to write to; that history older than the retention is deleted; that counter rows and ended
+ * sessions that must be read stay few; that no run keeps its task's state from before a change, or stays set aside for a pause that is
+ * over; that no task with `atEnd: "remove"` outlives its schedule; and that no task keeps a definition that no living process brings while
+ * one brings another. The leader's work; partitions are made days ahead, so no write waits for it.
  */
 export class Janitor {
   readonly #options: JanitorOptions;
-  /** Each by itself: a day of history that cannot be dropped must not leave runs where nobody looks for them. */
+  /** Separate flights: if a day of history cannot be dropped, the look for runs left behind must still go on. */
   readonly #rotation: SingleFlight;
   readonly #look: SingleFlight;
   readonly #folding: SingleFlight;
   readonly #releases: SingleFlight;
   #rotatedAt = Number.NEGATIVE_INFINITY;
-  /** For which day of the store's clock. */
+  /** The day, by the store's clock, of the last rotation. */
   #rotatedDay = Number.NEGATIVE_INFINITY;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #releasesAt = Number.NEGATIVE_INFINITY;
@@ -74,8 +74,8 @@ export class Janitor {
   }
 
   /**
-   * Also when the store's clock stepped, or this machine slept, which its monotonic clock does not count: past the days made
-   * ahead nothing could be planned or ended. A midnight alone is none: what that needs is there, and it is a busy moment.
+   * Also due when the store's clock stepped, or when this machine slept, which its monotonic clock does not count: past the days made ahead
+   * no run could be planned or ended. A midnight alone is no reason: the next day's partition exists, and midnight is a busy moment.
    */
   #isRotationDue(): boolean {
     const { clock, storeClock } = this.#options;

@@ -7,7 +7,7 @@ export interface LookoutOptions {
   log: Log;
 }
 
-/** Makes true: runs that wait because no worker can take them are told of by the leader, once, and once when they go on. */
+/** Guarantees that the leader logs runs that wait because no worker can take them, once, and once more when they go on. */
 export class Lookout {
   readonly #options: LookoutOptions;
   #told = new Set<string>();

@@ -15,15 +15,15 @@ export interface PausesOptions {
 }
 
 /**
- * Makes true: the leader resumes a task that is paused until a time when that has come, and pauses a task when as many of its runs have failed
- * in a row as its `pauseAfter` says. A pulse and a signal of a change tell it when the next pause ends, a signal of each failure which task to
- * look at. Two leaders at once do no harm, since the store ends a pause once, and pauses once.
+ * Guarantees that the leader resumes a task paused until a time when that time has come, and pauses a task when as many of its runs have
+ * failed in a row as its `pauseAfter` says. Pulses and signals of changes report when the next pause ends; a signal of each failure names
+ * the task to look at. Two leaders at once do no harm, since the store ends a pause once, and pauses once.
  */
 export class Pauses {
   readonly #options: PausesOptions;
   readonly #flight: SingleFlight;
   readonly #failing: SingleFlight;
-  /** Tasks whose runs failed since the last look; null: signals may have been lost, so that it may be any. */
+  /** Tasks whose runs failed since the last look; null: signals may have been lost, so any task may have failed runs. */
   #failed: Set<number> | null = null;
   #cancelTimer: () => void = () => undefined;
   #stopped = false;
@@ -42,7 +42,7 @@ export class Pauses {
     if (this.#options.membership.term() !== null) void this.#flight.run();
   }
 
-  /** @param taskId the task with `pauseAfter` whose run failed; null: signals may have been lost, so that it may be any */
+  /** @param taskId the task with `pauseAfter` whose run failed; null: signals may have been lost, so it may be any task */
   onFailing(taskId: number | null): void {
     if (this.#options.membership.term() === null) return;
     if (taskId === null) this.#failed = null;

@@ -26,25 +26,25 @@ export interface PlannerOptions {
   onAccepted: (slots: number) => void;
 }
 
-/** Tasks read, and at least one task's slots or this many written, by one statement each. */
+/** The most tasks read by one statement, and the slots after which a statement is written (at least one task's slots). */
 const tasksPerStep = 2_000;
 const slotsPerStatement = 5_000;
-/** Definitions that cannot be read, tried before the store is asked again: each takes up to a millisecond, for the hint of its error. */
+/** The most unreadable definitions tried before the next read from the store: each takes up to a millisecond, for its error's hint. */
 const unreadPerStep = 50;
 
 const nothing: ReadonlySet<number> = new Set();
 
 interface Steps {
   writes: PlanWrite[];
-  /** How many could not be read. */
+  /** How many definitions could not be read. */
   unread: number;
-  /** More is due than these steps decide of. */
+  /** More slots are due than these steps cover. */
   open: boolean;
 }
 
 /**
- * Makes true: every slot up to a horizon ahead is accepted in the store, with its run waiting for its due time. The
- * leader does it; any node can, because the store decides who was first.
+ * Guarantees that every slot up to a horizon ahead is accepted in the store, with its run waiting for its due time. The leader does it; any
+ * node can, because the store decides who was first.
  */
 export class Planner {
   readonly #options: PlannerOptions;
@@ -57,7 +57,7 @@ export class Planner {
     this.#flight = new SingleFlight("planner", options.log, () => this.#lead());
   }
 
-  /** A pulse tells the earliest open slot, so a cluster with little to do asks nothing more. */
+  /** A pulse carries the earliest open slot, so a cluster with little to do sends no further query. */
   onPulse({ nextSlotMs }: Pulse): void {
     const { storeClock, horizonMs } = this.#options;
     if (nextSlotMs !== null && nextSlotMs <= storeClock.now() + horizonMs * refill) void this.run();
@@ -68,7 +68,7 @@ export class Planner {
     return this.#options.membership.term() === null ? Promise.resolve() : this.#flight.run();
   }
 
-  /** Tasks that this process could not read, and does not look at for a while. */
+  /** Tasks that this process could not read, and does not try again for a while. */
   setAside(): SetAside[] {
     return this.#unread.setAside();
   }
@@ -93,7 +93,7 @@ export class Planner {
     if (term !== null) await this.plan(storeClock.now() + horizonMs, term);
   }
 
-  /** What this process cannot read is set aside: another may, and the other tasks are not to wait for that. */
+  /** Tasks that this process cannot read are set aside: another process may read them, and the other tasks must not wait for that. */
   #stepsOf(due: readonly DuePlan[], nowMs: number, untilMs: number): Steps {
     const { definitions } = this.#options;
     const steps: Steps = { writes: [], unread: 0, open: due.length === tasksPerStep };
@@ -101,13 +101,13 @@ export class Planner {
     let slots = 0;
     for (const plan of due) {
       const known = definitions.get(plan.taskId);
-      // Edited since it was read: the next reading has the new version.
+      // The task was edited since the plan was read: the next read has the new version.
       if (known?.version !== plan.version) continue;
       if (slots >= slotsPerStatement || steps.unread >= unreadPerStep) {
         steps.open = true;
         break;
       }
-      // By the planner or the rescuer, while the other one read what is due.
+      // Set aside by the planner or the rescuer while the other one read the due plans.
       if (this.#unread.has(plan)) {
         steps.unread++;
         continue;
@@ -134,7 +134,7 @@ export class Planner {
   }
 
   /**
-   * Accepts what is open up to `untilMs`, in steps.
+   * Accepts the open slots up to `untilMs`, in steps.
    * @param term null when acting as a rescuer
    */
   async plan(untilMs: number, term: number | null): Promise<void> {
@@ -152,7 +152,7 @@ export class Planner {
           : await store.plans.accept({ sessionId: membership.sessionId, term }, writes, nowMs);
       onAccepted(accepted);
       if (!open) break;
-      // What was not taken is in the hands of another planner or an edit, and is seen again with the next pulse.
+      // Plans that were not taken are being handled by another planner or an edit, and are seen again with the next pulse.
       if (taken.size + unread === 0) return;
       if (term !== null && membership.term() !== term) return;
     }

@@ -15,12 +15,13 @@ export interface ReaperOptions {
 }
 
 const runsPerStep = 1_000;
-/** While a dead member's claims wait out their grace, look this often. */
+/** While a dead member's claims wait out their grace period, look this often. */
 const lookMs = 250;
 
 /**
- * Makes true: what a dead worker had claimed is claimed by nobody once its task's grace has passed, at once where it was
- * not known to have started, and runs again, fails or waits for a decision as the task says. Every node may do it; each claim is taken back once, by its fence.
+ * Guarantees that a dead worker's claims end once their task's grace period has passed (at once, if the run was not known to have started),
+ * and that the run starts again, fails or waits for a decision as the task says. Every node may do it; each claim is taken back once, by
+ * its fence.
  */
 export class Reaper {
   readonly #options: ReaperOptions;
@@ -59,7 +60,7 @@ export class Reaper {
         if (runs.length < runsPerStep) break;
       }
     }
-    // The next pulse tells whether claims are left; until then their grace may end.
+    // The next pulse reports whether claims are left; until then their grace period may end.
     if (this.#ended.length > 0) this.#cancel = clock.after(lookMs, () => void this.#flight.run());
   }
 }

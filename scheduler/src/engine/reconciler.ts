@@ -16,24 +16,24 @@ export interface ReconcilerOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Called once for changes that no look had seen before, with the tasks. */
+  /** Called once, with the tasks, for changes that no look had seen before. */
   onChanged: (taskIds: number[]) => void;
 }
 
-/** A change is committed, and so can be seen, well within this of the moment it was stamped with. */
+/** A change is committed, and so visible, well within this time of its timestamp. */
 const overlapMs = 300_000;
-/** Without any reason to, look this often: for what a pulse cannot tell (see `changesWatched` in the store's sessions). */
+/** Look this often even without a reason: for changes that no pulse reports (see `changesWatched` in the store's sessions). */
 const lookEveryMs = 240_000;
-/** Many changes at once are one look; and where looks find much, the next comes the later, so that they are a tenth of the time. */
+/** Many changes at once are one look; when looks take long, the next waits longer, so that looks take a tenth of the time. */
 const gatherMs = 50;
 const gatherMostMs = 2_000;
 const restsPerLook = 9;
 
 /**
- * Makes true: a change of a task is in this process's memory within one pulse of its commit, whatever signals do. A signal
- * only says "look now"; a pulse carries a text that stands for the latest changes, so a lost signal is noticed by the
- * next, and an idle node asks nothing more. Every look goes back five minutes before the last one that succeeded, however
- * long ago that was; a version only ever replaces an older one, so signals may come twice, late and in any order.
+ * Guarantees that a change of a task is in this process's memory within one pulse of its commit, whether signals arrive or not. A signal
+ * only means "look now"; a pulse carries a text that stands for the latest changes, so a lost signal is noticed with the next pulse, and an
+ * idle node sends no further query. Every look goes back five minutes before the last one that succeeded, however long ago that was; a
+ * version only ever replaces an older one, so signals may come twice, late and in any order.
  */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
@@ -41,17 +41,17 @@ export class Reconciler {
   readonly #stopping = new AbortController();
   #fromMs: number;
   #lookedAt: number;
-  /** What the last pulse said, and what the last look was made after. */
+  /** The text of the last pulse, and the one that the last look was made after. */
   #told: string | undefined;
   #followed: string | undefined;
-  /** The last look's answer: those of the next that are in it are no news. */
+  /** The result of the last look: changes of the next that are already in it are not new. */
   #seen = new Map<number, TaskChange>();
   #lookTookMs = 0;
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
     const { membership, definitions, clock, storeClock } = options;
-    // What is known already was read nobody knows when.
+    // Definitions that are already loaded were read at an unknown time.
     this.#fromMs = definitions.size > 0 ? 0 : storeClock.now() - overlapMs;
     this.#lookedAt = clock.monotonic();
     this.#flight = new SingleFlight("reconciler", options.log, () => this.#look());

@@ -16,30 +16,30 @@ export interface RescuerOptions {
   storeClock: StoreClock;
   log: Log;
   horizonMs: number;
-  /** How close a slot may come unplanned before any node plans it; a leader that lives plans long before. */
+  /** How close an unplanned slot may come before any node plans it; a living leader plans long before. */
   aheadMs: number;
 }
 
-/** The first so many nodes look one after the other, each by a hundredth of the horizon before the next. */
+/** The first `inTurn` nodes look one after the other, each a hundredth of the horizon before the next. */
 const inTurn = 3;
-/** A slot that could not be planned is somebody else's, whose transaction may take its time: looked at again after this. */
+/** A slot that could not be planned is held by another transaction, which may take its time: look again after this. */
 const vainLeastMs = 50;
 const vainMostMs = 1_000;
-/** Planned by one step, after the nearest: a horizon of many tasks at once would keep the claims waiting. */
+/** The time range planned by one step after the nearest slots: a horizon of many tasks at once would delay claims. */
 const stepMs = 5_000;
 
 /**
- * Makes true: every slot is planned before its time, whoever leads or does not. A pulse tells the earliest slot that no
- * one has accepted; since that only moves forward, there is nothing to ask until it is near. Waiting for its time plus a
- * grace instead made slots 280 ms late whenever leaders died for longer than the horizon. Nodes look in turn, and plan the
- * nearest first: three that planned a whole horizon of 500 tasks at the same time made slots 700 ms late on a busy machine.
+ * Guarantees that every slot is planned before its time, with or without a leader. A pulse carries the earliest slot that is not accepted;
+ * since that only moves forward, there is nothing to query until it is near. Waiting for its time plus a grace period instead made slots
+ * 280 ms late whenever leaders died for longer than the horizon. Nodes look in turn, and plan the nearest slots first: three nodes that
+ * planned a whole horizon of 500 tasks at the same time made slots 700 ms late on a busy machine.
  */
 export class Rescuer {
   readonly #options: RescuerOptions;
   readonly #flight: SingleFlight;
   #aheadMs: number;
   #cancel: () => void = () => undefined;
-  /** What it tried last, and how long it waits before it tries the same again. */
+  /** The plan that it tried last, and how long it waits before it tries the same again. */
   #last: DuePlan | undefined;
   #lastMono = Number.NEGATIVE_INFINITY;
   #vainMs = 0;
@@ -61,7 +61,7 @@ export class Rescuer {
     this.#cancel = clock.after(inMs, () => void this.#flight.run());
   }
 
-  /** Looks now, and then asks for a pulse. */
+  /** Looks now, and then requests a pulse. */
   run(): Promise<void> {
     return this.#flight.run();
   }
@@ -76,7 +76,7 @@ export class Rescuer {
     if (!membership.trusted()) return;
     const setAside = planner.setAside();
     const [forgotten] = await store.plans.due(storeClock.now() + this.#aheadMs, 1, setAside);
-    // A slot that is set aside stays the earliest that a pulse tells of.
+    // A slot that is set aside stays the earliest that a pulse reports.
     const isSame = forgotten
       ? forgotten.taskId === this.#last?.taskId && forgotten.nextSlotMs === this.#last.nextSlotMs
       : setAside.length > 0;

@@ -21,16 +21,16 @@ export interface RouterOptions {
   random: Random;
 }
 
-/** More than a claim is made ahead, so that what is addressed is claimed and started in time. */
+/** Longer than claims are made ahead, so that addressed runs are claimed and started in time. */
 const aheadMs = 2_000;
-/** What its addressee has not claimed by then goes to another, where the route allows it. */
+/** Runs not claimed by their addressee within this time go to another worker, if the route allows it. */
 const lateMs = 5_000;
 const runsPerView = 500;
 
 /**
- * Makes true: a run whose task names its worker is addressed to one shortly before it is due, and what is addressed to a
- * worker that is gone is taken back. The leader acts at once, the others a grace later; of two routers that choose at once for a
- * task, the choices of one are written.
+ * Guarantees that a run whose task names its worker is addressed to one shortly before it is due, and that runs addressed to a worker that
+ * is gone are taken back. The leader acts at once, other nodes `graceMs` later; if two routers choose for a task at once, the choices of
+ * one are written.
  */
 export class Router {
   readonly #options: RouterOptions;
@@ -69,7 +69,7 @@ export class Router {
       const nowMs = storeClock.now();
       const view = await store.routes.view(nowMs + aheadMs, runsPerView, [...waiting], nowMs - releaseGraceMs);
       const done = await this.#address(view);
-      // What nobody can take now is looked at again with the next pulse; others must not wait behind it.
+      // Runs that no worker can take now are viewed again with the next pulse; others must not wait behind them.
       for (const { taskId } of view.tasks) if (!done.has(taskId)) waiting.add(taskId);
       if (done.size > 0 || view.more) continue;
       if (view.nextDueMs !== null) this.onDirect(view.nextDueMs);
@@ -77,7 +77,7 @@ export class Router {
     }
   }
 
-  /** @returns the tasks of which something was done, by this router or by another meanwhile */
+  /** @returns the tasks of which runs were handled, by this router or by another meanwhile */
   async #address(view: RouteView): Promise<Set<number>> {
     const { store } = this.#options;
     const done = new Set<number>();
@@ -131,8 +131,8 @@ export class Router {
   }
 
   /**
-   * A part of a broadcast is for one worker and for nobody else. One that its worker may have begun waits for that worker to come
-   * back, for as long as a claim outlives its worker's session.
+   * A part of a broadcast is for one worker alone. A part that its worker may have begun waits for that worker to come back, for as long as
+   * a claim outlives its worker's session.
    */
   async #giveUp({ runId, attempt, dueMs }: UnaddressedRun, graceMs: number): Promise<void> {
     const { store, storeClock } = this.#options;

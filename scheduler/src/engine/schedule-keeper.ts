@@ -12,14 +12,14 @@ export interface ScheduleKeeperOptions {
 }
 
 /**
- * Makes true: the schedules of a task are as the task is, and gone when it is. The leader looks at those of each task whose change it
- * hears of, and at all when it becomes the leader and when signals may have been lost. Two leaders at once do no harm: a schedule's
- * definition is made with its task locked.
+ * Guarantees that the schedules of a task follow the task, and are removed with it. The leader checks the schedules of each task of which
+ * it receives a change, and all schedules when it becomes the leader or when signals may have been lost. Two leaders at once do no harm: a
+ * schedule's definition is written with its task locked.
  */
 export class ScheduleKeeper {
   readonly #options: ScheduleKeeperOptions;
   readonly #flight: SingleFlight;
-  /** Tasks that changed since the last look; null: any may have. */
+  /** Tasks that changed since the last look; null: any task may have changed. */
   #changed: Set<number> | null = null;
 
   constructor(options: ScheduleKeeperOptions) {
@@ -32,7 +32,7 @@ export class ScheduleKeeper {
     if (this.#changed === null) this.onChanged(null);
   }
 
-  /** @param taskIds null: changes may have been missed, so that it may be any */
+  /** @param taskIds null: changes may have been missed, so any task may have changed */
   onChanged(taskIds: number[] | null): void {
     if (this.#options.membership.term() === null) return;
     if (taskIds === null) this.#changed = null;

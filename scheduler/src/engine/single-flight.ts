@@ -4,8 +4,8 @@ import type { Log } from "../base/log.ts";
 const passing: ReadonlySet<ErrorCode> = new Set(["STORE_CONFLICT", "FENCE_STALE"]);
 
 /**
- * A service's one verb, never twice at once: calls that come while it runs make it run once more afterwards. A store
- * that is away is not the service's business (the store says so once); the next pulse after its return calls again.
+ * Runs a service's one operation, never twice at once: calls during a run make it run once more afterwards. A store that is away is not the
+ * service's concern (the store client logs that once); the next pulse after its return calls again.
  */
 export class SingleFlight {
   readonly #name: string;
@@ -32,7 +32,7 @@ export class SingleFlight {
     return this.#flight;
   }
 
-  /** No run begins any more; resolves when the last has ended. */
+  /** No run begins after this; resolves when the last has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#again = false;
@@ -45,14 +45,14 @@ export class SingleFlight {
       try {
         await this.#work();
       } catch (error) {
-        // After a stop that did not wait for it, it finds the store closed.
+        // After a stop that did not wait for the service, it finds the store closed.
         const expected = this.#stopped || isStoreAway(error) || (isCarillonError(error) && passing.has(error.code));
         const fields = { service: this.#name, error: messageOf(error) };
         if (expected) this.#log.debug(fields, "a service was interrupted; it goes on with the next pulse");
         else this.#log.error(fields, "a service failed; it tries again with the next pulse");
       }
     } while (this.#again && !this.#stopped);
-    // Here, and not once its promise is seen to be kept: a call in between would be answered by a run that began before it.
+    // Cleared here and not when the promise resolves: else a call in between would get a run that began before it.
     this.#flight = undefined;
   }
 }

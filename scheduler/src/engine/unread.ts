@@ -4,7 +4,7 @@ import type { SetAside } from "../slots/plan-store.ts";
 
 /** Tried again after this: a definition does not change within a version, but this process's calendars and zones may. */
 const setAsideMs = 5 * 60_000;
-/** Named by the alarm, one by one; the rest is one alarm of the cluster that tells how many there are. */
+/** The most tasks that have an alarm of their own; the rest is one alarm of the cluster with their number. */
 const alarmsNamed = 100;
 
 export interface Reason {
@@ -18,8 +18,8 @@ interface Unreadable extends Reason {
 }
 
 /**
- * Tasks whose definition this process cannot plan by, such as one with a zone of a newer tzdata. They are this process's alone: the
- * store knows nothing of it, and a node that can read them plans them. Each is set aside in the version that was tried.
+ * Tasks whose definition this process cannot plan by, such as one with a zone of a newer tzdata. The list is local to this process: the
+ * store does not have it, and a node that can read these tasks plans them. Each task is set aside in the version that was tried.
  */
 export class Unread {
   readonly #clock: Clock;
@@ -34,14 +34,14 @@ export class Unread {
     return this.#byId.size;
   }
 
-  /** @returns whether it was readable, or not tried, in this version until now */
+  /** @returns whether the task was readable, or not tried, in this version until now */
   add({ taskId, version }: SetAside, reason: Reason): boolean {
     const isNew = this.#byId.get(taskId)?.version !== version;
     this.#byId.set(taskId, { ...reason, version, untilMono: this.#clock.monotonic() + setAsideMs });
     return isNew;
   }
 
-  /** It is not to be tried now. */
+  /** Returns whether the task is not to be tried now. */
   has({ taskId, version }: SetAside): boolean {
     const known = this.#byId.get(taskId);
     return known?.version === version && known.untilMono > this.#clock.monotonic();
@@ -51,7 +51,7 @@ export class Unread {
     this.#byId.delete(taskId);
   }
 
-  /** Those that are not to be tried now. */
+  /** The tasks that are not to be tried now. */
   setAside(): SetAside[] {
     const now = this.#clock.monotonic();
     const found: SetAside[] = [];
@@ -59,14 +59,14 @@ export class Unread {
     return found;
   }
 
-  /** Every plan that was due has been looked at since then: an entry that had expired and was not tried again has none any more. */
+  /** Every due plan has been looked at since then: a task whose entry had expired and was not tried again has no due plan any more. */
   looked(sinceMono: number): void {
     this.#isComplete = true;
     for (const [taskId, { untilMono }] of this.#byId) if (untilMono <= sinceMono) this.#byId.delete(taskId);
   }
 
   /**
-   * For the alarm of this name. null: this process has not looked at all plans yet, so it does not know what is over.
+   * The findings of the alarm `unreadable`. null: this process has not looked at all plans yet, so it cannot say which alarms are over.
    * @param newestOf the newest version of a task that this process has read: an older one is no alarm any more
    */
   findings(node: string, newestOf: (taskId: number) => number | undefined): Finding[] | null {

@@ -7,8 +7,8 @@ type Post = (id: string, content: unknown, signal: AbortSignal) => Promise<void>
 type PosterOf = (channel: WebhookChannel, clock: Clock) => Post;
 
 /**
- * Begins to look for alarms.
- * @param posterOf what posts through the guard of HTTP tasks @param listeners to runs that start in this process
+ * Starts watching for alarms.
+ * @param posterOf returns the function that posts through the guard of HTTP tasks @param listeners of runs that start in this process
  */
 export async function watchAlarms(
   shared: Omit<AlarmsOptions, "settings" | "channels">,
@@ -22,7 +22,7 @@ export async function watchAlarms(
   return alarms;
 }
 
-/** Mail is loaded by those who send some. */
+/** The mail module is loaded only when a channel sends mail. */
 export async function channelsOf(
   { channels }: AlarmSettings,
   posterOf: PosterOf,

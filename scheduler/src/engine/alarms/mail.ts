@@ -20,12 +20,12 @@ export function mailer({ smtp, from, to, requireTls }: MailChannel) {
       connectionTimeout: patienceMs,
       greetingTimeout: patienceMs,
       socketTimeout: patienceMs,
-      // Nothing of a message is ever read from a file or a URL.
+      // No part of a message is ever read from a file or a URL.
       disableFileAccess: true,
       disableUrlAccess: true,
     });
     try {
-      // The same id when it is sent again: who has it already can tell.
+      // The same id at each resend: a receiver can recognise a message that it has already.
       const domain = from.slice(from.lastIndexOf("@") + 1).replace(/[^A-Za-z0-9.-]/g, "");
       await transport.sendMail({
         from,

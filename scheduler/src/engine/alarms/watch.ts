@@ -17,7 +17,7 @@ import type { AlarmSettings } from "../../settings/alarms.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 
-/** Hands a message to people. Rejects when it was not taken. @param id the same whenever the same message is sent */
+/** Delivers a message to people. Rejects when it was not accepted. @param id the same at each resend of the same message */
 export type Deliver = (
   id: string,
   message: OutboxMessage["message"] & { subject: string; text: string },
@@ -38,11 +38,11 @@ export interface AlarmsOptions {
   unreadable: () => Finding[] | null;
 }
 
-/** Counters are summed over all tasks, so not at each pulse of a short session timeout. */
+/** Counters are summed over all tasks, so a look is not taken at each pulse of a short session timeout. */
 const lookEveryMs = 2_500;
-/** Nobody else sends a message while this process may still be at it. */
+/** No other process sends a message while this process may still be sending it. */
 const takenForMs = 60_000;
-/** Of one message; less than it is taken for. */
+/** The limit for delivering one message; less than `takenForMs`. */
 const deliverWithinMs = 40_000;
 const takenAtOnce = 20;
 const lateTasks = 100;
@@ -50,8 +50,8 @@ const lateTasks = 100;
 type Late = Finding & { worstMs: number };
 
 /**
- * Makes true: what is wrong is told once on each of its channels, and once when it is over, whichever process dies
- * meanwhile. The leader looks; where nobody leads, whoever notices looks for that alone. Messages wait in the store.
+ * Guarantees that a problem is reported once on each of its channels, and once when it is over, whichever process dies meanwhile. The
+ * leader looks for alarms; while there is no leader, each node that notices looks for that alone. Messages wait in the store.
  */
 export class Alarms {
   readonly #options: AlarmsOptions;
@@ -59,9 +59,9 @@ export class Alarms {
   readonly #late = new Map<string, Late>();
   #lookedAt = Number.NEGATIVE_INFINITY;
   #leaderlessAt: number | null = null;
-  /** Of the store's clock, as of the last look. */
+  /** The number of the store's clock at the last look. */
   #clockNumber: number | undefined;
-  /** The look (null), and what is sent to each channel: a channel that hangs holds up neither. */
+  /** The look (null) and the deliveries per channel: a channel that hangs delays neither the look nor other channels. */
   readonly #flights = new Map<string | null, Promise<void>>();
 
   constructor(options: AlarmsOptions) {
@@ -69,7 +69,7 @@ export class Alarms {
     options.membership.onPulse((pulse) => this.#onPulse(pulse));
   }
 
-  /** Messages that are under way go where they were sent. Rules and spans are those of the settings that it was given. */
+  /** Messages under way still go to the old channels. Rules and time spans stay those of the original settings. */
   tellBy(channels: Record<string, Deliver>): void {
     this.#options.channels = channels;
   }
@@ -91,7 +91,7 @@ export class Alarms {
 
   #keep({ subject, count, runId, worstMs: lateMs }: Pick<Late, "subject" | "count" | "runId" | "worstMs">): void {
     const before = this.#late.get(subject);
-    // Ten thousand starts of one task are one row; of more tasks than this, the first are told.
+    // Ten thousand starts of one task are one entry; beyond `lateTasks` tasks, only the first ones are reported.
     if (!before && this.#late.size >= lateTasks) return;
     const worstMs = Math.max(lateMs, before?.worstMs ?? 0);
     const text = `started up to ${Math.round(worstMs / 1_000)} s late`;
@@ -107,7 +107,7 @@ export class Alarms {
     const now = this.#options.clock.monotonic();
     if (led) this.#leaderlessAt = null;
     else this.#leaderlessAt ??= now;
-    // A step of the store's clock is an alarm at once.
+    // A step of the store's clock raises an alarm at once.
     const isDue = now - this.#lookedAt >= lookEveryMs || clock.number !== this.#clockNumber;
     if (!isDue || this.#flights.has(null) || this.#stopping.signal.aborted) return;
     this.#lookedAt = now;
@@ -118,7 +118,7 @@ export class Alarms {
   #fly(name: string | null, work: () => Promise<void>): void {
     if (this.#flights.has(name)) return;
     const ends = work().catch((error: unknown) => {
-      // With the store away there is nothing to look at, and the store itself tells of that.
+      // With the store away there is nothing to look at, and the store client itself logs that.
       if (!isCarillonError(error)) this.#options.log.error({ error: messageOf(error) }, "looking for alarms failed");
     });
     this.#flights.set(
@@ -135,7 +135,7 @@ export class Alarms {
       try {
         await store.alarms.report(findings, storeClock.now());
       } catch (error) {
-        // With the next look, and what is noticed until then.
+        // Kept for the next look, together with findings until then.
         for (const one of findings) this.#keep(one);
         throw error;
       }
@@ -148,7 +148,7 @@ export class Alarms {
     for (const channel of Object.keys(channels)) this.#fly(channel, () => this.#deliver(channel));
   }
 
-  /** null: others look. */
+  /** null: this process does not look; the leader does. */
   #rules(): AlarmRule[] | null {
     const { membership, settings, clock } = this.#options;
     const wanted = alarmRules.filter((rule) => settings.rules[rule].length > 0);
@@ -165,7 +165,7 @@ export class Alarms {
       const now = storeClock.now();
       const messages = await store.alarms.take([channel], now, now + takenForMs, takenAtOnce);
       if (messages.length === 0) return;
-      // What one of them held back is taken next.
+      // Messages that waited behind one of these are taken in the next round.
       await Promise.all(messages.map((message) => this.#send(message)));
     }
   }
@@ -176,7 +176,7 @@ export class Alarms {
     const cancel = clock.after(deliverWithinMs, () => overdue.abort(new Error("it took too long")));
     const signal = AbortSignal.any([overdue.signal, this.#stopping.signal]);
     try {
-      // Each cluster counts from 1; a receiver of several must not take one's message for another's.
+      // Each cluster counts from 1; a receiver of several must not mistake one's message for another's.
       const name = `carillon-alarm-${Math.round(createdMs).toString(36)}-${id}`;
       await channels[channel]?.(name, { ...message, ...messageText(message) }, signal);
       await store.alarms.sent(id, storeClock.now(), { attempt: attempts, atMs: storeClock.now(), node });
