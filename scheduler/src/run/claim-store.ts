@@ -1,12 +1,12 @@
-/** What a worker asks for that has more than it can hold: see `turn`. */
+/** The request of a worker that has more runs than it can hold: see `turn`. */
 export interface TurnRequest extends ClaimRequest {
-  /** The highest that this worker has waiting, so nothing lower has a turn. */
+  /** The highest priority of this worker's waiting runs, so no run of a lower priority has a turn. */
   leastPriority: number;
-  /** Tasks of which it has runs of that priority waiting: of these only what is of a higher one has a turn. */
+  /** Tasks with waiting runs of that priority here: of these tasks, only runs of a higher priority have a turn. */
   waitingTaskIds: number[];
-  /** At most so many runs of one task. */
+  /** The most runs of one task. */
   each: number;
-  /** Where the last turn ended; 0: begin. */
+  /** The task at which the last turn ended; 0: begin. */
   afterTaskId: number;
 }
 
@@ -23,7 +23,7 @@ export interface ClaimRequest {
   /** Runs due at or before this. */
   untilMs: number;
   limit: number;
-  /** How many of them could start at once: of a group with a limit no more are taken. Absent: all. */
+  /** How many of them could start at once: no more runs than this are taken of a group with a limit. Absent: `limit`. */
   free?: number;
   nowMs: number;
 }
@@ -41,35 +41,35 @@ export interface ClaimedRun {
   priority: number;
   key: string | null;
   payload: Json;
-  /** Of a run that was split: its part, from 0, and how many there are. */
+  /** The part of a split run, from 0, and the number of parts. */
   shard?: [index: number, total: number] | null;
-  /** What an attempt before this one, or the run that this one goes on from, has left. */
+  /** The state saved by an attempt before this one, or by the run that this one goes on from. */
   state?: Json;
-  /** The task counts its places or plans from a run's end, or other runs depend on it, so its end takes the longer way. */
+  /** The task counts its slots of concurrency or plans from a run's end, or other runs depend on it, so ending it takes more work. */
   linked: boolean;
 }
 
-/** Room that a worker of this process has for runs that are made here: claimed by the statement that makes them. */
+/** Free slots of a worker in this process for runs that are made here: claimed by the statement that makes them. */
 export interface LocalClaims {
   sessionId: number;
   groupIds: number[];
   untilMs: number;
   room: number;
-  /** @param readyMs the earliest due time of what was made and not claimed; Infinity: there is none */
+  /** @param readyMs the earliest due time of the runs that were made and not claimed; Infinity: there is none */
   made(claimed: ClaimedRun[], readyMs: number): void;
-  /** Claims may have been made that nobody was told of: the store's book has them. */
+  /** Claims may have been made without a reply: the store has them. */
   lost(): void;
 }
 
 export interface ClaimAnswer {
   runs: ClaimedRun[];
-  /** Asks when to claim again: the earliest due time left, null when nothing waits. What was claimed need not wait for it. */
+  /** Queries when to claim again: the earliest due time left, null if no run waits. The claimed runs need not wait for it. */
   nextDue: () => Promise<number | null>;
-  /** The session takes no more runs, so what waits was not looked at. */
+  /** The session takes no more runs, so the waiting runs were not looked at. */
   draining?: boolean;
 }
 
-/** Places that are free in another worker, for runs of these tasks. */
+/** Free slots of another worker, for runs of these tasks. */
 export interface RoomElsewhere {
   places: number;
   taskIds: number[];
@@ -81,14 +81,14 @@ export type Verdict =
       outcome: "succeeded" | "failed" | "cancelled";
       result: string | null;
       error: string | null;
-      /** Only of a success: written with it. */
+      /** Only for a success: written with it. */
       onward?: Onward;
       cutShort?: true;
     }
   /**
-   * `ask`: not before an operator says so. `askedMs`: what `dueMs` has of the handler's `retryAfterMs`, for who sets it anew.
-   * `cutShort`: by this worker and not by its handler, so that `onWorkerLost` has decided. `lost`: the attempt outlived its worker's
-   * session; the store counts it, and ends the run when its task's `workerLosses` is reached.
+   * `ask`: retry only when an operator decides so. `askedMs`: the part of `dueMs` that comes from the handler's `retryAfterMs`, for code
+   * that recomputes it. `cutShort`: ended by this worker and not by its handler, so that `onWorkerLost` has decided. `lost`: the attempt
+   * outlived its worker's session; the store counts it, and ends the run when its task's `workerLosses` is reached.
    */
   | {
       kind: "retry";
@@ -102,14 +102,14 @@ export type Verdict =
   | { kind: "released" };
 
 export interface Settlement {
-  /** Of whom a server speaks for many sessions at once; default: the one that settles. */
+  /** The claim's session, when a server settles for many sessions at once; default: the session that settles. */
   sessionId?: number;
   runId: number;
   fence: number;
   attempt: number;
   taskId: number;
   linked: boolean;
-  /** Its task keeps no history of what went well: of a success only a trace is left, where no other run reads more. */
+  /** Its task keeps no history of successes: only a trace of a success is left, unless another run reads more. */
   unkept?: boolean;
   startedMs: number | null;
   endedMs: number;
@@ -122,35 +122,35 @@ export interface ReclaimedRun {
   fence: number;
   attempt: number;
   sessionId: number;
-  /** `release`: it cannot have been started, so it goes back as if it had not been claimed. */
+  /** `release`: the run cannot have been started, so it goes back as if it had not been claimed. */
   outcome: "retry" | "fail" | "ask" | "cancel" | "release";
 }
 
 export interface ClaimStore {
   claim(request: ClaimRequest): Promise<ClaimAnswer>;
-  /** What could be claimed in the time that comes. */
+  /** Returns counts of the runs that could be claimed in the time ahead. */
   coming(request: ComingRequest): Promise<ComingAnswer>;
   /**
-   * The turn of tasks that would wait behind the older runs of others: of each that has due runs, a few. Looks at a
-   * bounded number of tasks. @returns where the next turn goes on; 0: the round is complete
+   * Claims a few due runs of each task whose runs would wait behind the older runs of others. Looks at a bounded number of tasks.
+   * @returns the task where the next turn goes on; 0: the round is complete
    */
   turn(request: TurnRequest): Promise<{ runs: ClaimedRun[]; lastTaskId: number }>;
   /**
-   * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied. A claim ends
-   * once: of several verdicts on one claim in a call the first counts. The others are recorded as late results, and the answer
-   * speaks of the first alone.
-   * @returns the fences whose verdict was refused, because the claim is no longer theirs
+   * Applies verdicts whose fence is the run's. Repeatable: a verdict found applied already counts as applied. A claim ends once: if a call
+   * has several verdicts on one claim, the first counts. The others are recorded as late results, and the return value covers the first
+   * alone.
+   * @returns the fences whose verdict was refused, because the claim no longer belongs to the session
    */
   settle(sessionId: number, settlements: Settlement[], nowMs: number): Promise<Set<number>>;
-  /** Settles one run inside the caller's transaction. @returns whether the claim still stood */
+  /** Settles one run inside the caller's transaction. @returns whether the claim was still valid */
   settleIn(client: SqlClient, sessionId: number, settlement: Settlement, nowMs: number): Promise<boolean>;
-  /** What this session holds by the store's book, for a worker that lost a reply. */
+  /** The claims that the store has for this session, for a worker that lost a reply. */
   heldBy(sessionId: number): Promise<ClaimedRun[]>;
-  /** Which other workers have places for runs of these tasks, for a worker that has none. */
+  /** Returns the other workers with free slots for runs of these tasks, for a worker that has none. */
   roomElsewhere(sessionId: number, taskIds: number[]): Promise<RoomElsewhere[]>;
-  /** Moves what was not taken back yet from a lost session of the same process to its new one. @returns what moved */
+  /** Moves claims not yet taken back from a lost session of the same process to its new one. @returns the claims that moved */
   adopt(oldSessionId: number, newSessionId: number): Promise<ClaimedRun[]>;
-  /** Claims of this session that are asked back. */
+  /** Claims of this session that the store recalls. */
   recalls(sessionId: number): Promise<{ runId: number; fence: number; kind: "cancel" | "withdraw"; why: string }[]>;
   /**
    * The worker's answer to a withdrawal of what had started already; also reports starts and progress of long runs. Of several
@@ -161,8 +161,8 @@ export interface ClaimStore {
     reports: { runId: number; fence: number; startedMs: number; progress: string | null }[],
   ): Promise<Set<number>>;
   /**
-   * Takes back claims of an ended session: those that it never reported as started at once, for its worker stops those too
-   * when its trust ends; the others where the task's grace has passed since it was found silent.
+   * Takes back claims of an ended session. Claims that it never reported as started are taken back at once, since their worker stops those
+   * runs too when its trust ends. Other claims are taken back once the task's grace period has passed since the session was found silent.
    */
   reclaim(sessionId: number, silentForMs: number, nowMs: number, limit: number): Promise<ReclaimedRun[]>;
 }

@@ -1,7 +1,7 @@
 /**
- * A claim as its worker sees it: a numbered, timed right to one attempt. `waiting`: claimed ahead of its due time, or
- * until a place is free. `running`: the handler has it. `ending`: the handler was told to stop and has not returned.
- * `settling`: the verdict is on its way to the store. `gone`: no longer ours, or the store has it.
+ * A claim as its worker sees it: a numbered, timed right to one attempt. `waiting`: claimed ahead of its due time, or until a slot is free.
+ * `running`: the handler has it. `ending`: the handler was told to stop and has not returned. `settling`: the verdict is on its way to the
+ * store. `gone`: the claim no longer belongs to this worker, or the store has its verdict.
  */
 export const claimStates = ["waiting", "running", "ending", "settling", "gone"] as const;
 export type ClaimState = (typeof claimStates)[number];
@@ -20,14 +20,14 @@ export const claimEvents = [
 ] as const;
 export type ClaimEvent = (typeof claimEvents)[number];
 
-/** What the worker does on the way: at most one act a step. */
+/** The worker's act at a step: at most one. */
 export type ClaimAct = "start" | "abort" | "report" | "report cancelled" | "report released" | "keep" | "drop" | "none";
 
 type Step = readonly [ClaimState, ClaimAct];
 
 /**
- * Complete on purpose: silence is not an answer. A withdrawal leaves a started attempt alone (`keep` tells the store
- * so); a lost session drops what has not started and aborts what has, whose late verdict the store then refuses.
+ * Complete on purpose: every event has an entry in every state. A withdrawal leaves a started attempt alone (`keep` reports that to the
+ * store); a lost session drops claims that have not started and aborts those that have, whose late verdict the store then refuses.
  */
 export const claimTable: Record<ClaimState, Record<ClaimEvent, Step>> = {
   waiting: {

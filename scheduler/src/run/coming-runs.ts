@@ -1,25 +1,25 @@
-/** What is due in the time that comes is counted by bins of this length, which begin at the same moments for all that count. */
+/** The length of the bins in which coming runs are counted; bins begin at the same moments for every process that counts. */
 export const binMs = 250;
 
 export interface ComingRequest {
   groupIds: number[];
   nowMs: number;
   aheadMs: number;
-  /** Counted of each group and priority. */
+  /** The most runs counted of each group and priority. */
   most: number;
 }
 
 export interface ComingAnswer {
-  /** Of each bin up to there, the first is that of now; what is overdue is in it. */
+  /** Runs due in each bin; the first bin is the present one and includes overdue runs. */
   counts: number[];
-  /** When the next one after that is due. */
+  /** When the first run after the counted time is due. */
   nextMs: number | null;
 }
 
 /**
- * When claims must begin so that each is made some time ahead, and how far they reach then.
- * @param counts of what is due in each bin
- * @returns ms from the first bin's beginning; null where what comes is few, or takes no longer to claim than it is claimed ahead anyway
+ * Computes when claims must begin so that each is made some time ahead, and how far they reach then.
+ * @param counts of the runs due in each bin
+ * @returns ms from the first bin's beginning; null where few runs come, or claiming them takes no longer than claims are made ahead anyway
  */
 export function beginning(
   counts: readonly number[],

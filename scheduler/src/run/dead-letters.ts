@@ -2,8 +2,8 @@ import type { Reason } from "./error-fingerprint.ts";
 import type { OperationFilter } from "./operations.ts";
 
 /**
- * A dead letter is a run that ended as failed, its last try included, and that nobody has redriven or dismissed yet.
- * See docs/operations.md.
+ * A dead letter is a run that ended as failed, its last try included, and that has not been redriven or dismissed yet. See
+ * docs/operations.md.
  */
 export interface DeadLetter {
   runId: number;
@@ -11,17 +11,17 @@ export interface DeadLetter {
   endedMs: number;
   fingerprint: string;
   state: "open" | "redriven" | "dismissed";
-  /** The run that was made of it. */
+  /** The run that redrives it. */
   redrivenBy: number | null;
 }
 
-/** Open letters that failed for one reason. */
+/** Open letters that failed for the same reason. */
 export interface DeadGroup {
   fingerprint: string;
-  /** null: the newest letter's history is gone, and with it what it failed of. */
+  /** null: the newest letter's history is deleted, and with it the reason of its failure. */
   reason: Reason | null;
   letters: number;
-  /** Of `taskCount` that failed so, the first by name: 100 at most. */
+  /** The first tasks by name, at most 100, of the `taskCount` tasks that failed this way. */
   tasks: string[];
   taskCount: number;
   firstMs: number;
@@ -29,7 +29,7 @@ export interface DeadGroup {
   lastRunId: number;
 }
 
-/** The largest groups, 1,000 at most, and how many there are in all. */
+/** The largest groups, at most 1,000, and the total number of groups and letters. */
 export interface DeadGroups {
   groups: DeadGroup[];
   total: { groups: number; letters: number };
@@ -40,6 +40,6 @@ export interface DeadLetterStore {
   groups(filter: OperationFilter): Promise<DeadGroups>;
   /** Open letters, newest first. */
   letters(filter: OperationFilter, limit: number): Promise<DeadLetter[]>;
-  /** What a run has to do with dead letters: the letter it is, and the run it redrives. */
+  /** The links of a run to dead letters: its own letter, and the run that it redrives. */
   linksOf(runId: number): Promise<{ letter: DeadLetter | null; redrives: number | null }>;
 }

@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import type { Json } from "../base/json.ts";
 
-/** So much of a message tells what went wrong; the rest is mostly data. */
+/** This much of a message describes the failure; the rest is mostly data. */
 const messageLength = 1_000;
 
-/** Why a run failed, without what differs from one failure to the next. */
+/** Why a run failed, without the parts that differ between failures of one cause. */
 export interface Reason {
   /** The error's code; "" where it had none. */
   code: string;
@@ -12,8 +12,8 @@ export interface Reason {
 }
 
 /**
- * A message without the data in it: quoted texts, numbers, ids, hex. What is left is the same for failures of one cause,
- * and two causes that differ in words stay apart. A word with a digit in it counts as data: it is an id more often than a name.
+ * A message without its data: quoted texts, numbers, ids, hex. The result is the same for failures of one cause, and two causes that differ
+ * in words stay apart. A word with a digit in it counts as data: it is more often an id than a name.
  */
 export function normalised(message: string): string {
   return message
@@ -45,7 +45,7 @@ export function fingerprintOf(error: Json): string {
   return createHash("sha256").update(`${code}\n${words}`).digest("hex").slice(0, 12);
 }
 
-/** The same of the JSON text that a verdict carries. */
+/** The same for the JSON text that a verdict carries. */
 export function fingerprintOfText(text: string | null): string {
   return fingerprintOf(text === null ? null : (JSON.parse(text) as Json));
 }

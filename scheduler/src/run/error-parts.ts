@@ -4,10 +4,10 @@ import { limits } from "../base/limits.ts";
 const stackLength = 4_000;
 const codeLength = 100;
 
-/** Bounded before anything else: what a handler throws may be as large as a string can be. */
+/** Bounded before anything else: a thrown value may be as large as a string can be. */
 export const textOf = (thrown: unknown): string => clean(messageOf(thrown).slice(0, limits.errorMessageLength));
 
-/** What is kept of anything thrown; a CarillonError says all by its code and message. */
+/** The stored parts of any thrown value; a CarillonError is described fully by its code and message. */
 export function errorParts(thrown: unknown): { code?: string; message: string; stack?: string } {
   const { code, stack } = partsOf(thrown);
   return {
@@ -22,7 +22,7 @@ function partsOf(thrown: unknown): { code?: unknown; stack?: unknown } {
     const code = (thrown as { code?: unknown } | null | undefined)?.code;
     return { code, stack: thrown instanceof Error && !isCarillonError(thrown) ? thrown.stack : undefined };
   } catch {
-    // Made so that it throws when it is looked at: its text says that.
+    // The value throws when its properties are read: `textOf` reports that.
     return {};
   }
 }

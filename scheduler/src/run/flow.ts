@@ -2,11 +2,11 @@ import type { Json } from "../base/json.ts";
 import type { Ends } from "../task/after.ts";
 import type { Enqueued } from "./run-record.ts";
 
-/** A run that ended, as those that come after it or join it see it. */
+/** A run that ended, as seen by the runs that come after it or join it. */
 export interface RunInput {
   runId: number;
   task: string;
-  /** Of a child: the key under which it was spawned. */
+  /** The key under which a child was spawned. */
   key: string | null;
   slotMs: number | null;
   outcome: "succeeded" | "failed" | "cancelled" | "skipped";
@@ -17,18 +17,18 @@ export interface RunInput {
 export interface ChildWrite {
   taskId: number;
   payload: string | null;
-  /** One child of its parent has it, whatever attempt of the parent asks, and however often. */
+  /** Unique among its parent's children: any attempt of the parent that spawns this key again finds the same child. */
   key: string;
 }
 
-/** What a run's success begins, in the write that ends it. Tasks are given by number, payloads and states as JSON. */
+/** The run that a run's success begins, in the write that ends it. Tasks are given by number, payloads and states as JSON. */
 export type Onward =
-  /** One run of this task once every child of the run has ended. */
+  /** One run of this task, once every child of the run has ended. */
   | { kind: "join"; taskId: number; payload: string | null }
   /** The next run of the chain, of the same task. */
   | { kind: "continue"; payload: string | null; state: string | null };
 
-/** Returned by a handler: its run succeeds, and something follows. Made by `run.fanOut` and `run.continueAs`. */
+/** Returned by a handler: its run succeeds, and another run follows. Made by `run.fanOut` and `run.continueAs`. */
 export class Continuation {
   readonly onward: Onward;
 
@@ -47,9 +47,9 @@ export interface Relative {
 /** A task that comes after another. */
 export interface Follower {
   task: string;
-  /** Which ends of the other's runs it wants. */
+  /** The outcomes of the other task's runs that start it. */
   on: Ends;
-  /** The other tasks that it waits for besides. */
+  /** The other tasks that it waits for as well. */
   with: string[];
 }
 
@@ -61,52 +61,52 @@ export interface LateResult {
   error: Json;
 }
 
-/** A claim by which a handler asks. */
+/** The claim under which a handler sends a request. */
 export interface AskingRun {
   runId: number;
   fence: number;
 }
 
-/** What a handler's run asks for: of the store, or where its worker has none, of a server. */
+/** Requests of a handler's run: to the store, or to a server if its worker has no store. */
 export interface RunFlow {
   /** @throws TASK_UNKNOWN */
   taskId(name: string, asking: AskingRun): Promise<number>;
   /**
-   * Makes runs that have `parent` as their parent, under its claim. Repeatable: a child that is there, ended or not, is
-   * found by its key. @throws FENCE_STALE when the claim is no longer this one, TASK_UNKNOWN, OPTION_INVALID when there
-   * would be more than limits.children of them
+   * Makes runs that have `parent` as their parent, under its claim. Repeatable: an existing child, ended or not, is found by its key.
+   * @throws FENCE_STALE when the claim is no longer valid, TASK_UNKNOWN, OPTION_INVALID when there would be more than limits.children of
+   * them
    */
   spawn(parent: AskingRun, children: ChildWrite[], nowMs: number): Promise<Enqueued[]>;
-  /** Keeps a claimed run's state until the run ends; null forgets it. Repeatable. @returns whether the claim still stood */
+  /** Keeps a claimed run's state until the run ends; null deletes it. Repeatable. @returns whether the claim was still valid */
   saveState(runId: number, fence: number, state: string | null): Promise<boolean>;
   /**
-   * What a run comes from: the children that it joins, the runs it comes after, or the run it goes on from.
+   * The runs that a run comes from: the children that it joins, the runs it comes after, or the run it goes on from.
    * @throws FENCE_STALE
    */
   inputs(asking: AskingRun): Promise<RunInput[]>;
 }
 
-/** Of what a run comes from: what has a higher number than this, so many, and so many bytes of results; one at least. */
+/** A page of a run's inputs: those with a number above `afterRunId`, at most `limit` and `bytes` bytes of results, at least one. */
 export interface InputsPage {
   afterRunId: number;
   limit: number;
   bytes: number;
 }
 
-/** The port for runs that come from runs, and for what an operator decides. */
+/** The port for runs that come from runs, and for decisions of an operator. */
 export interface FlowStore extends RunFlow {
   taskId(name: string): Promise<number>;
-  /** In the order of their numbers. @param of without a fence: for whoever looks */
+  /** In the order of their numbers. @param of without a fence: for a reader that has no claim */
   inputs(of: { runId: number; fence?: number }): Promise<RunInput[]>;
   inputsPage(of: AskingRun, page: InputsPage): Promise<{ inputs: RunInput[]; more: boolean }>;
-  /** Makes the joining run of each of these parents whose children have all ended, and that has a join. Repeatable. */
+  /** Makes the joining run of each of these parents that has a join and whose children have all ended. Repeatable. */
   join(parentIds: number[], nowMs: number): Promise<void>;
-  /** Decides what is undecided. @throws RUN_UNKNOWN, RUN_STATE */
+  /** Decides an undecided run. @throws RUN_UNKNOWN, RUN_STATE */
   decide(runId: number, how: "retry" | "fail", why: string, nowMs: number, by: string): Promise<void>;
-  /** Where a run comes from and what came of it; of its children the first so many. */
+  /** The runs that a run comes from and those that came from it; at most `limit` of its children. */
   relatives(runId: number, limit: number): Promise<Relative[]>;
   /** The tasks that come after this one, by name. */
   followers(taskId: number): Promise<Follower[]>;
-  /** Verdicts on it that came too late. */
+  /** Verdicts on the run that came too late. */
   lateResults(runId: number): Promise<LateResult[]>;
 }

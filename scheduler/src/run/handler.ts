@@ -2,11 +2,11 @@ import type { SqlClient } from "../base/change.ts";
 import type { Json } from "../base/json.ts";
 import type { Continuation, RunInput } from "./flow.ts";
 
-/** What a handler is given of the run it serves. */
+/** The run that a handler serves, as the handler sees it. */
 export interface Run {
   readonly id: number;
   readonly task: string;
-  /** Of a slot of one of the task's schedules: which. null: of its own schedule, or enqueued. */
+  /** The name of the task's schedule whose slot this is. null: a slot of the task's own schedule, or an enqueued run. */
   readonly schedule: string | null;
   /** The nominal time this run stands for; null when it was enqueued. */
   readonly slot: Date | null;
@@ -14,20 +14,20 @@ export interface Run {
   /** From 1. */
   readonly attempt: number;
   readonly key: string | null;
-  /** Of a task with `route: "broadcast"` or `{ shards }`: which part this is, from 0; else null. */
+  /** Which part this is, from 0, for a task with `route: "broadcast"` or `{ shards }`; else null. */
   readonly shard: { readonly index: number; readonly total: number } | null;
   /**
-   * Higher than the fence of each earlier attempt of this run: hand it to what you write to, and let that refuse a lower one of the same
-   * run. Claims are made ahead, so runs of a task may start in another order than their fences: only where its runs cannot overlap
-   * does a fence order them too.
+   * Higher than the fence of each earlier attempt of this run: pass it to the system that you write to, and let that refuse a lower one of
+   * the same run. Claims are made ahead, so runs of a task may start in another order than their fences. A fence orders the runs of a task
+   * only where they cannot overlap.
    */
   readonly fence: number;
   /** Aborts on timeout, cancel, and when the claim can no longer be trusted; its reason is a CarillonError. */
   readonly signal: AbortSignal;
   readonly log: RunLog;
   /**
-   * A secret's value, as it is now, or in a version of those that are kept (the present one and the one before). From then on it is
-   * taken out of what this process's runs log, return, show and throw.
+   * A secret's current value, or its value in one of the kept versions (the present one and the one before). From then on the value is
+   * removed from everything that this process's runs log, return, show and throw.
    * @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE
    */
   secret(name: string, options?: { version?: number }): Promise<string>;
@@ -39,30 +39,31 @@ export interface Run {
    * @throws FENCE_STALE when the claim is no longer this run's: roll back; OPTION_INVALID for a pool, which has no transaction
    */
   complete(client: SqlClient, result?: unknown): Promise<void>;
-  /** What `saveState` kept, in this attempt or one before it; null: nothing. Gone when the run has ended. */
+  /** The value that `saveState` kept, in this attempt or an earlier one; null: none. Gone when the run has ended. */
   readonly state: Json;
   /**
-   * Keeps where the run is: any JSON up to 256 KiB. Resolves once an attempt after this one would find it.
+   * Keeps the run's state: any JSON up to 256 KiB. Resolves once a later attempt would find it.
    * @throws FENCE_STALE when the claim is no longer this run's, PAYLOAD_NOT_JSON, PAYLOAD_TOO_LARGE
    */
   saveState(value: unknown): Promise<void>;
   /**
-   * Makes a run of a task as this run's child, at once. A child has one key among its parent's children of that task, so
-   * that another attempt of the parent, spawning it again, finds it there. Without a key it is numbered in the order of
-   * calls: then give an attempt no other order than the one before it had.
+   * Makes a run of a task as this run's child, at once. A child's key is unique among its parent's children of that task, so another
+   * attempt of the parent that spawns it again finds it. Without a key the child is numbered in the order of calls: then every attempt must
+   * spawn in the same order.
    * @throws TASK_UNKNOWN, FENCE_STALE, OPTION_INVALID (over 10,000 children), PAYLOAD_…; in a remote worker KEY_FORBIDDEN
    * for a task of a group that its key does not allow
    */
   spawn(task: string, payload?: unknown, options?: { key?: string }): Promise<{ runId: number; created: boolean }>;
   /**
-   * `return run.fanOut(children, { join })`: spawns these, ends this run, and once every child has ended, however, those
-   * spawned before among them, runs the task `join` once. That run reads what they came to by `inputs`. No place is kept meanwhile.
+   * `return run.fanOut(children, { join })`: spawns these and ends this run. Once every child has ended, with any outcome and including
+   * those spawned before, it runs the task `join` once. That run reads their results with `inputs`. No slot of concurrency is held
+   * meanwhile.
    */
   fanOut(children: ChildSpec[], options: { join: string; payload?: unknown }): Promise<Continuation>;
   /** `return run.continueAs(payload)`: ends this run and begins the next of the chain, in one write. */
   continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
   /**
-   * What this run comes from: the children that it joins, the runs it comes after, or the one it goes on from.
+   * The runs that this run comes from: the children that it joins, the runs it comes after, or the one it goes on from.
    * @throws FENCE_STALE
    */
   inputs(): Promise<RunInput[]>;
@@ -75,7 +76,8 @@ export interface ChildSpec {
 }
 
 /**
- * Never throws. Fields are kept as JSON of up to 256 KiB: Errors by message, code and stack, and of what cannot be kept the reason.
+ * Never throws. Fields are kept as JSON of up to 256 KiB: Errors by message, code and stack; a value that cannot be kept is replaced by the
+ * reason.
  */
 export interface RunLog {
   debug(message: string, fields?: Record<string, unknown>): void;
@@ -84,10 +86,10 @@ export interface RunLog {
   error(message: string, fields?: Record<string, unknown>): void;
 }
 
-/** Its return value, if it can be written as JSON, is kept as the run's result; what it throws fails the attempt. */
+/** The return value, if it can be written as JSON, is kept as the run's result; a throw fails the attempt. */
 export type Handler<Payload = unknown, Result = unknown> = (run: Run, payload: Payload) => Result | Promise<Result>;
 
-/** Tells of runs as they happen here, for a live view. Times are by the store's clock. */
+/** Reports runs as they happen here, for a live view. Times are by the store's clock. */
 export interface RunNotice {
   kind: "started" | "ended" | "retry";
   runId: number;

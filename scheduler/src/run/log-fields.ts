@@ -3,8 +3,8 @@ import { type Json, jsonText } from "../base/json.ts";
 import { errorParts } from "./error-parts.ts";
 
 /**
- * What can be kept of a log line's fields, for a line never fails the run that writes it: Errors as their parts, big integers as
- * texts, and in the place of what cannot be kept the reason.
+ * The part of a log line's fields that can be kept, since a line never fails the run that writes it: Errors as their parts, big integers as
+ * texts, and the reason in place of each value that cannot be kept.
  */
 export function logFields(fields: unknown): Json {
   if (fields === undefined) return null;
@@ -20,7 +20,7 @@ function fieldByField(fields: unknown): Json | undefined {
     const some = Object.entries(fields as object).map(([name, value]) => [name, orReason(value)]);
     return asKept(Object.fromEntries(some));
   } catch {
-    // All together too large, or made so that it throws when it is looked at: the reason for the whole is told.
+    // Too large together, or throws when it is read: the reason is given for the whole.
     return undefined;
   }
 }

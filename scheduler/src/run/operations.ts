@@ -1,6 +1,6 @@
 /**
- * A tracked operation: one act on everything that a filter matches, carried out in small steps by whichever process has
- * its turn, and gone on with exactly where it was when that process dies. docs/operations.md shows its table.
+ * A tracked operation: one act on everything that a filter matches. Processes carry it out in small steps by turns; if one dies, another
+ * continues exactly where it was. docs/operations.md shows its table.
  */
 
 import type { Change } from "../base/change.ts";
@@ -41,29 +41,31 @@ const transitions: Partial<Record<OperationState, Partial<Record<OperationEvent,
   stopping: { "batch done": "stopped", break: "failed", "kill -9": "stopping" },
 };
 
-/** Where an event leads; undefined: it changes nothing, or is refused. */
+/** The state after an event; undefined: the event changes nothing, or is refused. */
 export const operationTransition = (state: OperationState, event: OperationEvent): OperationState | undefined =>
   transitions[state]?.[event];
 
-/** What an operation acts on. Everything given must hold; a time is one of the runs': due for live ones, else ended. */
+/**
+ * The set that an operation acts on. All given fields must match; times apply to the runs: the due time of live ones, the end of others.
+ */
 export interface OperationFilter {
   task?: string;
-  /** Of the task's name: `*` stands for any text, `?` for one character. */
+  /** A pattern for the task's name: `*` stands for any text, `?` for one character. */
   matching?: string;
   group?: string;
-  /** Of the task; of these alone. */
+  /** The task's namespace must be one of these. */
   namespaces?: string[];
   fingerprint?: string;
-  /** Of dead letters: the one of this run. */
+  /** For dead letters: the letter of this run. */
   runId?: number;
   states?: (LiveState | Outcome)[];
   sinceMs?: number;
   untilMs?: number;
-  /** Nothing else is given, and everything is meant. */
+  /** Set when no other field is given and everything is meant. */
   all?: boolean;
 }
 
-/** Of a backfill: slots in [fromMs, toMs]. */
+/** The range of a backfill: slots in [fromMs, toMs]. */
 export interface BackfillRange {
   fromMs: number;
   toMs: number;
@@ -71,7 +73,7 @@ export interface BackfillRange {
   perSecond: number | null;
   /** The newest first. */
   reverse: boolean;
-  /** Also slots that the ledger tells as missed or skipped. */
+  /** Also slots that the ledger lists as missed or skipped. */
   missed: boolean;
 }
 
@@ -89,19 +91,19 @@ export interface OperationRecord extends OperationRequest {
   operationId: number;
   state: OperationState;
   /**
-   * What matched when it began, and what was found beyond that, such as a task that was paused between the count and its turn.
-   * In the end it is done + passed + late + failed, unless the operation was stopped or failed.
+   * The number that matched when it began, and those found beyond that, such as a task that was paused between the count and its turn. In
+   * the end it is done + passed + late + failed, unless the operation was stopped or failed.
    */
   total: number;
   done: number;
-  /** What needed nothing any more when its turn came, such as a run that had ended by itself before the cancel reached it. */
+  /** Items that needed no action when their turn came, such as a run that had ended by itself before the cancel reached it. */
   passed: number;
-  /** Of a cancel: runs whose workers were told to stop them, and that go on yet. */
+  /** For a cancel: runs whose workers were told to stop them, and that still go on. */
   asked: number;
-  /** Of a cancel: runs whose workers were told too late, or in vain: they ended otherwise than cancelled. */
+  /** For a cancel: runs whose workers were told too late, or in vain: they ended otherwise than cancelled. */
   late: number;
   failed: number;
-  /** The last of what failed, or what broke the operation. */
+  /** The error of the last item that failed, or the one that broke the operation. */
   error: string | null;
   createdMs: number;
   startedMs: number | null;
@@ -109,14 +111,16 @@ export interface OperationRecord extends OperationRequest {
 }
 
 export interface OperationStore {
-  /** What a request would act on: how many, and the first of them in words. @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN */
+  /**
+   * The items that a request would act on: their number, and the first of them in words. @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN
+   */
   preview(request: OperationRequest, nowMs: number, show: number): Promise<{ total: number; first: string[] }>;
-  /** Repeatable: one with this token is begun once. @returns its number @throws as `preview` */
+  /** Repeatable: an operation with this token is begun once. @returns its number @throws as `preview` */
   begin(request: OperationRequest, token: string, nowMs: number): Promise<number>;
   /**
-   * One small step of an operation whose turn it is, or of the one named. Repeatable, and safe for any number at once: what a
-   * step does commits with the place that it leads to, or can be done twice.
-   * @returns the operation that was stepped, or null with the time when there will be something to do
+   * One small step of an operation whose turn it is, or of the one named. Repeatable, and safe for any number of callers at once: the
+   * effect of a step commits together with its new position, or can be done twice.
+   * @returns the operation that was stepped, or null with the time of the next step
    */
   step(nowMs: number, operationId?: number): Promise<{ stepped: number | null; nextMs: number | null }>;
   /** @returns its state from now on @throws OPERATION_UNKNOWN, OPERATION_STATE */
@@ -144,7 +148,7 @@ const looksAt: Record<OperationKind, (keyof OperationFilter)[]> = {
   dismiss: ofLetters,
   backfill: ofTasks,
 };
-/** As who asks calls them. */
+/** The names that callers use. */
 const filterNames: Record<string, string> = { sinceMs: "since", untilMs: "until", runId: "run" };
 
 /** @throws FILTER_EMPTY, OPTION_INVALID */
@@ -156,7 +160,7 @@ export function checkRequest({ kind, filter, range, pauseUntilMs }: OperationReq
       hint: "Say what is meant, such as --task NAME or --since 1d; or --all.",
     });
   }
-  // What a kind does not look at would otherwise seem to narrow it, and it would act on all.
+  // Refused, since a filter field that a kind ignores would seem to narrow it, and it would act on all.
   const idle = given.find(([name]) => !looksAt[kind].includes(name as keyof OperationFilter));
   if (idle)
     throw wrong(`does not go by ${filterNames[idle[0]] ?? idle[0]}`, "Leave it out, and say otherwise what is meant.");
@@ -182,7 +186,7 @@ export function checkRequest({ kind, filter, range, pauseUntilMs }: OperationReq
     throw wrong(`the rate cannot be ${shownValue(perSecond)} a second`, "Give more than 0 and at most 10000.");
 }
 
-/** @param path as who asks calls it */
+/** @param path the option's name as the caller writes it */
 export const pauseInPast = (untilMs: number, path = "until"): CarillonError =>
   new CarillonError("OPTION_INVALID", `${path} ${new Date(untilMs).toISOString()} is no time to come`, {
     path,

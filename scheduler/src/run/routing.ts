@@ -1,6 +1,6 @@
 /**
- * Who is to run a run: pure choices over the workers that live now. Nothing here knows of the store; the store's
- * conditional write decides whether a choice comes in time.
+ * Chooses the worker for a run: pure choices over the workers that live now. This module does not use the store; the store's conditional
+ * write decides whether a choice comes in time.
  */
 import type { Random } from "../base/random.ts";
 import type { PolicyParts, Route } from "../task/policies.ts";
@@ -14,31 +14,31 @@ export interface LiveWorker {
   capacity: number | null;
   /** Runs that it has or that are addressed to it. */
   load: number;
-  /** Of these, runs of the task in question. */
+  /** The part of these runs that belongs to the task in question. */
   ofTask: number;
-  /** The release of its code; null: it told none. */
+  /** The release of its code; null: not reported. */
   release: string | null;
 }
 
-/** What a choice depends on of the run. */
+/** The properties of a run that a choice depends on. */
 export interface RouteRun {
   runId: number;
   /** Its limit key, or its key; null: neither. */
   key: string | null;
   /** Its part and the number of parts; null: it is whole. */
   shard: readonly [index: number, total: number] | null;
-  /** To which it keeps: its own of the try before, or that of the run whose child it is. null: none. */
+  /** The release that the run keeps to: that of its last try, or that of the run whose child it is. null: none. */
   release: string | null;
   /** A worker of that release lives, or did so a while ago. */
   releaseStands: boolean;
 }
 
-/** Of a task, when each node was given a run: the higher, the later. Nodes that are gone stay in it. */
+/** When each node was last given a run of a task: the higher, the later. Nodes that are gone stay in it. */
 export type Turns = ReadonlyMap<string, number>;
 
 type Policies = Pick<PolicyParts, "route" | "labels" | "limit" | "onReleaseGone">;
 
-/** Those that may run the task: with all of its labels, and the one it is pinned to. */
+/** The workers that may run the task: those with all of its labels, and only the one it is pinned to, if any. */
 export function eligible({ route, labels = {} }: Policies, view: readonly LiveWorker[]): LiveWorker[] {
   const wanted = Object.entries(labels);
   return view.filter(
@@ -48,7 +48,7 @@ export function eligible({ route, labels = {} }: Policies, view: readonly LiveWo
   );
 }
 
-/** @returns "wait": nobody can take it now. "fail": nobody of its release is left, and it goes to no other */
+/** @returns "wait": no worker can take it now. "fail": no worker of its release is left, and it goes to no other */
 export function choose(
   policies: Policies,
   view: readonly LiveWorker[],
@@ -76,7 +76,7 @@ function chooseOf(
   const most = policies.limit?.perWorker ?? Number.POSITIVE_INFINITY;
   const free = able.filter(({ ofTask }) => ofTask < most);
   const by = policies.route?.by ?? "least-loaded";
-  // The others wait for room at the one that they belong to.
+  // Not for `hash` and `broadcast`: there the other runs wait for a slot at the worker that they belong to.
   if (by === "hash") return roomAt(byHash(able, run.key ?? String(run.runId)), free);
   if (by === "broadcast")
     return roomAt(
@@ -95,22 +95,22 @@ type Strategy = (free: readonly LiveWorker[], run: RouteRun, turns: Turns, rando
 
 const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> = {
   random: (free, _run, _turns, random) => free[Math.floor(random.next() * free.length)],
-  /** By name, the one after the last that had a turn, also when that one is gone. */
+  /** By name, the node after the last one that had a turn, even if that one is gone. */
   "round-robin": (free, _run, turns) => {
     const { node } = latest(turns);
     const ring = [...free].sort(byName);
     return ring.find((worker) => worker.node > node) ?? ring[0];
   },
-  /** By its share of its own capacity; of equals the one whose turn is longest ago. */
+  /** The lowest load in relation to capacity; among equals, the node whose turn is longest ago. */
   "least-loaded": (free, _run, turns) =>
     least(free, (a, b) => loadOf(a) - loadOf(b) || turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
   "least-recently-used": (free, _run, turns) =>
     least(free, (a, b) => turnOf(turns, a) - turnOf(turns, b) || byName(a, b)),
-  /** The one that had the last; when it is gone or full, the least loaded, which is then the one. */
+  /** The node that had the last turn; if it is gone or full, the least loaded one, which then has the last turn. */
   sticky: (free, run, turns, random) =>
     free.find(({ node }) => node === latest(turns).node) ?? strategies["least-loaded"](free, run, turns, random),
   pin: (free) => free[0],
-  /** As many parts each; of equals the one that the part falls to, so that a part tends to come to the same one. */
+  /** Equal numbers of parts; among equals the node with the highest weight for the part, so that a part tends to return to one node. */
   shards: (free, { shard }) => {
     const part = String(shard?.[0] ?? 0);
     return least(free, (a, b) => a.ofTask - b.ofTask || weight(part, b.node) - weight(part, a.node) || byName(a, b));
@@ -118,8 +118,8 @@ const strategies: Record<Exclude<Route["by"], "hash" | "broadcast">, Strategy> =
 };
 
 /**
- * Rendezvous: each worker draws a number for the key, the highest has it. When one leaves, only its keys move, in equal
- * parts to the others; when one comes, it gets its share from all.
+ * Rendezvous hashing: each worker draws a number for the key, and the highest has the key. When a worker leaves, only its keys move, in
+ * equal parts to the others; when one comes, it gets its share from all.
  */
 export function byHash(view: readonly LiveWorker[], key: string): LiveWorker | undefined {
   return least(view, (a, b) => weight(key, b.node) - weight(key, a.node) || byName(a, b));

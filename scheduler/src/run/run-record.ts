@@ -9,18 +9,18 @@ export interface EnqueueWrite {
   payload: string | null;
   dueMs: number;
   key: string | null;
-  /** By which it is limited and hashed; null or absent: its key. */
+  /** The key by which it is limited and hashed; null or absent: its key. */
   limitKey?: string | null;
-  /** A number that was drawn for it before: a run that has it is this one. */
+  /** A number drawn for it in advance: an existing run with this number is this run. */
   runId?: number | undefined;
-  /** null: the task's. */
+  /** null: the task's priority. */
   priority: number | null;
   source: RunSource;
-  /** Of a traced enqueue: the span, as traceparent writes it. Kept beside the run. */
+  /** The span of a traced enqueue, as traceparent writes it. Kept beside the run. */
   context?: string | undefined;
 }
 
-/** From where a traced run comes: whoever enqueued it, or a run that began it. */
+/** The origin of a traced run: the span that enqueued it, or a run that began it. */
 export interface RunOrigin {
   runId: number;
   context: string;
@@ -53,7 +53,7 @@ export interface RunRecord {
   attempt: number;
   fence: number | null;
   node: string | null;
-  /** To whom it is addressed, while nobody has claimed it. */
+  /** The node that it is addressed to, while it is not claimed. */
   addressee?: string | null;
   limitKey?: string | null;
   shard?: [index: number, total: number] | null;
@@ -76,7 +76,7 @@ export interface AttemptRecord {
 
 export interface LogLine {
   runId: number;
-  /** For whoever must ask whether the line's writer has the run. */
+  /** For a store that must check whether the line's writer has the run. */
   fence?: number;
   attempt: number;
   atMs: number;
@@ -88,7 +88,7 @@ export interface LogLine {
 export interface RunFilter {
   task?: string;
   states?: (LiveState | Outcome)[];
-  /** Ended or due at or after. */
+  /** Ended or due at or after this time. */
   sinceMs?: number;
   limit: number;
 }
