@@ -1,17 +1,19 @@
-/** What is known of a request that came with an idempotency key. */
+/** The state of a request that came with an idempotency key. */
 export type Beginning =
-  /** It is this caller's to carry out, for the first time or because whoever had it is gone. */
+  /** This caller is to carry out the request, for the first time or because its earlier caller is gone. */
   | { kind: "begun"; token: string; runIds: number[] }
   | { kind: "answered"; status: number; answer: unknown; version: number | null }
   | { kind: "busy" }
   | { kind: "mismatch" };
 
 /**
- * The part of the store's port that makes a repeated request one request. The numbers of runs are drawn with the key, so that
- * whoever goes on after a crash finds the runs that were made.
+ * The part of the store's port that makes a repeated request one request. The numbers of runs are drawn with the key, so that the caller
+ * who continues after a crash finds the runs that were made.
  */
 export interface AnswerStore {
-  /** @param request a hash of what is asked @param runs how many numbers to draw @param busyMs after this its first caller is gone */
+  /**
+   * @param request a hash of the request @param runs how many numbers to draw @param busyMs after this time the first caller counts as gone
+   */
   begin(
     asked: { who: string; key: string; request: Buffer; runs: number },
     nowMs: number,
@@ -26,8 +28,9 @@ export interface AnswerStore {
   /** Nothing was done: the key is free again. */
   forget(who: string, key: string, token: string): Promise<void>;
   /**
-   * What was done is not known: the next who asks goes on at once.
-   * @param begunMs when it is to have begun: so long ago that nobody waits for it, and not so long that it is forgotten
+   * Marks a request whose outcome is unknown: the next caller with the key continues it at once.
+   * @param begunMs the start time to record: long enough ago that the request does not count as busy, and recent enough that it is not
+   * deleted
    */
   leave(who: string, key: string, token: string, begunMs: number): Promise<void>;
 }

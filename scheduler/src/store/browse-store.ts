@@ -7,13 +7,13 @@ import type { AttemptRecord, LogLine, RunRecord } from "../run/run-record.ts";
 import type { SlotRecord } from "../slots/history-store.ts";
 import type { TaskRecord, VersionRecord } from "../task/task-record.ts";
 
-/** Where a run stands in the list of runs: first the live ones by due time, then the ended ones, the latest first. */
+/** A run's position in the list of runs: first the live ones by due time, then the ended ones, the latest first. */
 export type RunPlace = { phase: "live" | "ended"; atMs: number; runId: number };
 
 export interface RunBrowse {
   taskId: number | null;
   states: (LiveState | Outcome)[];
-  /** Of ready runs only those that are due before; null: all. */
+  /** Only ready runs due before this time; null: all. */
   readyBeforeMs: number | null;
   sinceMs: number | null;
   untilMs: number | null;
@@ -24,19 +24,19 @@ export interface RunBrowse {
 export interface TaskBrowse {
   afterName: string;
   group: string | null;
-  /** With * and ?. */
+  /** A pattern with * and ?. */
   matching: string | null;
   paused: boolean | null;
-  /** Of these alone; null: of all. */
+  /** Only these namespaces; null: all. */
   namespaces: readonly string[] | null;
-  /** The schedules of this task alone. */
+  /** Only the schedules of this task. */
   of: string | null;
-  /** false: no schedules of tasks. */
+  /** false: omits the schedules of tasks. */
   schedules: boolean;
   limit: number;
 }
 
-/** A log line's place: lines of one moment are told apart by where they lie. */
+/** A log line's position: lines of one moment are distinguished by their physical location. */
 export interface LogPlace {
   atMs: number;
   lies: string;
@@ -45,8 +45,8 @@ export interface LogPlace {
 export type PlacedLine = LogLine & { lies: string };
 
 /**
- * How far a log was read in the order of arrival: all lines that the snapshot `seen` has (null: none), and of those that only the snapshot
- * `reading` has, the ones up to `place`; null: no such snapshot was begun.
+ * How far a log was read in the order of arrival: all lines visible to the snapshot `seen` (null: none), and of the lines visible only to
+ * the snapshot `reading`, those up to `place`; null: no such snapshot was begun.
  */
 export interface LogRead {
   seen: string | null;
@@ -54,13 +54,13 @@ export interface LogRead {
   place: LogPlace | null;
 }
 
-/** What of a log is looked at: without it all, the oldest line first. */
+/** Which part of a log is read; without it the whole log, the oldest line first. */
 export interface LogLook {
-  /** The newest first; places are then those before a line. */
+  /** The newest first; positions then mean the lines before one. */
   newest?: boolean;
-  /** No lines of a lesser level. */
+  /** Omits lines of a lower level. */
   level?: LogLine["level"];
-  /** Only lines that have this in message or fields; A to Z are the same as a to z. */
+  /** Only lines that contain this text in message or fields; A to Z match a to z. */
   find?: string;
 }
 
@@ -69,30 +69,30 @@ export interface WorkerRecord extends Member {
 }
 
 /**
- * The part of the store's port that lists are read by: each by its key and from a place, never by a number of rows to pass over,
- * so that a page costs the same wherever it is and however much there is.
+ * The part of the store's port that lists are read with: each page starts from a key's position, never from a number of rows to skip, so
+ * that a page costs the same at any position and any list length.
  */
 export interface BrowseStore {
   tasks(browse: TaskBrowse): Promise<TaskRecord[]>;
-  /** Tasks that fire, those whose next slot that is not planned yet comes first in front. */
+  /** Tasks that fire, ordered by their next slot that is not planned yet. */
   comingTasks(namespaces: readonly string[] | null, limit: number): Promise<TaskRecord[]>;
   /** Newest first. @param beforeVersion exclusive */
   versions(taskId: number, beforeVersion: number, limit: number): Promise<VersionRecord[]>;
-  /** Those of these versions that there are. */
+  /** Those of these versions that exist. */
   versionsAt(taskId: number, versions: number[]): Promise<VersionRecord[]>;
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
-  /** Without payload, progress and result; of errors code and message. */
+  /** Omits payload, progress and result; errors have only code and message. */
   runs(browse: RunBrowse): Promise<RunRecord[]>;
-  /** What one asks of a run by its number, of many at once, each in its place; null: there is none. @param relativesMost of each */
+  /** Many runs at once, by number, each at its index with its related data; null: no such run. @param relativesMost the limit per run */
   whole(runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]>;
-  /** @returns with the snapshot that the lines were read by: `arrived` goes on behind it */
+  /** @returns also the snapshot with which the lines were read: `arrived` continues after it */
   logs(
     runId: number,
     beside: LogPlace | null,
     limit: number,
     look?: LogLook,
   ): Promise<{ lines: PlacedLine[]; seen: string }>;
-  /** The lines that were not read yet, and the snapshot that has them: of one snapshot by time, and those of a later one after them. */
+  /** The lines not read yet, and the snapshot that contains them: lines of one snapshot by time, those of a later one after them. */
   arrived(runId: number, read: LogRead, limit: number): Promise<{ lines: PlacedLine[]; reading: string }>;
   letters(
     filter: OperationFilter,
@@ -103,19 +103,19 @@ export interface BrowseStore {
   nodes(afterName: string, limit: number): Promise<Member[]>;
   workers(afterName: string, group: string | null, limit: number): Promise<WorkerRecord[]>;
   terms(beforeTerm: number, limit: number): Promise<Term[]>;
-  /** @param namespaces whose tasks and calendars; null: everyone's */
+  /** @param namespaces the namespaces of tasks and calendars; null: all */
   search(text: string, namespaces: readonly string[] | null, limit: number): Promise<Found>;
 }
 
 export interface WholeRun {
   run: RunRecord;
-  /** Those that did not end it. */
+  /** The attempts that did not end the run. */
   attempts: AttemptRecord[];
   relatives: Relative[];
   /** Verdicts that came too late. */
   late: LateResult[];
   letter: Pick<DeadLetter, "fingerprint" | "state" | "redrivenBy"> | null;
-  /** The dead letter that it was made of. */
+  /** The dead letter that this run redrives. */
   redrives: number | null;
 }
 

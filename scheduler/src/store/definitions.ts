@@ -11,11 +11,11 @@ export interface KnownTask {
   readonly taskId: number;
   readonly version: number;
   readonly definition: TaskDefinition;
-  /** @throws ZONE_UNKNOWN and the like, where another process knows more than this one */
+  /** @throws ZONE_UNKNOWN and the like, where another process has newer data than this one */
   readonly schedule: Schedule;
 }
 
-/** A schedule is read when it is first asked for: one that this process cannot read is no reason not to run what it is given. */
+/** A schedule is parsed on first use: a process that cannot parse it can still run the task's runs. */
 class Known implements KnownTask {
   readonly taskId: number;
   readonly version: number;
@@ -41,13 +41,13 @@ class Known implements KnownTask {
 }
 
 /**
- * Definitions by task and version, read from the store when first wanted. A version never changes, so what is here is
- * right for as long as it is asked for by version; only the newest of each task is kept, and of a million tasks those
- * that were asked for last: what has not been for as long as half of `limits.definitionsKept` others is read anew.
+ * Definitions by task and version, read from the store on first use. A version never changes, so an entry is correct for any caller that
+ * names the version. Only the newest version of each task is kept, and of a million tasks only the most recently used: a definition that
+ * was not used while half of `limits.definitionsKept` others were is read again.
  */
 export class Definitions {
   readonly #tasks: Pick<TaskStore, "byIds">;
-  /** Asked for since the last change of generations, and in the one before. */
+  /** Entries used since the last change of generations, and those of the generation before. */
   #young = new Map<number, KnownTask>();
   #old = new Map<number, KnownTask>();
 
@@ -58,7 +58,7 @@ export class Definitions {
     this.#kept = kept;
   }
 
-  /** Reads those that are not here, or are older than the version wanted, in one statement. */
+  /** Reads, in one statement, the definitions that are not cached or older than the version wanted. */
   async ensure(wanted: { taskId: number; version: number }[]): Promise<void> {
     const missing = new Set<number>();
     for (const { taskId, version } of wanted) {
@@ -72,12 +72,12 @@ export class Definitions {
     return this.#young.size + this.#old.size;
   }
 
-  /** Reads anew those of the changed tasks that are here in an older version; the others are read when first wanted. */
+  /** Reads again the changed tasks that are cached in an older version; the others are read on first use. */
   async follow(changed: { taskId: number; version: number }[]): Promise<void> {
     await this.ensure(changed.filter(({ taskId }) => this.#young.has(taskId) || this.#old.has(taskId)));
   }
 
-  /** The store went back, and has older versions than some that are here. */
+  /** The store was restored to an earlier state, and has older versions than some cached ones. */
   forget(): void {
     this.#young = new Map();
     this.#old = new Map();
@@ -91,7 +91,7 @@ export class Definitions {
     return known;
   }
 
-  /** The newest known version; undefined before `ensure`, and long after it. */
+  /** The newest cached version; undefined before `ensure`, and long after it. */
   get(taskId: number): KnownTask | undefined {
     const young = this.#young.get(taskId);
     if (young) return young;

@@ -1,6 +1,6 @@
 /**
- * Does this with each item, in their order, so many at a time.
- * @throws what the first that failed threw; others that are under way, and those after them, are done all the same
+ * Calls `each` with every item, in order, at most `most` at a time.
+ * @throws the error of the first that failed; calls under way, and those after them, are made all the same
  */
 export async function sideBySide<Item>(
   items: readonly Item[],

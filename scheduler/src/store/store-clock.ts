@@ -1,20 +1,20 @@
 import type { Clock } from "../base/clock.ts";
 import { stepMs } from "../cluster/clock-votes.ts";
 
-/** Backwards, smaller differences are made up at this rate, so that store time never runs backwards by them. */
+/** Backward differences below a step are corrected at this rate, so that store time does not run backwards. */
 const slewRate = 0.05;
-/** Quartz drifts by up to 0.1 ms a second, which blunts an old sample. */
+/** Quartz drifts by up to 0.1 ms a second, which makes an old sample less precise. */
 const driftRate = 0.0001;
-/** Timers set by a time that was further behind than this are set again. */
+/** Timers are set again if the time they were set by was further behind than this. */
 const tellMs = 0.2;
-/** A sample this old is blunter than a new one would be. */
+/** A sample older than this is less precise than a new one would be. */
 const sharpForMs = 3_000;
 
 /** The store's clock as the store reports it to processes that judge its steps. */
 export interface StoreReading {
   /** Cluster time, epoch milliseconds: the store's clock plus `shiftMs`. */
   ms: number;
-  /** What the cluster adds to the store's clock; 0 unless that clock stepped and its new time is not adopted. */
+  /** The shift that the cluster adds to the store's clock; 0 unless that clock stepped and its new time is not adopted. */
   shiftMs: number;
   /** Rises with each change of `shiftMs`: the step that comes with a new number is one that the cluster decided. */
   number: number;
@@ -26,7 +26,7 @@ export interface HeldStep {
   stepMs: number;
   /** How far `stepMs` may be too low, ms. */
   errorMs: number;
-  /** Of the readings that it was seen by. */
+  /** The `number` of the readings that showed it. */
   number: number;
   /** When it was seen, by this machine's monotonic clock. Another step has another time. */
   sinceMono: number;
@@ -46,7 +46,7 @@ export interface HeldStep {
 export class StoreClock {
   readonly #clock: Clock;
   #offset: number;
-  /** As of the last sample. */
+  /** The bounds at the last sample. */
   #least = Number.NEGATIVE_INFINITY;
   #most = Number.POSITIVE_INFINITY;
   #sampledAt = Number.NEGATIVE_INFINITY;
@@ -70,7 +70,7 @@ export class StoreClock {
     return this.at(this.#clock.monotonic());
   }
 
-  /** What it shows when this machine's monotonic clock shows that: now, or a moment ago. */
+  /** The time that it shows when this machine's monotonic clock shows `mono`, which is now or a moment ago. */
   at(mono: number): number {
     return mono + this.#slewed(mono);
   }
@@ -117,32 +117,32 @@ export class StoreClock {
     for (const listener of this.#stepped) listener();
   }
 
-  /** One round trip. */
+  /** Takes a sample with one round trip. */
   async ask(read: () => Promise<number | StoreReading>): Promise<void> {
     const began = this.#clock.monotonic();
     this.sample(began, await read(), this.#clock.monotonic());
   }
 
-  /** @param ask the store's clock, by a question as short as can be; asked by `sharpen` from now on */
+  /** @param ask reads the store's clock by the shortest possible query; called by `sharpen` from now on */
   sharpenBy(ask: () => Promise<number | StoreReading>): void {
     this.#sharpening = { ask, atMono: Number.NEGATIVE_INFINITY };
   }
 
   /**
-   * Called by whoever is to start something to the millisecond: sees to it that there is a sharp sample. Those of beats are not:
-   * their answers come when their writes are on the disk. A process that starts nothing never asks.
+   * Called before starting something to the millisecond: ensures that there is a precise sample. Samples of heartbeats are not precise:
+   * their answers wait until their writes are on disk. A process that starts no runs never sends this query.
    */
   sharpen(): void {
     const sharpening = this.#sharpening;
     const mono = this.#clock.monotonic();
     if (!sharpening || mono - sharpening.atMono < sharpForMs) return;
     sharpening.atMono = mono;
-    // Unanswered it stays as blunt as it is, and whoever needs the store for more than its time tells of that.
+    // Without an answer the clock stays as imprecise as it is; callers that need the store for more than its time report its failure.
     this.ask(sharpening.ask).catch(() => undefined);
   }
 
   /**
-   * @param beganMono monotonic time before the question
+   * @param beganMono monotonic time before the request
    * @param reading the store's clock in the answer; a number: epoch milliseconds, followed whatever they are
    * @param endedMono monotonic time after the answer
    */
@@ -154,9 +154,9 @@ export class StoreClock {
     const driftMs = first ? 0 : (endedMono - this.#sampledAt) * driftRate;
     const [knownLeast, knownMost] = [this.#least - driftMs, this.#most + driftMs];
     if (told && !first && told.number <= this.#number) {
-      // Asked before the shift changed, answered after: it is of the former shift.
+      // Requested before the shift changed and answered after it: the reading is of the former shift.
       if (told.number < this.#number && beganMono <= this.#numberedAt) return;
-      // A blunt reading that the held step explains as well does not end it.
+      // An imprecise reading that is also consistent with the held step does not end it.
       const isHeld = this.#held && least <= this.#held.most && most >= this.#held.least;
       if (isHeld || least > knownMost + stepMs || most < knownLeast - stepMs) {
         this.#hold(least, most, endedMono);
@@ -167,12 +167,12 @@ export class StoreClock {
     this.#held = undefined;
     this.#slewed(this.#clock.monotonic());
     this.#sampledAt = endedMono;
-    // Where they contradict each other by less than a step, more has drifted than quartz does: the new one is right.
+    // If the bounds contradict each other by less than a step, clocks drifted more than quartz does: the new ones are right.
     const agrees = least <= knownMost && most >= knownLeast;
     this.#least = agrees ? Math.max(least, knownLeast) : least;
     this.#most = agrees ? Math.min(most, knownMost) : most;
     const behindMs = this.#least - this.#offset;
-    // Forwards at once, for the store's clock is there already.
+    // Forwards at once, since the store's clock is there already.
     if (behindMs > 0 || first || behindMs < -stepMs) this.#offset = this.#least;
     if (behindMs > tellMs || first || behindMs < -stepMs) for (const listener of this.#stepped) listener();
   }

@@ -10,12 +10,12 @@ export interface Host {
 export interface StoreUrl {
   /** One or more; the driver's own defaults and environment variables fill in where the URL names none. */
   readonly hosts: readonly Host[];
-  /** The URL with the first host alone, and without what only Carillon reads: what the driver takes. */
+  /** The URL that the driver takes: with the first host alone, and without parameters that only Carillon reads. */
   readonly url: string;
 }
 
 const defaultPort = 5432;
-/** Every decision of a store is a write, so Carillon always looks for the server that accepts them. */
+/** Every decision of a store is a write, so Carillon always connects to the server that accepts them. */
 const writing = new Set(["any", "read-write", "primary"]);
 
 /**
@@ -30,7 +30,7 @@ export function parseStoreUrl(text: string, option = "store"): StoreUrl {
   const form = "Give a URL such as postgres://user:password@host:5432/database; several hosts are separated by commas.";
   const [, scheme, user = "", authority = "", rest = ""] =
     /^(postgres(?:ql)?:\/\/)([^/?#@]*@)?([^/?#]*)([\s\S]*)$/.exec(text) ?? [];
-  // A socket's path, or a form that only the driver knows: it is the driver's to judge.
+  // A socket's path, or a form that only the driver understands: left to the driver.
   if (scheme === undefined) return { hosts: [], url: text };
   const [path = "", query = ""] = rest.split(/\?([\s\S]*)/);
   const parameters = new URLSearchParams(query);

@@ -28,9 +28,9 @@ import type { FigureStore } from "./figures.ts";
 import type { StoreReading } from "./store-clock.ts";
 
 /**
- * The port of the store: the only truth, and the only judge of who may do what. Every time is epoch milliseconds by
- * the store's clock and arrives as an argument. Every method may reject with the STORE_… errors; each one that writes
- * says what makes it safe to repeat after a lost reply.
+ * The port of the store: the only truth, and the only authority over who may do what. Every time is epoch milliseconds by the store's clock
+ * and arrives as an argument. Every method may reject with the STORE_… errors; each method that writes documents why it is safe to repeat
+ * after a lost reply.
  */
 export interface Store {
   readonly sessions: SessionStore;
@@ -62,6 +62,6 @@ export interface Store {
   readonly answers: AnswerStore;
   /** Cluster time by the store's clock, for sampling. */
   clock(): Promise<StoreReading>;
-  /** @param withinMs for what is under way; then it fails as if the store were away. Default 5 s */
+  /** @param withinMs for statements under way; after it they fail as if the store were away. Default 5 s */
   close(withinMs?: number): Promise<void>;
 }

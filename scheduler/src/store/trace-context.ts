@@ -3,41 +3,41 @@ import type { RunStore } from "../run/run-store.ts";
 import type { StoreClock } from "./store-clock.ts";
 
 /**
- * By which a remote worker says that it traces: a header, not a field, for a server that does not know it yet leaves it
- * alone. Here, and not in the protocol's contract, which a worker need not load with all that checks it.
+ * The header with which a remote worker announces that it traces. It is a header, not a field, since an older server ignores unknown
+ * headers. It is defined here, not in the protocol's contract, which a worker need not load with all its checks.
  */
 export const tracesHeader = "carillon-traces";
 
-/** A trace that lasts longer is two: what was begun for later is linked to what began it. */
+/** A longer trace is split in two: runs due later than this are linked to the span that began them. */
 const oneTraceMs = 60_000;
 
-/** From where a run's spans go on: its parent and links, each as W3C's traceparent writes it. */
+/** The context that a run's spans continue: its parent and links, each as W3C's traceparent writes it. */
 export interface RunTrace {
   parent: string | null;
   links: string[];
 }
 
-/** A span that runs begun by its run go on from. */
+/** The span that runs begun by this run continue. */
 export interface RunSpan {
   runId: number;
   fence: number;
   context: string;
 }
 
-/** Who knows from where runs come: the store, or of a remote worker its server. */
+/** Provides the origins of runs: the store, or for a remote worker its server. */
 export interface TraceSource {
-  /** Of those that come from somewhere. */
+  /** Only runs that have an origin are in the result. */
   tracesOf(runs: { runId: number; dueMs: number }[]): Promise<Map<number, RunTrace>>;
-  /** Before what these begin is made. */
+  /** To be called before the runs that these spans begin are made. */
   leave(spans: RunSpan[]): Promise<void>;
 }
 
-/** What makes a span of an enqueue, where somebody traces. */
+/** Makes the span of an enqueue, if the application traces. */
 export interface EnqueueTracing {
   /**
    * @param task null: more than one
-   * @param send what enqueues, with the text that stands for the span
-   * @param parent that came with a request; default what is active
+   * @param send enqueues, with the text that stands for the span
+   * @param parent the context that came with a request; default the active one
    */
   enqueue<Made>(
     task: string | null,
@@ -59,7 +59,7 @@ export const storeTraces = (runs: Pick<RunStore, "origins" | "leaveSpans">, stor
   },
 });
 
-/** Pure. One that is due soon after it was begun by one goes on in its trace; any other begins one, with links. */
+/** Pure. A run due soon after its only origin began it continues that trace; any other run begins a new trace, with links. */
 export function traceOf(origins: RunOrigin[], dueMs: number): RunTrace {
   const [only] = origins;
   if (only && origins.length === 1 && !only.apart && dueMs - only.createdMs <= oneTraceMs)
@@ -67,14 +67,14 @@ export function traceOf(origins: RunOrigin[], dueMs: number): RunTrace {
   return { parent: null, links: origins.map(({ context }) => context) };
 }
 
-/** A request's header, where it is one that says something. */
+/** A request's header, if it is valid. */
 export function traceparentOf(header: string | string[] | undefined): string | undefined {
   if (typeof header !== "string") return undefined;
   const [, version, ids, trace, span, flags] =
     /^([0-9a-f]{2})-(([0-9a-f]{32})-([0-9a-f]{16}))-([0-9a-f]{2})(?:-.*)?$/.exec(header) ?? [];
   if (version === undefined || version === "ff" || /^0+$/.test(trace as string) || /^0+$/.test(span as string))
     return undefined;
-  // Of a later version than ours only what ours has is carried on.
+  // For a later traceparent version, only the fields of version 00 are passed on.
   return `00-${ids}-${flags}`;
 }
 

@@ -1,6 +1,6 @@
 import pg from "pg";
 
-/** What pg knows of a connection, and its types leave out. */
+/** Fields of a pg connection that pg's types leave out. */
 interface Known {
   host: string;
   port: number;
@@ -23,9 +23,9 @@ const knownOf = (client: pg.ClientBase) => client as unknown as Known;
 export const isAtWork = (client: pg.ClientBase): boolean => !knownOf(client).readyForQuery;
 
 /**
- * Asks the server to end the statement that this client waits for, on a connection of its own, as PostgreSQL's protocol has it.
- * A pooler passes it on. The statement then fails with SQL state 57014, or has ended already.
- * @returns resolves once the request was taken, or could not be delivered
+ * Requests the server to cancel the statement that this client waits for, on a separate connection, as PostgreSQL's protocol requires. A
+ * pooler passes the request on. The statement then fails with SQL state 57014, or has ended already.
+ * @returns resolves once the request was accepted, or could not be delivered
  */
 export function cancelStatement(client: pg.ClientBase): { taken: Promise<void>; drop: () => void } {
   const { host, port, ssl, sslNegotiation, processID, secretKey } = knownOf(client);
@@ -39,7 +39,7 @@ export function cancelStatement(client: pg.ClientBase): { taken: Promise<void>; 
       else if (sslNegotiation !== "direct") line.requestSsl();
     });
     line.on("sslconnect", send);
-    // What cannot be delivered changes nothing: the caller gives its connection up all the same.
+    // A request that cannot be delivered changes nothing: the caller gives its connection up all the same.
     line.on("error", resolve);
     line.on("end", resolve);
   });

@@ -1,11 +1,11 @@
 import pg from "pg";
 import { cancelStatement, isAtWork } from "./cancel.ts";
 
-/** What makes connections: pg, or what a test of the whole cluster puts between it and the server. */
+/** Makes connections: pg, or a simulation between pg and the server in a test of the whole cluster. */
 export interface Driver {
   pool(config: pg.PoolConfig): pg.Pool;
   client(config: pg.ClientConfig): pg.Client;
-  /** Ends at the server the statement that this client waits for; without it the server goes on with what is given up. */
+  /** Cancels, at the server, the statement that this client waits for; without it the server continues abandoned statements. */
   cancel?(client: pg.ClientBase): { taken: Promise<void>; drop: () => void };
 }
 
@@ -16,31 +16,31 @@ export const pgDriver: Driver = {
 };
 
 /**
- * Of statements that take milliseconds PostgreSQL would compile those that it takes for costly, of large tables, for a second
- * at each call. And it looks each second whether the client is there still for which it works or waits, where it can: else
- * the statements of a process that was killed go on.
+ * PostgreSQL's JIT compiler would spend a second per call on statements that take milliseconds, when it estimates them as costly on large
+ * tables. The server also checks each second whether its client is still connected, where its platform can: else the statements of a killed
+ * process go on.
  */
 export const sessionSettings =
   "set jit = off; set default_transaction_isolation = 'read committed'; select set_config('client_connection_check_interval', '1s', false) where version() ~ 'linux|darwin|bsd'";
 
-/** How much had been heard on each open connection at some moment. */
+/** The number of bytes received on each open connection at some moment. */
 export type Heard = ReadonlyMap<pg.ClientBase, number>;
 
 /**
- * The connections that are open. A network that swallows packets ends none of them for a quarter of an hour, and holds
- * up whatever waits for an answer on one: so whoever learns of the silence cuts those on which nothing is heard.
+ * The open connections. A network that drops packets ends none of them for a quarter of an hour, and blocks every caller that waits for a
+ * reply on one. So the code that detects the silence cuts the connections on which nothing is received.
  */
 export class Connections {
   readonly #open = new Set<pg.ClientBase>();
   readonly #givenUp = new WeakSet<pg.ClientBase>();
   readonly #cancel: (client: pg.ClientBase) => Promise<void>;
 
-  /** @param cancel ends at the server what the client waits for; resolves soon, whether or not it could */
+  /** @param cancel cancels at the server the statement that the client waits for; resolves soon, whether or not it could */
   constructor(cancel: (client: pg.ClientBase) => Promise<void>) {
     this.#cancel = cancel;
   }
 
-  /** Open from now until it ends. */
+  /** Tracks the connection as open until it ends. */
   watch(client: pg.ClientBase): void {
     this.#open.add(client);
     client.once("end", () => this.#open.delete(client));
@@ -51,28 +51,28 @@ export class Connections {
   }
 
   /**
-   * Cuts those on which nothing was heard since, the idle ones too, whose next question would find the same silence.
-   * What is asked on them fails as on any connection that breaks.
+   * Cuts the connections that received nothing since `since`, including idle ones, whose next request would meet the same silence. Requests
+   * on them fail as on any connection that breaks.
    */
   cut(since: Heard): void {
     for (const [client, bytes] of since)
       if (this.#open.has(client) && streamOf(client).bytesRead === bytes) this.giveUp(client);
   }
 
-  /** Cuts all: the server that they lead to is no longer the one to talk to. @param but one that leads elsewhere */
+  /** Cuts all connections, since their server is no longer the right one. @param but a connection that leads to another server */
   cutAll(but?: pg.ClientBase): void {
     for (const client of this.#open) if (client !== but) this.giveUp(client);
   }
 
-  /** Cuts all, and cancels nothing: this process asks nothing more of the store. */
+  /** Cuts all connections, and cancels no statement: this process sends the store no more requests. */
   destroyAll(): void {
     for (const client of this.#open) destroy(client);
   }
 
   /**
-   * Cuts one. A server does not notice while it works, or waits for a lock, that its client has gone, so the statement is
-   * cancelled first; a pooler passes that on only while its client is connected. Nothing more is read from the connection:
-   * its statements fail as on one that broke, and not with the server's answer to the cancellation.
+   * Cuts one connection. While a server works or waits for a lock it does not notice that its client has gone, so the statement is
+   * cancelled first; a pooler passes the cancellation on only while its client is connected. Nothing more is read from the connection: its
+   * statements fail as on a broken one, and not with the server's answer to the cancellation.
    */
   giveUp(client: pg.ClientBase): void {
     if (this.#givenUp.has(client)) return;
@@ -87,7 +87,7 @@ export class Connections {
   }
 }
 
-/** pg's own `end` says goodbye first, and waits for the other side. */
+/** pg's own `end` sends a termination message first, and waits for the server. */
 export function destroy(client: pg.ClientBase): void {
   streamOf(client).destroy();
 }

@@ -18,48 +18,48 @@ export type { Driver } from "./connections.ts";
 export interface DatabaseOptions {
   /** postgres:// URL, with several hosts or one; pg's environment variables fill what it leaves out. */
   url: string;
-  /** Where LISTEN works, if `url` leads to a pooler in transaction mode; default `url`. */
+  /** The URL for LISTEN, if `url` leads to a pooler in transaction mode; default `url`. */
   listenUrl?: string | undefined;
   schema: string;
   clock: Clock;
   random: Random;
   log: Log;
-  /** Connections at most, the listener's not counted. */
+  /** The most connections, not counting the listener's. */
   connectionsMax: number;
   /** How long to wait for a connection, and `ask` for an answer; default 5 s. */
   answerMs?: number;
-  /** Called while the server cannot be reached, to bring an embedded one back. */
+  /** Called while the server cannot be reached, to restart an embedded one. */
   revive?: () => Promise<void>;
-  /** What speaks to the server; default pg. */
+  /** Makes the connections; default pg. */
   driver?: Driver;
 }
 
 const defaultAnswerMs = 5_000;
-/** Left to the system it would be two hours. */
+/** The operating system's default would be two hours. */
 const keepAliveAfterMs = 10_000;
-/** Of a client that is no more the server ends the transaction after this long, and its locks with it. */
+/** The server ends the transaction of a vanished client after this time, and releases its locks. */
 const transactionIdle = "10s";
-/** How long the server, or the way to it, may take to accept a request to cancel. */
+/** The time limit for delivering a cancel request to the server. */
 const cancelMs = 250;
-/** Where the request to cancel was lost. */
+/** Delay before the cancel request is sent again, in case it was lost. */
 const cancelAgainMs = 1_000;
 const firstPauseMs = 50;
 const longestPauseMs = 2_000;
-/** Where another host may have been promoted meanwhile. */
+/** The longest pause with several hosts, since another one may have been promoted meanwhile. */
 const longestPauseAmongHostsMs = 400;
 
 /**
- * One PostgreSQL and the manners for talking to it: errors become Carillon's, and `persist` repeats what may be
- * repeated until the store answers, with back-off, telling of the outage once and of its end once.
+ * One PostgreSQL database and the rules for talking to it: errors become CarillonErrors, and `persist` repeats repeatable work until the
+ * store answers, with back-off, logging the outage once and its end once.
  */
 export class Database {
   readonly schema: string;
   readonly clock: Clock;
-  /** What was acknowledged here, which a standby may lack that is promoted. */
+  /** Writes acknowledged to this process that a promoted standby may lack. */
   readonly memory = new Memory();
   readonly #options: DatabaseOptions;
   #recovery: Recovering | undefined;
-  /** Of all that were connected to, the one that counts. */
+  /** The server that counts, of all that were connected to. */
   #server: { timeline: string; system: string | null } | undefined;
   readonly #driver: Driver;
   readonly #answerMs: number;
@@ -84,7 +84,7 @@ export class Database {
     this.#listenWay =
       options.listenUrl === undefined ? this.#way : wayTo(options.listenUrl, options.clock, options.log);
     const { url, Routed } = this.#way;
-    // As many wait for the store's return as there is work; Node would take more than ten for a leak.
+    // Any number of operations may wait for the store's return; above ten listeners Node would warn of a leak.
     setMaxListeners(0, this.#closing.signal);
     this.#pool = this.#driver.pool({
       connectionString: url,
@@ -100,11 +100,11 @@ export class Database {
       onConnect: (client) => this.#settle(client),
     });
     this.#pool.on("connect", (client) => {
-      // One that the server ends in the same breath as it lets it in breaks before whoever waits for it has it, and
-      // hears this event; unheard, it would end the process. The next query on it tells.
+      // A connection that the server ends right after accepting it breaks before its waiting caller has it and handles this event;
+      // unhandled, the event would end the process. The next query on it fails with the error.
       client.on("error", (error) => options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
     });
-    // An idle connection that breaks is replaced by the pool; the next query tells whether the store is away.
+    // An idle connection that breaks is replaced by the pool; the next query shows whether the store is away.
     this.#pool.on("error", (error) => options.log.debug({ error: messageOf(error) }, "idle store connection lost"));
   }
 
@@ -117,27 +117,27 @@ export class Database {
     return this.#closing.signal;
   }
 
-  /** undefined: of a tool that takes no part in the cluster's work. */
+  /** undefined: for a tool that takes no part in the cluster's work. */
   get recovery(): Recovering | undefined {
     return this.#recovery;
   }
 
-  /** Known once there was a connection. */
+  /** Determined at the first connection. */
   get pooling(): Pooling {
     return this.#pooling;
   }
 
-  /** Signals are to be heard elsewhere than where statements go. */
+  /** Signals are received over another URL than the one for statements. */
   get listensElsewhere(): boolean {
     return this.#listenWay !== this.#way;
   }
 
-  /** From now on what the store refuses because it may lack something waits for its recovery, and is asked again. */
+  /** From now on, statements that the store refuses because it may lack data wait for its recovery, and are repeated then. */
   recoverBy(recovery: Recovering): void {
     this.#recovery = recovery;
   }
 
-  /** Before its first use. The pool gives up on whom it connects to, not on who is silent from then on. */
+  /** Called before a connection's first use. The pool has a time limit for connecting, but none for a server that is silent afterwards. */
   async #settle(client: pg.ClientBase): Promise<void> {
     this.#connections.watch(client);
     await this.#inTime(client, async () => {
@@ -147,7 +147,7 @@ export class Database {
         if (this.#pooling === "none") this.#pooling = "transaction";
         nameOnlyWhile(() => this.#pooling === "session", client);
       } else await client.query(sessionSettings);
-      // It may lead to another server than the one before.
+      // The connection may lead to another server than the one before.
       if (!this.#recovery) return;
       const { rows } = await client.query(`select ${standingSql(this.schema)}`);
       this.told(rows[0] as StandingRow, client);
@@ -155,7 +155,7 @@ export class Database {
   }
 
   /**
-   * Finds out which mode the pooler between this client and the server is in.
+   * Determines the mode of the pooler between this client and the server.
    * @param client one of `connect` or `connectListener`, without other work
    */
   async poolingOf(client: pg.Client): Promise<Pooling> {
@@ -164,14 +164,15 @@ export class Database {
     return (await keepsConnection(client, notify, this.clock)) ? "session" : "transaction";
   }
 
-  /** The pooler that statements go through was proven to be in session mode: from now on they are prepared by name. */
+  /** Statements were proven to go through a pooler in session mode: from now on they are prepared by name. */
   inSessionMode(): void {
     if (this.#pooling === "transaction") this.#pooling = "session";
   }
 
   /**
-   * What the store says of itself: which server it is, whether it is whole, and whether a standby may lack what it acknowledges.
-   * @param client over which it was told, where that is known
+   * Applies the store's report about itself: which server it is, whether its data is complete, and whether a standby may lack acknowledged
+   * writes.
+   * @param client the connection that the report came over, where known
    * @throws STORE_UNREACHABLE when another server has taken this one's place
    */
   told({ whole, recovery, standby, ...server }: StandingRow, client?: pg.ClientBase): void {
@@ -181,8 +182,8 @@ export class Database {
   }
 
   /**
-   * Two servers may answer at once: a former primary that stood still goes on where it stopped, and whoever is connected to it would work
-   * on there. The one of the higher timeline counts, and connections to the other are cut.
+   * Two servers may answer at once: a former primary that stood still continues where it stopped, and its connected clients would work on
+   * there. The server with the higher timeline counts, and connections to the other are cut.
    */
   #follow({ timeline, system }: Pick<StandingRow, "timeline" | "system">, client?: pg.ClientBase): void {
     const known = this.#server;
@@ -197,7 +198,7 @@ export class Database {
     });
   }
 
-  /** A connection of its own, outside the pool. The caller ends it. */
+  /** Opens a connection outside the pool. The caller ends it. */
   connect(): Promise<pg.Client> {
     return this.#connect(this.#way, "carillon");
   }
@@ -217,7 +218,7 @@ export class Database {
       keepAliveInitialDelayMillis: keepAliveAfterMs,
     };
     const client = Routed ? new Routed(config) : this.#driver.client(config);
-    // Its query rejects when it breaks; unheard, this event would end the process.
+    // A pending query rejects when the connection breaks; this event, if unhandled, would end the process.
     client.on("error", (error) => this.#options.log.debug({ error: messageOf(error) }, "a store connection was lost"));
     try {
       await client.connect();
@@ -228,7 +229,7 @@ export class Database {
     return client;
   }
 
-  /** One try. `name` makes it a prepared statement of each connection. */
+  /** One try. A `name` makes it a prepared statement of each connection. */
   query<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() =>
       this.#hold(async (client) => {
@@ -243,8 +244,8 @@ export class Database {
   }
 
   /**
-   * A statement without values that PostgreSQL refuses in a transaction, on a connection of its own. Cancelled at the server after
-   * `mostMs`: then it rejects with SQL state 57014.
+   * Runs a statement without values that PostgreSQL refuses in a transaction, on a connection of its own. It is cancelled at the server
+   * after `mostMs`: then it rejects with SQL state 57014.
    */
   async limited(text: string, mostMs: number): Promise<void> {
     const client = await this.connect();
@@ -266,19 +267,19 @@ export class Database {
     }
   }
 
-  /** In a caller's own transaction where there is one, else in one of its own. */
+  /** Runs `work` in the caller's transaction if there is one, else in a new one. */
   within<T>(client: SqlClient | undefined, work: (client: SqlClient) => Promise<T>): Promise<T> {
     return client ? work(client).catch((error) => this.refused(error)) : this.transaction(work);
   }
 
-  /** A statement in a caller's own transaction failed, which only the caller can begin anew. @throws the error for them */
+  /** Handles a failed statement in a caller's transaction, which only the caller can restart. @throws the error for the caller */
   refused(error: unknown): never {
     const failure = this.#failed(error);
     if (isCarillonError(failure, "STORE_RECOVERING")) this.#recovery?.found(false, null);
     throw failure;
   }
 
-  /** What the store refused because it may lack something has changed nothing: it is asked again after the recovery. */
+  /** A statement refused because the store may lack data has changed nothing: it is repeated after the recovery. */
   async #recovered<T>(asked: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -290,7 +291,7 @@ export class Database {
     }
   }
 
-  /** The error for the caller. A server that is gone, or refuses a write, may have a successor: connections look for it. */
+  /** The error for the caller. A server that is gone or refuses writes may have a successor, so the next connections look for it. */
   #failed(error: unknown, hosts = this.#way.hosts): unknown {
     const failure = storeError(error);
     if (isCarillonError(failure, "STORE_UNREACHABLE")) hosts?.doubt();
@@ -302,9 +303,9 @@ export class Database {
   }
 
   /**
-   * One try of a statement that is always answered at once. No answer in time means that the server, or the way to it,
-   * is silent: then the connections that have been silent for as long are cut, so that whatever waits on them tries
-   * anew, and does not hold the pool until the system gives them up.
+   * One try of a statement that the server always answers at once. No answer in time means that the server or the network is silent: then
+   * all connections that have been silent for as long are cut, so that callers waiting on them try again, and do not block the pool until
+   * the operating system gives them up.
    */
   async ask<Row = Record<string, unknown>>(name: string, text: string, values: unknown[] = []): Promise<Row[]> {
     return this.#recovered(() => {
@@ -322,7 +323,7 @@ export class Database {
     });
   }
 
-  /** Cancels what the client waits for; resolves within a quarter of a second, whether or not the server takes it. */
+  /** Cancels the statement that the client waits for; resolves within a quarter of a second, whether or not the server accepts it. */
   async #cancel(client: pg.ClientBase): Promise<void> {
     const request = this.#driver.cancel?.(client);
     if (!request) return;
@@ -335,13 +336,13 @@ export class Database {
     request.drop();
   }
 
-  /** Gives the connection up when nothing is answered in time. */
+  /** Gives the connection up if there is no answer in time. */
   async #inTime<T>(client: pg.ClientBase, asked: () => Promise<T>, onSilent: () => void = () => undefined): Promise<T> {
     const answerMs = this.#answerMs;
     let silent = false;
     let answered = false;
     const cancel = this.clock.after(answerMs, () => {
-      // A process that was stopped finds its timers due before it reads what came meanwhile: it reads first.
+      // A process that was stopped finds its timers due before it reads data that arrived meanwhile: let it read first.
       this.clock.after(0, () => {
         if (answered) return;
         silent = true;
@@ -360,17 +361,17 @@ export class Database {
   }
 
   /**
-   * Runs `work` in one transaction on one connection; one try, but for one that the store refuses while it recovers. It stands
-   * idle for 10 s at most: a machine that vanishes between two statements would else keep its locks until the system gives the
-   * connection up, two hours later.
+   * Runs `work` in one transaction on one connection; one try, except while the store refuses it during a recovery. It stands idle for 10 s
+   * at most: if a machine vanished between two statements, its locks would else be held until the operating system gives the connection up,
+   * two hours later.
    */
   transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
     return this.#recovered(() => this.#transaction("", work));
   }
 
   /**
-   * The same for what recovers the store, which must write while it refuses others; repeated until it answers. Heartbeats wait for it, so
-   * it has to notice by itself that a connection leads to a server which is silent, as a former primary that stands still is.
+   * The same for the recovery of the store, which must write while the store refuses other writes; repeated until the store answers.
+   * Heartbeats wait for it, so it has to detect by itself a connection to a silent server, such as a former primary that stands still.
    */
   recovering<T>(work: (client: SqlClient) => Promise<T>): Promise<T> {
     return this.persist(() => {
@@ -400,7 +401,7 @@ export class Database {
     });
   }
 
-  /** A connection of the pool for as long as `work` takes. One that breaks, or is spoiled, does not go back. */
+  /** Holds a connection of the pool for as long as `work` takes. A broken or spoiled connection does not go back to the pool. */
   async #hold<T>(
     work: (client: pg.PoolClient, spoil: (error: Error) => void) => Promise<T>,
     onRefused: (error: unknown) => void = () => undefined,
@@ -416,7 +417,7 @@ export class Database {
     const spoil = (error: Error) => {
       broken = error;
     };
-    // A connection that breaks tells its query, and tells this event too, which would end the process unheard.
+    // A connection that breaks rejects its query, and also emits this event, which would end the process if unhandled.
     client.on("error", spoil);
     try {
       return await work(client, spoil);
@@ -429,7 +430,7 @@ export class Database {
   }
 
   /**
-   * Repeats `work` while the store is away or asks for another try. Only for work that may be repeated.
+   * Repeats `work` while the store is away or requests another try. Only for work that may be repeated.
    * @param signal ends the repeating; the last error is thrown
    */
   async persist<T>(work: (again: boolean) => Promise<T>, signal?: AbortSignal): Promise<T> {
@@ -448,7 +449,7 @@ export class Database {
     }
   }
 
-  /** Nothing is repeated any more. @param withinMs for statements under way; then their connections are cut */
+  /** Ends all repeating. @param withinMs for statements under way; then their connections are cut */
   async close(withinMs = this.#answerMs): Promise<void> {
     this.#closing.abort();
     this.#cancelLook();
@@ -457,7 +458,7 @@ export class Database {
     else await this.#ended;
   }
 
-  /** Whatever waits for the store is told at once that it cannot be reached. */
+  /** All callers that wait for the store fail at once, as if it could not be reached. */
   abandon(): void {
     this.#closing.abort();
     this.#cancelLook();
@@ -477,7 +478,7 @@ export class Database {
     }
   }
 
-  /** Looks once more: one that was heard meanwhile may have been swallowed after that. */
+  /** Cuts connections once more later: one that received data meanwhile may have become silent after that. */
   #silent(heard: Heard): void {
     this.#connections.cut(heard);
     const later = this.#connections.mark();

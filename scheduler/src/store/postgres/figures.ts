@@ -5,7 +5,7 @@ import { heldSnapshots } from "./cluster/snapshots.ts";
 import type { Database } from "./database.ts";
 import { runState } from "./states.ts";
 
-/** What lies at an addressee may be of several groups. */
+/** Probes per addressee: runs addressed to one session may belong to several groups. */
 const addressedLooks = 10;
 /** Below this many live runs all of them are counted by a scan; above, only states that have an index of their own. */
 const scannedRuns = 200_000;
@@ -28,7 +28,7 @@ export function figureStore(database: Database): FigureStore {
           "select reltuples::float8 as rows from pg_class where oid = to_regclass($1)",
           [`${s}.run`],
         ),
-        // Ten probes of an index a group, however many runs wait.
+        // Ten index probes per group, however many runs wait.
         database.query<{ group: string; dueMs: number }>(
           "figures-oldest",
           `select g.name as "group", min(o.due_ms)::float8 as "dueMs" from ${waitingSql(s, "$1::bigint + 1", 1, addressedLooks)} o

@@ -6,7 +6,7 @@ type Migration = (typeof migrations)[number];
 
 const namedMost = 8;
 
-/** Whether a table called `migration` is Carillon's: an application may have one too. @param table the parameter with its name */
+/** SQL: is a table called `migration` Carillon's? An application may have one too. @param table the parameter with its name */
 export const isOurs = (table: string) =>
   `exists (select from pg_attribute where attrelid = to_regclass(${table}) and attname = 'applied_ms')`;
 
@@ -15,7 +15,7 @@ interface Made {
   functions: Set<string>;
 }
 
-/** The names that these migrations give to what they create. */
+/** The names of the objects that these migrations create. */
 function madeBy(some: readonly Migration[]): Made {
   const made: Made = { relations: new Set(), functions: new Set() };
   const text = some.map(({ sql }) => sql('"s"')).join("\n");
@@ -24,7 +24,7 @@ function madeBy(some: readonly Migration[]): Made {
   return made;
 }
 
-/** What all migrations create: tables, indexes and sequences. */
+/** The names of all tables, indexes and sequences that the migrations create. */
 export const ownRelations = (): string[] => [...madeBy(migrations).relations];
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Tells the planner of PostgreSQL when rows have become many, each time their number here has grown by so much. Plans are kept by
- * connections: one made while a table was nearly empty is far off with many rows, until autovacuum comes by up to a minute later.
+ * Refreshes PostgreSQL's statistics when rows have become many, each time their number in this process has grown by a factor. Connections
+ * cache plans: a plan made while a table was nearly empty is far off with many rows, until autovacuum runs up to a minute later.
  */
 import { messageOf } from "../../base/errors.ts";
 import type { Database } from "./database.ts";
@@ -8,7 +8,7 @@ import type { Database } from "./database.ts";
 const manyTasks = 1_000;
 const manyRuns = 4_000;
 
-/** @returns whether these make them so many times as many as when it last said so */
+/** @returns whether the rows are now `times` as many as when it last returned true */
 function growths(many: number, times: number): (made: number) => boolean {
   let [known, fresh] = [0, 0];
   return (made) => {
@@ -21,9 +21,9 @@ function growths(many: number, times: number): (made: number) => boolean {
 }
 
 /**
- * A claim's plan made while there were a few tasks compared each claim with each of 100,000: 360 ms for 2,000 claims, in the
- * first minute of a new cluster.
- * @returns to be called with how many were made
+ * A plan for claims that was cached while there were few tasks compared each claim with each of 100,000 tasks: 360 ms for 2,000 claims, in
+ * the first minute of a new cluster.
+ * @returns a function to be called with the number of tasks made
  */
 export function growthOfTasks(database: Database): (made: number) => Promise<void> {
   const s = database.schema;
@@ -34,11 +34,11 @@ export function growthOfTasks(database: Database): (made: number) => Promise<voi
 }
 
 /**
- * Plans of claims and ends that were made while the table was empty read it whole, which with four million runs waiting made
- * others start seconds late, and beside 15,000 made of half a millisecond two. (Below the first bound it is read soon enough, and
- * what the planner takes all the same.) How many there are is all it must know, and is as good from 300 rows as from the usual 30,000,
- * which took 80 ms each time; where autovacuum is at work already, it is left to it.
- * @returns to be called with how many were enqueued; nobody waits for what it does
+ * Plans for claims and ends that were cached while the table was empty read the whole table. With four million waiting runs that made other
+ * starts seconds late, and with 15,000 it made half a millisecond two. (Below the first bound, reading the whole table is fast enough, and
+ * the planner chooses it anyway.) The planner only needs the number of rows, which 300 sampled rows give as well as the usual 30,000, which
+ * took 80 ms each time. Where autovacuum is at work already, it is left to it.
+ * @returns a function to be called with the number of runs enqueued; its work goes on in the background
  */
 export function growthOfRuns(database: Database): (made: number) => void {
   const hasGrown = growths(manyRuns, 4);

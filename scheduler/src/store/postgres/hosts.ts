@@ -3,10 +3,10 @@ import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts"
 import type { Host } from "../store-url.ts";
 import { storeError } from "./store-errors.ts";
 
-/** What a look at one server found. */
+/** The result of a look at one server. */
 export interface Looked {
   readonly writable: boolean;
-  /** Rises with each promotion; null: the server does not tell. */
+  /** Rises with each promotion; null: the server does not report it. */
   readonly timeline: number | null;
 }
 
@@ -14,9 +14,9 @@ export interface Looked {
 const othersMs = 100;
 
 /**
- * Which of several servers to connect to: the one that accepts writes. It is looked for when it is not known, all hosts at once,
- * and kept until a connection fails or a server refuses a write. Of two that accept writes, as when the former primary came back
- * by itself, the one of the higher timeline is taken.
+ * Chooses which of several servers to connect to: the one that accepts writes. It is searched on all hosts at once when unknown, and kept
+ * until a connection fails or a server refuses a write. If two accept writes, for example because the former primary came back by itself,
+ * the one with the higher timeline is chosen.
  */
 export class Hosts {
   readonly #hosts: readonly Host[];
@@ -30,7 +30,7 @@ export class Hosts {
     this.#clock = clock;
   }
 
-  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes; what all refuse for where it is one thing, such as STORE_TLS */
+  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes; the common error if all fail for one reason, such as STORE_TLS */
   choose(): Promise<Host> {
     if (this.#chosen) return this.#chosen;
     const chosen = this.#find();
@@ -41,7 +41,7 @@ export class Hosts {
     return chosen;
   }
 
-  /** A connection failed, or the server refused a write: the next connection looks anew. */
+  /** A connection failed, or the server refused a write: the next connection searches again. */
   doubt(): void {
     this.#chosen = undefined;
   }
@@ -72,7 +72,7 @@ export class Hosts {
     });
     if (best) return (best as { host: Host }).host;
     const told = `none of the store's ${this.#hosts.length} hosts accepts writes: ${refused.join("; ")}`;
-    // A password or a certificate that all refuse is no outage, which would pass.
+    // A password or certificate that all hosts refuse is not an outage that would pass.
     const [first] = failures;
     if (!standby && isCarillonError(first) && failures.every((one) => isCarillonError(one, first.code)))
       throw new CarillonError(first.code, told, { hint: first.hint });

@@ -11,7 +11,7 @@ const tables = {
 export type NamedThing = keyof typeof tables;
 
 /**
- * Names that begin so, by one statement, without migrating or counting as anybody: for whoever types one.
+ * Names that begin with this text, read by one statement, without migrating and without joining the cluster: for completing typed names.
  * @param answerMs gives up after this
  */
 export const namesIn = (

@@ -3,9 +3,8 @@ import type pg from "pg";
 import type { Clock } from "../../base/clock.ts";
 
 /**
- * How the store's connections reach PostgreSQL. "transaction": a pooler gives each transaction any connection of its own to the
- * server, so prepared statements, LISTEN and settings of a session do not work. A pooler counts as such until it is proven
- * to be in session mode.
+ * How the store's connections reach PostgreSQL. "transaction": a pooler gives each transaction any of its server connections, so prepared
+ * statements, LISTEN and session settings do not work. A pooler counts as such until it is proven to be in session mode.
  */
 export type Pooling = "none" | "session" | "transaction";
 
@@ -13,9 +12,9 @@ export type Pooling = "none" | "session" | "transaction";
 const proofMs = 500;
 
 /**
- * Whether a pooler stands between this client and the server. A pooler gives its clients process ids of its own, since it passes
- * on requests to cancel itself.
- * @returns false: none. compiles: for the role behind it the server's compiler is on
+ * Returns whether a pooler stands between this client and the server. A pooler gives its clients process ids of its own, since it forwards
+ * cancel requests itself.
+ * @returns false: none. compiles: the server's compiler is on for this role
  */
 export async function isPooled(client: pg.ClientBase): Promise<false | { compiles: boolean }> {
   const { processID } = client as unknown as { processID?: number | null };
@@ -58,12 +57,12 @@ export async function keepsConnection(
   }
 }
 
-/** For the transaction that is begun: through a pooler no setting outlasts one. */
+/** For the transaction that has begun: through a pooler no setting outlasts one. */
 export const uncompiledSql = "; set local jit = off";
 
 /**
- * One statement in a transaction for which PostgreSQL's compiler is off. On tables of which nothing is known yet the server takes a beat or a
- * claim for costly, and compiles it for up to seconds at each call: longer than a session lasts.
+ * Runs one statement in a transaction with PostgreSQL's JIT compiler off. On tables without statistics the server estimates a heartbeat or
+ * a claim as costly, and compiles it at each call for up to seconds: longer than a session lasts.
  */
 export async function uncompiled<T>(client: pg.ClientBase, asked: () => Promise<T>): Promise<T> {
   await client.query(`begin isolation level read committed${uncompiledSql}`);
@@ -72,13 +71,13 @@ export async function uncompiled<T>(client: pg.ClientBase, asked: () => Promise<
     await client.query("commit");
     return answer;
   } catch (error) {
-    // One that broke has nothing to roll back, and fails with what broke it.
+    // A broken connection has nothing to roll back, and the statement fails with the error that broke it.
     await client.query("rollback").catch(() => undefined /* the error above is the cause, and is thrown */);
     throw error;
   }
 }
 
-/** From now on statements of this client are prepared by name only while `isNamed` is true. */
+/** From now on this client prepares statements by name only while `isNamed` returns true. */
 export function nameOnlyWhile(isNamed: () => boolean, client: pg.ClientBase): void {
   type Ask = (config: unknown, ...rest: unknown[]) => unknown;
   const holder = client as unknown as { query: Ask };

@@ -40,14 +40,14 @@ import { taskStore } from "./tasks/tasks.ts";
 
 export interface PostgresOptions {
   url: string;
-  /** Where signals are heard by LISTEN; default `url`. */
+  /** The URL for LISTEN, over which signals are received; default `url`. */
   listenUrl?: string | undefined;
   schema?: string;
   clock?: Clock;
   random?: Random;
   log?: Log;
   connectionsMax?: number;
-  /** A connection that does not stand, a heartbeat that is not answered within this has failed; default 5 s. */
+  /** The time limit for opening a connection and for answering a heartbeat; default 5 s. */
   answerMs?: number;
   revive?: () => Promise<void>;
   driver?: Driver;
@@ -55,17 +55,17 @@ export interface PostgresOptions {
   migrate?: boolean;
   /** Do not wait for a store that is away: reject with STORE_UNREACHABLE at once. */
   failFast?: boolean;
-  /** The store went back: what was read of it before may be of what it lost. */
+  /** The store was restored to an earlier state: data read from it before may no longer be in it. */
   onBack?: () => void;
-  /** A standby may lack what is acknowledged, though none has been seen. Default: when one is. */
+  /** A standby may lack acknowledged writes, though none has been seen. Default: once one is seen. */
   standby?: boolean;
   /**
-   * How history is kept. Default "daily": a partition a day, of which those are made that the first writer needs. "there": they
-   * have been made. "one": all in one partition, for a new store whose time leaps, such as a test tower's.
+   * How history is partitioned. Default "daily": one partition per day; those that the first write needs are made. "there": they exist
+   * already. "one": a single partition, for a new store whose time leaps, such as a test tower's.
    */
   partitions?: "daily" | "there" | "one";
   signal?: AbortSignal;
-  /** Aborted when this process waits for the store no more, also for its opening: then all connections are cut. */
+  /** Aborted when this process no longer waits for the store, not even for its opening: then all connections are cut. */
   abandon?: AbortSignal;
 }
 
@@ -92,7 +92,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   try {
     const prepare = async () => {
       await migrate(database, await readRawClock(database), options.migrate);
-      // Makes what the first writer needs. What is old is the leader's to drop: whoever only looks may know no retention.
+      // Makes the partitions that the first write needs. Dropping old ones is left to the leader: a process that only reads may not know
+      // the retention.
       if (partitions === "daily") await history.rotate((await clock()).ms, null);
       if (partitions === "one") await makeWhole(database);
     };
@@ -142,7 +143,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     answers: answerStore(database),
     clock,
     async close(withinMs = closeWithinMs) {
-      // What is not announced by then, pulses tell of.
+      // Pulses report whatever is not announced by then.
       await settlesWithin(database.clock, withinMs / 2, announcer.close());
       await database.close(withinMs / 2);
     },

@@ -1,7 +1,7 @@
 import type { SqlClient } from "../../base/change.ts";
 import type { Database } from "./database.ts";
 
-/** One statement: by itself, or in somebody's transaction, where its name is of no use. */
+/** Runs one statement: by itself, or in the caller's transaction, where its name is not used. */
 export type Query = <Row>(name: string, text: string, values: unknown[]) => Promise<Row[]>;
 
 export const queryOf =

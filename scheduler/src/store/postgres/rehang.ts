@@ -1,28 +1,28 @@
 import type { SqlClient } from "../../base/change.ts";
 import { runState } from "./states.ts";
 
-/** What a run has of its task: how it waits for a place, in which group, and in which lane. */
+/** The fields that a run copies from its task: how it waits for a concurrency limit, its group, and its claim group. */
 const groupSql = "case when t.routed then 0 else t.group_id end";
 const otherwise = "r.gate <> t.gate or t.lanes and r.limit_key is null";
 
 /**
- * A run `r` that has not what its task `t` is now. One that is addressed to a worker already, or is a worker's part of a
+ * SQL: the run `r` differs from what its task `t` is now. A run that is addressed to a worker already, or is a worker's part of a
  * broadcast, is not astray.
  */
 export const astraySql = `(r.shard is null and (${otherwise}
     or r.group_id <> case when t.routed then least(r.group_id, 0) else t.group_id end))`;
 
-/** Live runs of an edited task follow its group and its overlap policy; a claimed one keeps its place. */
+/** Live runs of an edited task take over its group and its overlap policy; a claimed run keeps its slot of concurrency. */
 export async function rehang(client: SqlClient, s: string, taskId: number): Promise<void> {
-  // What is ready goes back to be given a place again: the limit may be another one now.
+  // Ready runs go back to `held` to be judged again, since the limit may have changed.
   const edited = `(${otherwise} or r.group_id <> ${groupSql} or t.gate > 0 and r.state = ${runState.ready})`;
   await client.query(hangSql(s, `${edited} order by r.id for update of r`, "true"), [[taskId]]);
 }
 
 /**
- * Those that were made beside an edit. A claimed one that somebody is writing is passed over, for the caller's own transaction
- * may take minutes to end it; the leader's next look finds it, if it is there.
- * @returns how many there were
+ * Updates runs that were made concurrently with an edit. A claimed run that another transaction is writing is skipped, since a caller's own
+ * transaction may take minutes to end it; the leader's next look finds it, if it still exists.
+ * @returns how many runs there were
  */
 export async function rehangAstray(client: SqlClient, s: string, taskIds: number[]): Promise<number> {
   const waiting = `r.state <> ${runState.claimed} and ${astraySql} order by r.id for update of r`;
@@ -33,7 +33,7 @@ export async function rehangAstray(client: SqlClient, s: string, taskIds: number
   return found;
 }
 
-/** Whoever writes many runs does it in the order of their numbers, so that no two can wait for each other. */
+/** Writers of many runs lock them in the order of their numbers, so that no two can deadlock. */
 const hangSql = (s: string, which: string, placed: string) => `
   with live as materialized (
     select r.id, t.gate, ${groupSql} as group_id, t.lanes, ${placed} as placed

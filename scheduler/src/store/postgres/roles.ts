@@ -5,7 +5,7 @@ import { type Database, quoteIdentifier } from "./database.ts";
 import { ownRelations } from "./foreign.ts";
 import { withDatabase } from "./with-database.ts";
 
-/** Who may make and drop partitions. */
+/** The role that may make and drop partitions. */
 export interface Maker {
   /** The role of this connection. */
   role: string;
@@ -58,7 +58,7 @@ export async function grantWork(url: string, schema: string, role: string): Prom
   await withDatabase({ url, schema }, (database) =>
     database.transaction(async (client) => {
       const s = database.schema;
-      // Two that grant at once would make each other fail.
+      // Two concurrent grants would make each other fail.
       await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} grants`]);
       const { rows } = await client.query("select from pg_roles where rolname = $1", [role]);
       if (rows.length === 0)

@@ -10,17 +10,17 @@ const numbered = <Name extends string>(names: readonly Name[], first = 0) =>
  */
 /** `run.state` */
 export const runState: Readonly<Record<LiveState, number>> = numbered(liveStates);
-/** `run.recall`: what the worker that has claimed the run is asked to do with it. */
+/** `run.recall`: what the worker that claimed the run is asked to do with it. */
 export const runRecall = numbered(["none", "cancel", "withdraw"]);
 /** `run_history.outcome` */
 export const runOutcome: Readonly<Record<Outcome, number>> = numbered(outcomes);
 /** `slot.outcome` and `slot_range.outcome` */
 export const slotOutcome = numbered(["run", "skipped", "missed"], 1);
 
-/** Of a row of `session`: it is alive, and may be given runs. One that drains keeps what it has started. */
+/** A condition on a row of `session`: it is alive, and may be given runs. A draining session keeps the runs that it has started. */
 export const takesRuns = "ended_ms is null and not draining";
 
-/** By their numbers, as tables keep them. */
+/** Ordered by the numbers that tables store. */
 export const letterStates = ["open", "redriven", "dismissed"] as const satisfies readonly DeadLetter["state"][];
 /** `dead_letter.state` */
 export const letterState: Readonly<Record<DeadLetter["state"], number>> = numbered(letterStates);

@@ -1,18 +1,18 @@
-/** What PostgreSQL, pg and Node say when something fails, as errors with a code, a message and what to do. */
+/** Translates failures of PostgreSQL, pg and Node into errors with a code, a message and a hint. */
 import { CarillonError, type ErrorCode, isCarillonError, isStoreAway, messageOf } from "../../base/errors.ts";
 
 interface Meaning {
   readonly code: ErrorCode;
-  /** Stands before what the server or the driver said. */
+  /** Comes before the server's or the driver's message. */
   readonly says: string;
   readonly hint: string;
   /** SQL states, and codes of Node's errors. */
   readonly states?: RegExp;
-  /** Where there is no state to go by. */
+  /** Used if the error has no state. */
   readonly texts?: RegExp;
 }
 
-/** The first that fits counts. */
+/** The first match counts. */
 const meanings: readonly Meaning[] = [
   {
     code: "STORE_TLS",
@@ -46,13 +46,13 @@ const meanings: readonly Meaning[] = [
     texts: /no pg_hba\.conf entry .*no encryption|SSL connection is required|connection is insecure|^SSL required$/i,
   },
   {
-    // pg refuses by itself, without a state.
+    // pg itself refuses, without a state.
     code: "STORE_REFUSED",
     says: "the store wants a password, and none was given",
     hint: "Give it in the URL, postgres://user:password@host:5432/database, or in the variable PGPASSWORD.",
     texts: /^SASL: .*password must be a (non-empty )?string$/,
   },
-  // A pooler passes on what its server said with the state of a connection that broke.
+  // A pooler forwards its server's message with the state of a broken connection.
   {
     code: "STORE_REFUSED",
     says: "the store refused the user or the password",
@@ -65,7 +65,7 @@ const meanings: readonly Meaning[] = [
     says: "the store has no such database",
     hint: "Correct the name at the end of the URL, or create the database: CREATE DATABASE name, or the program createdb.",
     states: /^3D000$/,
-    // The second is PgBouncer's, where it has a list of databases.
+    // The second is PgBouncer's, if it has a list of databases.
     texts: /^database ".*" does not exist$|^no such database: /,
   },
   {
@@ -76,7 +76,7 @@ const meanings: readonly Meaning[] = [
     texts: /^SASL: |^role ".*" does not exist$|^no such user|^login rejected$/,
   },
   {
-    // PgBouncer, with the state of a connection that broke: to try again helps nothing.
+    // From PgBouncer, with the state of a broken connection: trying again does not help.
     code: "STORE_REFUSED",
     says: "the pooler refused what the store's URL sets",
     hint: "Take it out of the URL, and set it for the role: ALTER ROLE … SET …. A URL without a pooler may have it.",
@@ -108,7 +108,7 @@ const meanings: readonly Meaning[] = [
     texts: /too many (clients|connections)|no more connections allowed/i,
   },
   {
-    // A deadlock, a serialization failure, a lock that was not to be had: the transaction is certainly rolled back.
+    // A deadlock, a serialization failure, a lock that was not available: the transaction is certainly rolled back.
     code: "STORE_CONFLICT",
     says: "the store could not, for another transaction",
     hint: "Nothing was changed: try again.",
@@ -121,14 +121,14 @@ const meanings: readonly Meaning[] = [
     states: /^CA001$/,
   },
   {
-    // A check violation by its state, which others are too.
+    // By its text: its state is that of a check violation, which other errors share.
     code: "STORE_PARTITIONS",
     says: "the store has no place for this day's history",
     hint: "Run `carillon migrate` with the role that owns the schema, daily: it makes partitions ahead.",
     texts: /^no partition of relation /,
   },
   {
-    // PgBouncer: its connections are all in use, or it cannot make one.
+    // From PgBouncer: its connections are all in use, or it cannot make one.
     code: "STORE_UNREACHABLE",
     says: "the pooler had no connection to the store in time",
     hint: "Check that the PostgreSQL behind the pooler runs; if it does, raise the pooler's default_pool_size, or start fewer processes.",
@@ -167,7 +167,7 @@ export function storeError(error: unknown): unknown {
   return new CarillonError(meaning.code, `${meaning.says}: ${text}`, { cause: error, hint: meaning.hint });
 }
 
-/** Away, or a conflict of two transactions that another try resolves. */
+/** The store is away, is recovering, or two transactions conflicted: another try can succeed. */
 export function isTransient(error: unknown): boolean {
   return isStoreAway(error) || isCarillonError(error, "STORE_CONFLICT") || isCarillonError(error, "STORE_RECOVERING");
 }

@@ -8,7 +8,7 @@ import { type Host, parseStoreUrl } from "../store-url.ts";
 import { destroy } from "./connections.ts";
 import { Hosts, type Looked } from "./hosts.ts";
 
-/** A URL, and how connections come to the host of it that accepts writes. */
+/** A URL, and how connections reach the one of its hosts that accepts writes. */
 export interface Way {
   readonly url: string;
   /** undefined: the URL names one host. */
@@ -16,7 +16,7 @@ export interface Way {
   readonly Routed: (new (config?: string | pg.ClientConfig) => pg.Client) | undefined;
 }
 
-/** How long one of several hosts may take to say what it is. */
+/** The time limit for one of several hosts to report its role. */
 const lookMs = 1_000;
 
 /** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN */
@@ -29,7 +29,7 @@ export function wayTo(text: string, clock: Clock, log: Log): Way {
   return { url, hosts, Routed: routed(hosts) };
 }
 
-/** libpq's weaker modes verify less, or nothing; here each that asks for TLS verifies the certificate and the name in it. */
+/** libpq's weaker modes verify less, or nothing; here every mode that requests TLS verifies the certificate and the name in it. */
 const verifying = (url: string): string => {
   const [before = "", query] = url.split(/\?([\s\S]*)/);
   return query === undefined || /(?:^|&)uselibpqcompat=/.test(query)
@@ -37,7 +37,7 @@ const verifying = (url: string): string => {
     : `${before}?${query.replace(/(^|&)sslmode=(?:prefer|require|verify-ca)(?=&|$)/, "$1sslmode=verify-full")}`;
 };
 
-/** The driver would take a file that is not there for a server that is away. */
+/** The driver would treat a missing file as a server that is away. */
 function checkFiles(url: string): void {
   const parameters = new URLSearchParams(url.split(/\?([\s\S]*)/)[1] ?? "");
   for (const name of ["sslrootcert", "sslcert"]) {
@@ -62,7 +62,7 @@ function checkFiles(url: string): void {
     });
 }
 
-/** What a server that the URL names is: asked on a connection of its own. */
+/** Queries the role of a server named by the URL, on a connection of its own. */
 async function look(url: string, { host, port }: Host, log: Log): Promise<Looked> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: lookMs, query_timeout: lookMs });
   client.on("error", (error) => log.debug({ error: messageOf(error), host, port }, "a host was lost while asked"));
@@ -81,7 +81,7 @@ async function look(url: string, { host, port }: Host, log: Log): Promise<Looked
 
 type Connected = (error: Error | null, client?: pg.Client) => void;
 
-/** A client that connects to whichever host accepts writes. pg reads both fields when it connects. */
+/** A client that connects to the host that accepts writes. pg reads both fields when it connects. */
 function routed(hosts: Hosts): new (config?: string | pg.ClientConfig) => pg.Client {
   return class extends pg.Client {
     override connect(): Promise<pg.Client>;
@@ -98,7 +98,7 @@ function routed(hosts: Hosts): new (config?: string | pg.ClientConfig) => pg.Cli
   };
 }
 
-/** Not every service that speaks PostgreSQL's protocol has these functions: then it is not known. */
+/** Not every service that speaks PostgreSQL's protocol has these functions: then the timeline is unknown. */
 async function timelineOf(client: pg.Client): Promise<number | null> {
   try {
     const { rows } = await client.query("select pg_walfile_name(pg_current_wal_insert_lsn()) as name");

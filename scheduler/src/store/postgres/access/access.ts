@@ -4,7 +4,7 @@ import { endSignIns, signIn, signIns, signInsOf, signInsSeen, signOut } from "./
 import { createToken, revokeToken, tokens, tokensOf } from "./tokens.ts";
 import { changeUser, createFirst, createUser, providedUser, rehash, userByName, users } from "./users.ts";
 
-/** How long an answer can be asked for again by its idempotency key. */
+/** How long the answer to an idempotency key is kept. */
 const answerKeptMs = 86_400_000;
 
 export function accessStore(database: Database): AccessStore {

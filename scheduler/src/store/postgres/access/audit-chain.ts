@@ -4,7 +4,7 @@ import type { Change } from "../../../base/change.ts";
 import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 
-/** Rows of one transaction, which holds up other changes for as long. */
+/** The most rows deleted by one transaction, which blocks other changes for as long. */
 const prunedAtOnce = 5_000;
 
 const hex = (column: string) => `encode(${column}, 'hex')`;
@@ -62,7 +62,7 @@ function prune(database: Database, beforeMs: number, { author, reason, nowMs }: 
       older_until: number;
     };
     let removed = 0;
-    // Their digest is over all of them: they go together, and first.
+    // One digest covers all of these rows: they are deleted together, and first.
     if (olderRows !== null) {
       const { rows: young } = await client.query(
         `select from ${s}.audit where seq is null and id <= $1 and at_ms >= $2 limit 1`,

@@ -21,12 +21,12 @@ const values = ({ atMs, who, act, about, named, before, after, why }: Entry): un
   why,
 ];
 
-/** Puts a change down in the transaction that makes it, so that neither is without the other. */
+/** Records a change in the transaction that makes it, so that both are committed or neither. */
 export async function audited(client: SqlClient, s: string, entry: Entry): Promise<void> {
   await client.query(insertSql(s), values(entry));
 }
 
-/** A new version of a task. One that only follows from its calendar is told by the calendar's entry. */
+/** Records a new version of a task. A version that only follows from its calendar is covered by the calendar's entry. */
 export async function auditedEdit(
   client: SqlClient,
   s: string,
@@ -41,7 +41,9 @@ export async function auditedEdit(
   await audited(client, s, { ...entry, act: there ? "edit" : "create", before: there ? before : null, after });
 }
 
-/** A task that is as a bundle's files say becomes the bundle's. Of one that changes, too, its new version's entry tells. */
+/**
+ * Records that a task already matching a bundle's files becomes the bundle's. If the task also changes, its new version has an entry too.
+ */
 export async function auditedAdoption(
   client: SqlClient,
   s: string,
@@ -53,7 +55,7 @@ export async function auditedAdoption(
   await audited(client, s, { ...entry, before: { bundle: before }, after: { bundle } });
 }
 
-/** A pause, a resume or a removal of a task. */
+/** Records a pause, a resume or a removal of a task. */
 export async function auditedTask(
   client: SqlClient,
   s: string,
@@ -76,7 +78,7 @@ export function auditStore(database: Database): Pick<AuditStore, "list" | "recor
   const s = database.schema;
   return {
     list({ about, named, who, act, sinceMs, untilMs, entryId }, beforeId, limit) {
-      // Without a name it is planned anew each time, so that what is not asked for is left out of the plan.
+      // Without a name the statement is planned each time, so that unused filters are left out of the plan.
       return database.query<AuditEntry>(
         "",
         `select id as "entryId", at_ms as "atMs", who, act, about, named, before, after, why from ${s}.audit

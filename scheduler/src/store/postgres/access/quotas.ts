@@ -38,7 +38,7 @@ export function quotaStore(database: Database): QuotaStore {
       const asJson = (given: QuotaLimits): Json => ({ ...given });
       return database.persist(() =>
         database.transaction(async (client) => {
-          // Two who set one quota follow each other, also where there is no row yet.
+          // Two callers that set one quota are serialised, even if there is no row yet.
           await client.query(`lock table ${s}.quota in share row exclusive mode`);
           const { rows } = await client.query(
             `select enqueues, waiting, bytes from ${s}.quota where kind = $1 and name = $2`,

@@ -116,7 +116,7 @@ export function secondFactorStore(database: Database): SecondFactorStore {
   };
 }
 
-/** @returns false: there was none */
+/** @returns false: the user had none */
 export async function forgetFactor(client: SqlClient, s: string, userId: number): Promise<boolean> {
   const { rows } = await client.query(`delete from ${s}.second_factor where user_id = $1 returning user_id`, [userId]);
   await client.query(`delete from ${s}.recovery_code where user_id = $1`, [userId]);

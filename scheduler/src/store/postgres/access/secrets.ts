@@ -13,7 +13,7 @@ import { audited } from "./audit.ts";
 interface Present {
   id: number;
   version: number;
-  /** What the next version's number is. */
+  /** The number of the next version. */
   next: number;
   tasks: string[] | null;
   removed_ms: number | null;
@@ -65,7 +65,7 @@ function set(
   const s = database.schema;
   return database.persist(() =>
     database.transaction(async (client) => {
-      // Made first and locked then: two that make it at once agree on who was first.
+      // Inserted first and locked then: two callers that make it at once agree on which was first.
       await client.query(`insert into ${s}.secret (name, version) values ($1, 0) on conflict (name) do nothing`, [
         name,
       ]);
@@ -212,9 +212,9 @@ async function sealedFor(
     [runId, fence, name, version],
   );
   if (!row) throw new CarillonError("FENCE_STALE", `run ${runId} is no longer this worker's, so it is given no secret`);
-  // A task of another namespace must be named by the secret: whoever may define tasks in one could have every secret
-  // otherwise. Its run gets the same error where there is no such secret, so that it cannot find out which there are; nor does a
-  // run of the namespace `default` find out those that are for tasks of other namespaces alone.
+  // A secret must name a task of another namespace, since otherwise a user who may define tasks in one could read every secret. The task's
+  // run gets the same error if the secret does not exist, so that it cannot find out which secrets exist. Likewise a run of the namespace
+  // `default` cannot find out secrets that are only for tasks of other namespaces.
   const isOfDefault = namespaceOf(row.task) === defaultNamespace;
   const isMeant = row.tasks?.includes(row.task) ?? isOfDefault;
   const isElsewhere = isOfDefault && row.tasks?.every((task) => namespaceOf(task) !== defaultNamespace) === true;

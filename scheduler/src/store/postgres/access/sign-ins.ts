@@ -4,7 +4,7 @@ import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 import { userFields } from "./users.ts";
 
-/** When a sign-in ends without a further use. @param idle an SQL expression, in ms */
+/** SQL: when a sign-in ends without further use. @param idle an SQL expression, in ms */
 const endsSql = (idle: string) => `least(i.expires_ms, coalesce(i.seen_ms, i.created_ms) + ${idle}::bigint)`;
 
 export async function signIn(
@@ -13,7 +13,7 @@ export async function signIn(
   nowMs: number,
 ): Promise<boolean> {
   const s = database.schema;
-  // Locked: a change that ends the user's sign-ins comes before this one, which then is none, or after it, and ends it.
+  // Locked, so that a change that ends the user's sign-ins either comes before this one, which then fails, or after it, and ends it.
   const made = await database.query(
     "access-sign-in",
     `with who as (

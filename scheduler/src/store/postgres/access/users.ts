@@ -16,7 +16,7 @@ const asJson = ({ name, role, grants, disabledMs }: User): Json => ({
 
 type UserRow = User & { hash: string | null };
 
-/** Of a row `u` of `user_account`. */
+/** The fields of a row `u` of `user_account`. */
 export const userFields = (s: string) =>
   `u.id as "userId", u.name, u.version, u.role, u.grants, u.created_ms as "createdMs", u.created_by as "createdBy",
   u.disabled_ms as "disabledMs", u.subject is not null as provided, coalesce(u.temporary_hash = u.hash, false) as temporary,
@@ -59,7 +59,8 @@ export function createUser(
   const s = database.schema;
   const now = Math.round(nowMs);
   return database.transaction(async (client) => {
-    // Whom a provider calls so stays removed: the row gives the name away and keeps the rest. No other name has a space in it.
+    // A user whom a provider knows under this name stays removed: the row gives up the name and keeps the rest. No other name has a space
+    // in it.
     await client.query(
       `update ${s}.user_account set name = name || ' ' || id where name = $1 and removed_ms is not null and subject is not null`,
       [name],
@@ -78,7 +79,7 @@ export function createUser(
       });
     }
     const user = rows[0] as unknown as User;
-    // The name may have been a user's whom an older node removed, and such a node leaves the second factor.
+    // An older node may have removed a user of this name, and such a node leaves the second factor in place.
     await forgetFactor(client, s, user.userId);
     await audited(client, s, {
       atMs: nowMs,
@@ -111,7 +112,7 @@ export function providedUser(
     const [{ removed, ...before } = { removed: false }] = there;
     if (before.userId === undefined) {
       const values = [name, role, given, issuer, subject, now, author];
-      // A name that was a password's, and is nobody's any more, is free.
+      // The name of a removed password user is free.
       const { rows: freed } = await client.query(
         `update ${s}.user_account u set role = $2, grants = $3, issuer = $4, subject = $5, created_ms = $6, created_by = $7,
            hash = null, removed_ms = null, disabled_ms = null, version = version + 1
@@ -144,7 +145,7 @@ export function providedUser(
       return user;
     }
     const was = before as unknown as User;
-    // Whoever was removed here stays so, whatever the provider says.
+    // A user removed here stays removed, whatever the provider reports.
     if (removed) return { ...was, disabledMs: was.disabledMs ?? now };
     const same = was.role === role && sortedJson(was.grants) === sortedJson(grants);
     if (same) return was;
@@ -174,7 +175,7 @@ export function createFirst(
 ): Promise<boolean> {
   const s = database.schema;
   return database.transaction(async (client) => {
-    // Two nodes that start at once: the second waits here, and then finds the first one's.
+    // If two nodes start at once, the second waits here, and then finds the first one's user.
     await client.query(`select pg_advisory_xact_lock(hashtext($1))`, [`${s} first user`]);
     const { rows } = await client.query(
       `insert into ${s}.user_account (name, hash, role, created_ms, created_by, temporary_hash)
@@ -182,7 +183,7 @@ export function createFirst(
       [name, hash, Math.round(nowMs), temporary ? hash : null],
     );
     if (rows.length === 0) {
-      // The reply to an earlier try may have been lost; the hash has a salt of its own.
+      // The reply to an earlier try may have been lost; the hash has a salt of its own, so an equal hash is that try's.
       const { rows: mine } = await client.query(`select from ${s}.user_account where name = $1 and hash = $2`, [
         name,
         hash,
@@ -213,7 +214,7 @@ export function changeUser(
   const { role, grants, hash, temporary = false, disabled, removed, keeping, ifVersion = null } = given;
   const now = Math.round(nowMs);
   return database.transaction(async (client) => {
-    // All admins are locked, in order: of two that each take the other's role away one finds that it would be the last.
+    // All admins are locked, in order: if two admins each revoke the other's role, one of them finds that it would be the last.
     const { rows: locked } = await client.query(
       `select ${userFields(s)} from ${s}.user_account u where removed_ms is null and (name = $1 or role = 'admin') order by id for update`,
       [name],

@@ -32,7 +32,7 @@ interface LookRow {
   tried_session: number | null;
   tried_attempt: number | null;
   tried_outcome: string | null;
-  /** What is over was this worker's, under this session or one before. */
+  /** The ended claim belonged to this worker, under this session or an earlier one. */
   was_mine: boolean;
 }
 
@@ -121,7 +121,7 @@ async function revokeKey(database: Database, name: string, { author, reason, now
      ) select ${keyFields()} from revoked where (select count(*) from told) > 0`,
     [name, Math.round(nowMs), author, reason],
   );
-  // A second try finds it revoked.
+  // A repeated call finds the key revoked already.
   const found = revoked ?? (await keys(database)).find((key) => key.name === name);
   if (found) return found;
   throw new CarillonError("KEY_NAME_UNKNOWN", `there is no worker key ${name}`, {
@@ -136,7 +136,7 @@ async function open(
   nowMs: number,
 ): Promise<Opening> {
   const s = database.schema;
-  // Several that join in one moment may each be the last one: the bound is against thousands.
+  // Several sessions that join at the same moment may each count as the last one allowed: the bound is against thousands.
   const live = (key: string) => `(select count(*)::int from ${s}.session where ended_ms is null and key_id = ${key})`;
   for (;;) {
     const [opened] = await database.ask<{ id: number }>(
@@ -171,7 +171,7 @@ async function open(
     const { id = null, host = "", pid = 0, mine = false, live: sessions = 0 } = found ?? {};
     if (id !== null) return mine ? { sessionId: id } : { takenBy: { host, pid } };
     if (sessions >= limits.sessionsPerKey) return { full: sessions };
-    // One ended between the two statements: there is room now, or the name is free.
+    // A session ended between the two statements: there is a free session or a free name now.
   }
 }
 
@@ -277,7 +277,7 @@ async function tasksBut(database: Database, groupIds: number[], names: string[])
   return rows.map(({ id }) => id);
 }
 
-/** A retried run is live again under its next fence; until that is given it still carries the last one. */
+/** A retried run is live again, and gets its next fence at its next claim; until then it still has the last one. */
 function standingOf(row: LookRow, sessionId: number): ClaimStanding {
   const taskId = row.live_task ?? row.ended_task ?? 0;
   const attempt = row.attempt ?? row.ended_attempt ?? row.tried_attempt ?? 1;

@@ -10,21 +10,21 @@ import { inDoubtSql } from "../recovery/recovery.ts";
 import { endedSql } from "../schedules/ended.ts";
 import { runOutcome, runState } from "../states.ts";
 
-/** Of one rule, in one look; the rest is found by the next. */
+/** The most findings of one rule in one look; the next look finds the rest. */
 const most = 1_000;
-/** Tasks whose newest failure is read, for its words. */
+/** The most tasks whose newest failure is read, for its message. */
 const worded = 100;
 const longestText = 300;
-/** A recovery that is over is an alarm for so long. */
+/** How long a recovery that is over is shown as an alarm. */
 export const recoveryShownMs = 86_400_000;
 /** A recovery takes as long as the longest session timeout of a node that died; usually a second. */
 const recoveryLongMs = 10_000;
-/** Results are put back when work goes on again, so they are counted a moment after a recovery's end. */
+/** Results are restored when work goes on again, so they are counted this long after a recovery's end. */
 const recoveryCountedMs = 5_000;
-/** That are found by the store's counters: failures, and slots that the misfire policy gave up. */
+/** Rules found by the store's counters: failures, and slots that the misfire policy gave up. */
 const countedRules: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted", "unfired"]);
 
-/** Exact: what is folded and what is not yet. */
+/** The exact total of a counter: folded and unfolded rows. */
 const totals = (
   s: string,
   column: string,
@@ -32,7 +32,7 @@ const totals = (
 ) => `(select coalesce(sum(${column}), 0) from (select ${column} from ${s}.tally where task_id = ${taskId}
     union all select ${column} from ${s}.tally_delta where task_id = ${taskId}) x)`;
 
-/** How often the task of this name has succeeded. */
+/** SQL: how many times the task of this name has succeeded. */
 export const succeededOf = (s: string, subject: string) =>
   totals(s, "succeeded", `(select id from ${s}.task where name = ${subject})`);
 
@@ -55,7 +55,7 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
      select n.task_id as "taskId", t.name, n.more_failed::float8 as failed, n.more_missed::float8 as missed
      from news n join ${s}.task t on t.id = n.task_id order by n.more_failed desc, t.name`,
   );
-  // What had failed before anybody looked is known.
+  // On the first look, earlier failures are not new.
   if (first.length > 0) return [];
   const failing = rows.filter(({ failed }) => Number(failed) > 0);
   const { rows: newest } = await client.query(
@@ -93,8 +93,9 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
 }
 
 /**
- * How often the task of this name had succeeded when it failed last. Counters have no order: history shows a success after
- * that failure. Failures are kept always; a success that is not is counted as before. @param since a time: not looked for before it
+ * SQL: how many times the task of this name had succeeded when it last failed. Counters have no order, so history shows whether a success
+ * came after that failure. Failures are always kept; a success that is not kept counts as before the failure. @param since a time before
+ * which history is not searched
  */
 export function succeededAtFailure(s: string, subject: string, since: string) {
   return `(${succeededOf(s, subject)} - coalesce((
@@ -105,10 +106,10 @@ export function succeededAtFailure(s: string, subject: string, since: string) {
    order by h.ended_ms desc, h.id desc limit 1), 0))`;
 }
 
-/** Groups that are at their limit now: room that is there when it is looked for may be a moment old. */
+/** Marks the groups that are at their limit now: the free slots that a look finds may have become free only just before. */
 export async function markFull(database: Database, nowMs: number): Promise<void> {
   const s = database.schema;
-  // By itself, and not of those that somebody claims of just now: whoever claims never waits for a look.
+  // A statement of its own that skips groups of which claims are being made: a claim never waits for a look.
   await database.query(
     "alarm-groups",
     `update ${s}.group_limit l set full_ms = $1 where l.group_id = any (array(
@@ -153,8 +154,8 @@ interface Question {
 const utcSql = (ms: string) => `to_char(to_timestamp(${ms} / 1000.0) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
 
 const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
-  // Also of those that have an addressee, or wait for one: by the index that claims use. A task that was edited or resumed has
-  // waited since then.
+  // Includes runs that have an addressee, or wait for one: by the index that claims use. Runs of an edited or resumed task count as waiting
+  // only since then.
   overdue: {
     sql: `select t.name as subject, count(*)::float8 as count, null::float8 as run,
                'the oldest is due since ' || ${utcSql("min(o.due_ms)")} as text
@@ -175,7 +176,7 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
     valueOf: ({ stuckMs }, now) => [now - stuckMs],
   },
   unfired: {
-    // Counted once, however often it is looked at.
+    // A count of 0, so that repeated looks count the slot once.
     sql: `select t.name as subject, 0::float8 as count, null::float8 as run,
                'a slot came due and was not planned: ' || ${utcSql("p.next_slot_ms")} as text
         from ${s}.plan p join ${s}.task t on t.id = p.task_id

@@ -7,14 +7,14 @@ import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 import { checkTask } from "../tasks/read.ts";
 
-/** Whether a silence holds over a rule's subject; each of the three is SQL. */
+/** SQL: whether a silence covers a rule's subject; the last three arguments are SQL too. */
 export const silencedSql = (s: string, rule: string, subject: string, now: string): string =>
   `exists (select from ${s}.alarm_silence z where z.ended_ms is null and z.from_ms <= ${now}::bigint and z.until_ms > ${now}::bigint
            and coalesce(z.rule, ${rule}) = ${rule} and coalesce(z.subject, ${subject}) = ${subject})`;
 
 type Said = Pick<AlarmStore, "open" | "outbox" | "message" | "test" | "see" | "silence" | "unsilence" | "silences">;
 
-/** What operators see of alarms, and say of them. */
+/** The operators' part of alarms: reading, acknowledging and silencing them. */
 export function saidStore(database: Database): Said {
   const s = database.schema;
   const silenceFields = `id as "silenceId", rule, subject as task, from_ms as "fromMs", until_ms as "untilMs", author, reason`;

@@ -16,13 +16,13 @@ import { findAll, markFull, recoveryShownMs, succeededAtFailure, succeededOf } f
 import { saidStore, silencedSql } from "./alarms-said.ts";
 
 const subjectsTold = 10;
-/** Over when the task has succeeded. */
+/** Alarms of these rules end when the task has succeeded. */
 const afterSuccess: ReadonlySet<AlarmRule> = new Set(["failed", "exhausted"]);
 const sentKeptMs = 7 * 86_400_000;
-/** Longer than between any two tries. */
+/** Longer than the pause between any two tries. */
 const untriedMs = 2 * 3_600_000;
 
-/** One look's transaction and time. */
+/** The transaction and time of one look. */
 interface Looking {
   client: SqlClient;
   s: string;
@@ -47,7 +47,7 @@ interface Look {
   thresholds: Thresholds;
   channels: Partial<Record<AlarmRule, string[]>>;
   nowMs: number;
-  /** By the looking process. */
+  /** Findings of the process that looks. */
   found: readonly Finding[];
 }
 
@@ -55,7 +55,7 @@ async function look(database: Database, { rules, thresholds, channels, nowMs, fo
   const s = database.schema;
   if (rules.includes("overdue")) await markFull(database, nowMs);
   return database.transaction(async (client) => {
-    // Two that look at once would each write the same messages.
+    // Two concurrent looks would each write the same messages.
     const { rows } = await client.query("select pg_try_advisory_xact_lock(hashtext($1)) as mine", [`${s} alarms`]);
     if (!rows[0]?.mine) return 0;
     const now = Math.round(nowMs);
@@ -133,7 +133,10 @@ async function unsent(database: Database, id: number, error: string, nextMs: num
   if (by) await tried(database, id, error, by);
 }
 
-/** What nobody sends, for its channel is no more, is given up like what is not taken; who sends does so a try later. */
+/**
+ * Gives up messages that no node sends because their channel no longer exists, like messages that are never accepted; a sender gives up one
+ * try later.
+ */
 async function forget({ client, s, now }: Looking): Promise<void> {
   await client.query(
     `update ${s}.alarm_outbox set next_ms = null, error = coalesce(error, 'no node has such a channel')
@@ -162,12 +165,12 @@ async function tried(
 }
 
 /**
- * @returns how much is new: of a condition that goes on, and of what somebody knows, nothing; of what is silenced nothing
- * yet: that is kept beside it; of what was not open before at least one, also where it was found without a count
+ * @returns the number of new findings. A condition that goes on and an acknowledged alarm add none. A silenced alarm adds none yet: its
+ * count is kept beside it. A subject that was not open before adds at least one, even if it was found without a count
  */
 async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: readonly Finding[]): Promise<number> {
   if (findings.length === 0) return 0;
-  // Of one subject there is one row; a rule may have found it in two ways.
+  // One row per subject; a rule may have found a subject in two ways.
   const bySubject = new Map<string, Finding>();
   for (const finding of findings) {
     const before = bySubject.get(finding.subject);
@@ -206,7 +209,10 @@ async function raise({ client, s, now }: Looking, rule: AlarmRule, findings: rea
   return Number(rows[0]?.news ?? 0);
 }
 
-/** A condition ends when it is not found; a failure when the task has succeeded since; else what has not happened for a while; a recovery a day later. */
+/**
+ * Ends alarms: a condition when it is not found; a failure when the task has succeeded since; other alarms when they have not recurred for
+ * a while; a recovery a day later.
+ */
 async function close(
   { client, s, now, summaryMs }: Looking,
   rule: AlarmRule,
@@ -224,7 +230,7 @@ async function close(
   );
 }
 
-/** Rules without a channel are turned off: nobody looks for their end, so what is open of them would stay so. */
+/** Ends the alarms of rules without a channel: these rules are off, so no look would ever end their open alarms. */
 async function endUntold({ client, s, now }: Looking, channels: Partial<Record<AlarmRule, string[]>>): Promise<void> {
   await client.query(
     `with over as (delete from ${s}.alarm_incident where rule = any($1))
@@ -234,8 +240,8 @@ async function endUntold({ client, s, now }: Looking, channels: Partial<Record<A
 }
 
 /**
- * What was silenced is free to be told once no silence holds over it: what a silence held back and, where no incident
- * is on, also what was told before it and went on under it. @returns how much
+ * Frees silenced alarms for sending once no silence covers them: findings that a silence held back and, if no incident is on, also alarms
+ * sent before the silence that went on under it. @returns how many
  */
 async function free({ client, s, now }: Looking, rule: AlarmRule): Promise<number> {
   const { rows } = await client.query(

@@ -4,11 +4,11 @@ import { notifyReadySql, notifySql } from "../cluster/signals.ts";
 import { runState } from "../states.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 
-/** Of one task in one transaction; what is left is told at once. */
+/** The most runs of one task in one transaction; if some are left, the dispatcher is signalled at once. */
 const runsPerStep = 1_000;
 const keysPerStep = 500;
 const forgottenPerStep = 1_000;
-/** A span is counted in so many steps; rates up to this are exact to the millisecond. */
+/** A span is counted in this many steps; rates up to this number are exact to the millisecond. */
 const stepsPerSpan = 200;
 
 interface Paced {
@@ -30,12 +30,11 @@ interface Admitted {
 }
 
 /**
- * Lets runs begin of tasks that are limited by key, by worker or by rate: from held to ready when they are due and there
- * is room for them. The caller holds the tasks' gates, so what is counted here stays true until it commits, and `ready`
- * and `claimed` runs of a key never exceed its limit.
+ * Moves due runs of tasks limited by key, by worker or by rate from held to ready, as far as the limits allow. The caller holds the tasks'
+ * gates, so the counts taken here stay true until it commits, and `ready` and `claimed` runs of a key never exceed its limit.
  *
- * Runs are judged when they are due and not before: a place or a token given to a run of the future would be kept from
- * one that is due. A retry is no run of the future: it keeps its place, and has its token booked (retry-tokens.ts).
+ * Runs are judged when they are due and not before: a slot or a token given to a future run would be kept from a due one. A retry is not
+ * treated as a future run: it keeps its slot, and has its token booked (retry-tokens.ts).
  */
 export async function admitPaced(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const { rows } = await client.query(
@@ -61,7 +60,7 @@ async function admit(client: SqlClient, s: string, task: Paced, now: number): Pr
     left = await tokens?.();
   }
   if (left && left.tokens <= 0) nextMs = earliest([nextMs, left.nextMs]);
-  // A token that comes wakes whoever waits for it, and nobody else. What is due later is judged then.
+  // A coming token wakes the dispatcher only if a due run waits for it. Runs due later are judged when they come due.
   await client.query(
     `with due as (
        select case when $3::bigint is not null and exists (
@@ -85,7 +84,7 @@ async function placesLeft(client: SqlClient, s: string, { task_id, gate_limit }:
   return gate_limit - (rows[0]?.taken as number);
 }
 
-/** What any span that now lies in still lets through, with what is booked for retries, and when it lets through more. */
+/** The tokens that every span around now still allows, counting those booked for retries, and when more become available. */
 async function tokensLeft(
   client: SqlClient,
   s: string,
@@ -110,13 +109,13 @@ async function forget(client: SqlClient, s: string, taskId: number, untilMs: num
   );
 }
 
-/** The end of the step that now lies in: what is counted too late is forgotten too late, and never too early. */
+/** The end of the step around `now`: counts that are stamped late expire late, and never early. */
 export function stepEnd(rate: TaskDefinition["rate"], now: number): number {
   const stepMs = stepMsOf(rate);
   return stepMs === 0 ? now : Math.ceil(now / stepMs) * stepMs;
 }
 
-/** 0: exact to the millisecond. */
+/** The length of a step; 0: exact to the millisecond. */
 export const stepMsOf = (rate: TaskDefinition["rate"]): number =>
   !rate || rate.limit <= stepsPerSpan ? 0 : Math.max(1, Math.floor(rate.perMs / stepsPerSpan));
 
@@ -133,10 +132,10 @@ const countedSql = (s: string, key: string, at: string, when: string) => `
        on conflict (task_id, key, at_ms) do update set count = a.count + excluded.count)`;
 
 /**
- * Of a task, the runs that are due and wait for a place, as (id, priority, due_ms): of each priority the oldest, locked, but for
- * those that somebody else has. $2 is the time. Probes of the index by priority, however many wait: its order has no number, and
- * to put all in the order of both would be to read all, so the time up to which there are enough is asked for first. Nor is
- * `gate` asked for: the planner would take another index for it, in which each priority passes over the runs of all.
+ * Due runs of a task that wait for a slot, as (id, priority, due_ms): the oldest of each priority, locked, skipping rows that others have
+ * locked. $2 is the time. These are probes of the index by priority, however many runs wait. The index has no run number, and ordering by
+ * both columns would read all of them, so the time up to which there are enough is queried first. `gate` is not queried either: for it the
+ * planner would take another index, in which each priority scans the runs of all.
  */
 export const heldDueSql = (s: string, taskId: string, most: string) => {
   const held = `${s}.run where task_id = ${taskId} and state = ${runState.held} and priority = p.level`;
@@ -161,8 +160,8 @@ async function admitInOrder(client: SqlClient, s: string, task: Paced, room: num
 }
 
 /**
- * Steps from key to key of what is held, from where the last time ended, so that with few places the keys take turns.
- * A key without room costs one probe, however many runs it has waiting.
+ * Steps from key to key of the held runs, from where the last call ended, so that with few free slots the keys take turns. A key without a
+ * free slot costs one probe, however many waiting runs it has.
  * @returns when there may be more to admit
  */
 async function admitByKey(
@@ -230,7 +229,7 @@ async function admitByKey(
     const ended = step.keys <= keysPerStep;
     if (left <= 0) {
       await moveCursor(client, s, task, step.last_admitted ?? "");
-      // With places left to the task it was this step that was full.
+      // If the task itself has slots left, only this step was full.
       return room === runsPerStep ? now : nextMs;
     }
     if (ended && from === "") {

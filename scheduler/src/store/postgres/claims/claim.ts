@@ -7,11 +7,11 @@ import { nextDueOf } from "./next-due.ts";
 import { earliest, prioritiesSql } from "./ready.ts";
 import { toStart } from "./to-start.ts";
 
-/** What claims and turns of one store share: their texts, made once, and the limits that this process has cached. */
+/** Shared by claims and turns of one store: their SQL texts, made once, and the limits that this process has cached. */
 export interface Claiming {
   database: Database;
   claimSql: string;
-  /** Claims what is `picked`, by place: $1 session, $6 time. */
+  /** Claims the `picked` runs by row location: $1 session, $6 time. */
   takeSql: string;
   limited: LimitedClaims;
   askNext: ReturnType<typeof nextDueOf>;
@@ -24,16 +24,16 @@ export function claimingOf(database: Database): Claiming {
     database,
     claimSql: claimSql(s, take),
     takeSql: take,
-    // Of a group with a limit others wait for every end.
+    // In a group with a limit, other runs wait for every end.
     limited: new LimitedClaims(database, takeSql(s, "true")),
     askNext: nextDueOf(database),
   };
 }
 
 /*
- * By the rows' places, which their locks hold fast: joined by number, the planner read the whole table for 2,000 of
- * 100,000 rows, 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the
- * next claim. `followed`: whether anything waits for the end of it.
+ * Rows are matched by their location (ctid), which their locks keep valid: joined by number, the planner read the whole table for 2,000 of
+ * 100,000 rows, 40 ms instead of 15. A row that moved between this statement's snapshot and its lock is left for the next claim.
+ * `followed`: whether other runs or tasks wait for the run's end.
  */
 const takeSql = (
   s: string,
@@ -44,10 +44,10 @@ const takeSql = (
     returning ${claimedFields(followed)}, plan.paused`;
 
 /*
- * One probe of the index per group and priority, the highest of all groups first, each bounded by the due time, so runs of the future are not looked
- * at however many they are. A run whose task was paused after the run was read into this statement, or enqueued by
- * a transaction older than the pause, is put aside here instead of claimed. A claim takes the task's version of this
- * moment, whatever was known when the run was made: no worker's memory can be too old for what it claims.
+ * One index probe per group and priority, the highest priority of all groups first, each bounded by the due time, so that future runs are
+ * not read however many they are. A run whose task was paused after this statement read the run, or that was enqueued by a transaction
+ * older than the pause, is set aside here instead of claimed. A claim takes the task's current version, not the one at which the run was
+ * made: so no worker's cache can be too old for the runs that it claims.
  */
 const claimSql = (s: string, take: string) => `
     with alive as materialized (select draining from ${s}.session where id = $1 and ended_ms is null),
@@ -69,7 +69,8 @@ export async function claim(
   const { groupIds, limit, nowMs } = request;
   const until = Math.round(request.untilMs);
   const known = limited.of(groupIds);
-  // First, for they take no more than their limits, and not all, for these may be large.
+  // Limited groups come first, since they take no more than their limits, but get half of the claim at most, since their limits may be
+  // large.
   const first = await limited.claim(request, known, known.length < groupIds.length ? Math.ceil(limit / 2) : limit);
   const left = limit - first.runs.length;
   const now = Math.round(nowMs);
@@ -84,7 +85,7 @@ export async function claim(
   const rows = claimedRuns(columns, now);
   const runs = [...first.runs, ...(await toStart(database, rows, nowMs))];
   if (columns?.draining) return { runs, nextDue: async () => null, draining: true };
-  // A full batch says that there is more; asking when would be a wasted question.
+  // A full batch implies that more runs are left; a query for the next due time would be wasted.
   if (rows.length >= left) {
     await limited.refresh(groupIds);
     return { runs, nextDue: async () => until };
@@ -96,7 +97,7 @@ export async function claim(
   if (runs.length > 0) {
     const nextDue = async () => {
       const { next, unknown } = await learn();
-      // Of limits that were not known until now: the next claim looks there.
+      // A group turned out to be limited: poll again at once so that its runs are claimed.
       return earliest([next, first.nextDueMs, unknown.length > 0 ? nowMs : null]);
     };
     return { runs, nextDue };

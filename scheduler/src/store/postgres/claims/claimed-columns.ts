@@ -1,13 +1,13 @@
 import type { Json } from "../../../base/json.ts";
 import type { ClaimedRun } from "../../../run/claim-store.ts";
 
-/** One row: what every run has as columns, what few have with its fence before it. */
+/** The claimed runs in one row: fields that every run has as columns, fields that few have in `more`, after the fence. */
 export interface ClaimedColumns {
   runIds: number[] | null;
   fences: number[];
-  /** From the time of the claim. */
+  /** Due times relative to the time of the claim. */
   dueInMs: number[];
-  /** Their common task and so on, where all have the same and none a slot; else as columns. */
+  /** Task, version, attempt and priority, if all runs have the same and none has a slot; else these are columns. */
   alike: [taskId: number, version: number, attempt: number, priority: number] | null;
   taskIds: number[] | null;
   versions: number[] | null;
@@ -16,14 +16,14 @@ export interface ClaimedColumns {
   priorities: number[] | null;
   linked: number[] | null;
   paused: number[] | null;
-  /** With commas between them; null where no run has one. */
+  /** Joined by commas; null if no run has a payload. */
   payloads: string | null;
   more: [fence: number, key: string | null, shard: [number, number] | null, state: Json, losses: number][] | null;
 }
 
 /**
- * A run `r` as a worker claims it. `state` is what an attempt before this one has left.
- * @param followed whether anything waits for the run's end, beside what its own row says
+ * The fields of a run `r` as a worker claims it. `state` is the state saved by an earlier attempt.
+ * @param followed whether the run's end is awaited for a reason that is not in its own row
  */
 export const claimedFields = (
   followed: string,
@@ -31,9 +31,9 @@ export const claimedFields = (
     r.priority, r.key, r.payload, r.shard, r.checkpoint as state, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
 
 /**
- * What a claim returns, `taken`, in one row. A backlog is mostly of one task: whether it is, is quicker asked than five columns of
- * the same are written and read. Payloads as one text, since a JSON made of each run's took longer than all the columns.
- * @param now when the claim was made; times from there are short @param beside further columns, each after a comma
+ * Returns the claimed runs, `taken`, in one row. A backlog is mostly of one task: checking that is faster than writing and reading five
+ * columns of equal values. Payloads are one text, since building a JSON of each run's took longer than all the columns. @param now when the
+ * claim was made; times relative to it are short @param beside further columns, each after a comma
  */
 export const columnsSql = (now: string, beside = "") => `
   , one as materialized (select "taskId", version, attempt, priority from taken limit 1

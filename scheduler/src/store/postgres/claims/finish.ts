@@ -10,7 +10,7 @@ import { roomToldSql } from "./group-limits.ts";
 import { tasksOf } from "./retries.ts";
 import { type Ended, type EndedTogether, endedEachSql, fencesOf } from "./settle.ts";
 
-/** Ends runs: plain ones in one statement of its own, linked ones with what hangs from their end in a transaction. */
+/** Ends runs: plain ones in one statement, linked ones together with the consequences of their end in a transaction. */
 export async function finishAll(database: Database, ended: Ended[], nowMs: number): Promise<number[]> {
   const s = database.schema;
   const plain = ended.filter((item) => !isLinked(item));
@@ -20,7 +20,7 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
     const [told] = await database.query<EndedTogether>(name, text, values);
     const fences = fencesOf(told, items);
     for (const fence of fences) done.push(fence);
-    // Edited after it was claimed: the task counts its places now. A crash before this is mended by the dispatcher.
+    // Tasks edited after the claim, which count their slots now. If a crash comes before this, the dispatcher makes up for it.
     const tasks = told?.linked ?? [];
     if (tasks.length > 0) await database.transaction((client) => afterEnds(client, s, tasks, nowMs));
     return fences;
@@ -39,7 +39,10 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
   return done;
 }
 
-/** Ends runs in the caller's transaction. @param loose is given what is left to do after the commit @returns the fences of those that ended */
+/**
+ * Ends runs in the caller's transaction. @param loose collects the work left for after the commit @returns the fences of the runs that
+ * ended
+ */
 export async function finishIn(
   client: SqlClient,
   s: string,
@@ -72,13 +75,13 @@ export async function finishIn(
   return [...done.keys()];
 }
 
-/** Tells the leader of failures, which may pause a task with `pauseAfter`. */
+/** Signals failures to the leader, which may pause a task with `pauseAfter`. */
 async function tellFailing(query: (text: string, values: unknown[]) => Promise<unknown>, s: string, ended: Ended[]) {
   const failed = ended.filter(({ verdict }) => verdict.outcome === "failed");
   if (failed.length > 0) await query(failingToldSql(s), [[...new Set(failed.map(({ taskId }) => taskId))]]);
 }
 
-/** Fails a run that no worker has, in the caller's transaction: by way of a claim, so that this end is like any other's. */
+/** Fails a run that no worker has, in the caller's transaction: via a claim, so that its end is like any other. */
 export async function failIn(
   client: SqlClient,
   s: string,
@@ -92,7 +95,7 @@ export async function failIn(
   await finishIn(client, s, [{ ...run, linked: true, startedMs: null, endedMs: nowMs, verdict }], nowMs, loose);
 }
 
-/** What hangs from the end of runs: the next slot of a fixed delay, and the places that are free now. */
+/** The consequences of ends: the next slot of a fixed delay, and the slots of concurrency that are free now. */
 async function afterEnds(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<void> {
   if (taskIds.length === 0) return;
   await client.query(
@@ -108,7 +111,7 @@ async function afterEnds(client: SqlClient, s: string, taskIds: number[], nowMs:
   await settleGates(client, s, taskIds, nowMs, true);
 }
 
-/** Of `endedEachSql`. */
+/** A row of `endedEachSql`. */
 interface Finished extends Omit<EndedRun, "settlement"> {
   fence: number;
   task_id: number;
@@ -116,7 +119,7 @@ interface Finished extends Omit<EndedRun, "settlement"> {
   makesRoom: boolean;
 }
 
-/** A statement takes only such as are kept, or only such as are not. */
+/** A statement takes only runs whose history is kept, or only runs whose history is not. */
 function byKeeping(ended: Ended[]): Ended[][] {
   if (!ended.some(isUnkept)) return ended.length > 0 ? [ended] : [];
   const [kept, unkept] = [ended.filter((item) => !isUnkept(item)), ended.filter(isUnkept)];

@@ -6,27 +6,26 @@ import { endGivenUpSql, misfireSql } from "../tasks/misfires.ts";
 import { admitPaced, heldDueSql } from "./admission.ts";
 
 /**
- * `task.gate` and `run.gate`: what an overlap policy means for a run that finds no place; `paced`: a task that is limited
- * by more than the number of its runs; `bounded`: so many wait, and no more. For an older node that is a queue.
+ * `task.gate` and `run.gate`: the overlap policy for a run that finds no free slot; `paced`: the task is limited by more than the number of
+ * its runs; `bounded`: at most n runs wait. An older node treats that as a queue.
  */
 export const gates = { allow: 0, queue: 1, skip: 2, replace: 3, paced: 4, bounded: 5 } as const;
 
 const replaced = "overlap: replaced by a newer run";
 
 /**
- * Gives out the places of tasks that count them. Between them, a task's `ready` and `claimed` runs never exceed its
- * limit; the others are `held`. Claims need no lock for that, since a claim only moves a run between those two.
+ * Gives out the slots of tasks with a concurrency limit. A task's `ready` and `claimed` runs together never exceed its limit; its other
+ * runs are `held`. Claims need no lock for that, since a claim only moves a run between those two states.
  *
- * Everything here happens under the tasks' gate rows, taken first, in order, in a statement of its own: the next
- * statement's snapshot then sees all that earlier holders of the lock did. Rows of runs are only taken with
- * SKIP LOCKED, so whoever holds a gate waits for nobody. What picks some of them is materialized: joined to an UPDATE,
- * a LIMIT may be computed again for each row, and each time pass over what was updated already.
+ * All of this happens under the tasks' gate rows, locked first, in order, in a statement of their own: the snapshot of the next statement
+ * then includes all writes of earlier holders of the lock. Run rows are only locked with SKIP LOCKED, so the holder of a gate waits for no
+ * other transaction. Subqueries that pick some of the rows are materialized: joined to an UPDATE, a LIMIT may be computed again for each
+ * row, and each time skip rows that were updated already.
  *
- * A caller's transaction of a stricter isolation keeps the snapshot that it began with, in which places look free that others have
- * taken since. There nothing is given out: the dispatcher is told with the commit, and does it.
- *
+ * A caller's transaction with a stricter isolation keeps its first snapshot, in which slots look free that others have taken since. Such a
+ * transaction gives out no slots: the dispatcher is signalled at its commit, and does it.
  * @param client in a transaction
- * @param freed a place became free just now: what came due while it was taken is skipped before places are given out
+ * @param freed a slot became free just now: runs that came due while it was taken are skipped before slots are given out
  */
 export async function settleGates(
   client: SqlClient,
@@ -73,9 +72,9 @@ export async function settleGates(
 }
 
 /**
- * The first lock of whoever will end runs of tasks that plan from an end, before runs and before gates: edits hold a
- * task's plan while they wait for its runs. Other tasks' plans are not touched by an end and are left to the planners.
- * @param all of the other tasks too: as long as they are locked nothing is paused or resumed
+ * The first lock of a transaction that will end runs of tasks that plan from an end, taken before runs and gates: edits hold a task's plan
+ * while they wait for its runs. An end does not touch the plans of other tasks, which are left to the planners.
+ * @param all also lock the plans of other tasks: while they are locked, no task is paused or resumed
  */
 export async function lockPlans(client: SqlClient, s: string, taskIds: number[], all = false): Promise<void> {
   if (taskIds.length === 0) return;
@@ -84,7 +83,7 @@ export async function lockPlans(client: SqlClient, s: string, taskIds: number[],
 }
 
 interface Ending {
-  /** What the runs end as. */
+  /** The outcome of the runs. */
   how: "skipped" | "cancelled";
   /** A condition on runs `r`, with `values` as its parameters. */
   where: string;
@@ -105,7 +104,7 @@ async function end(client: SqlClient, s: string, { how, where, values, now, reas
   await client.query(text, [...values, now, reason]);
 }
 
-/** A run that has had a try is not skipped: it waits for its place, as after a pause or an operator's decision. */
+/** A run that has had a try is not skipped: it waits for a slot, as after a pause or an operator's decision. */
 async function skipOverdue(
   client: SqlClient,
   s: string,
@@ -117,7 +116,7 @@ async function skipOverdue(
   await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason });
 }
 
-/** `{ queue: n }`: of the runs that are due and wait, the first n stay. */
+/** `{ queue: n }`: of the due runs that wait, the first n stay. */
 async function skipBeyond(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.attempt = 0 and r.state = ${runState.held} and r.id in (
        select w.id from (
@@ -127,7 +126,7 @@ async function skipBeyond(client: SqlClient, s: string, taskIds: number[], now: 
   await end(client, s, { how: "skipped", where, values: [taskIds, now], now, reason: "overlap: as many wait as may" });
 }
 
-/** What waits longer for its place than its task's misfire policy lets it. */
+/** Ends runs that have waited for a slot longer than their task's misfire policy allows. */
 async function skipLate(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const text = endGivenUpSql(s, {
     runs: `${s}.run r`,
@@ -139,7 +138,9 @@ async function skipLate(client: SqlClient, s: string, taskIds: number[], now: nu
   await client.query(text, [taskIds, now]);
 }
 
-/** `replace`: of the held runs that are due, only the newest has a claim to the place; one that has had a try is cancelled, as one that runs. */
+/**
+ * `replace`: of the due held runs, only the newest keeps its claim to the slot; one that has had a try is cancelled, like a running one.
+ */
 async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.state = ${runState.held} and r.task_id = any($1) and r.due_ms <= $2 and r.gate > 0 and exists (
        select from ${s}.run n where n.task_id = r.task_id and n.state = ${runState.held} and n.gate > 0 and n.due_ms <= $2
@@ -149,7 +150,7 @@ async function keepNewest(client: SqlClient, s: string, taskIds: number[], now: 
   await end(client, s, { ...ending, how: "cancelled", where: `${where} and r.attempt > 0` });
 }
 
-/** `replace`: a run that waits for its next try has a place and no worker to ask; it ends here, and its place is free. */
+/** `replace`: a run that waits for its next try holds a slot but has no worker to signal; it ends here, and its slot is free. */
 async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   const where = `r.state = ${runState.ready} and r.attempt > 0 and r.task_id = any($1) and r.gate > 0 and exists (
        select from ${s}.run n where n.task_id = r.task_id and n.state = ${runState.held} and n.gate > 0 and n.due_ms <= $2)`;
@@ -157,8 +158,8 @@ async function stopWaiting(client: SqlClient, s: string, taskIds: number[], now:
 }
 
 /**
- * A place kept for a run of the future goes to one that is due sooner; a run between two tries keeps its place. Also where
- * neither is due yet: of a queue nobody is told when what is held comes due, and the place would be taken by then.
+ * A slot kept for a future run goes to a run that is due sooner; a run between two tries keeps its slot. This also applies if neither is
+ * due yet: for a queue no signal reports when held runs come due, and the slot would be taken by then.
  */
 async function demote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
@@ -178,7 +179,7 @@ async function demote(client: SqlClient, s: string, taskIds: number[], now: numb
   );
 }
 
-/** What is due comes first, by its priority; then what comes due next. */
+/** Due runs come first, by priority; then the runs that come due next. */
 async function promote(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
     `with room as (
@@ -202,7 +203,7 @@ async function promote(client: SqlClient, s: string, taskIds: number[], now: num
   );
 }
 
-/** `replace`: what runs must make room for what is due. Its worker is asked; the place is free when it has ended. */
+/** `replace`: running runs must make room for due ones. The worker is asked to stop the run; the slot is free when the run has ended. */
 async function stopRunning(client: SqlClient, s: string, taskIds: number[], now: number): Promise<void> {
   await client.query(
     `with due as (

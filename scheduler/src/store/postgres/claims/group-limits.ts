@@ -1,15 +1,14 @@
 /**
- * At most so many runs of a group at once, whoever's workers they are on. What counts is a claim, so the limit is kept where
- * claims are made: in a transaction under the lock of the group's own row, which first counts what is claimed of the group's
- * tasks. Another group's claims wait for nothing, and ends, retries and reclaims need not know: they change what is
- * counted, and nothing else is kept that a crash could leave wrong.
+ * Limits how many runs of a group run at once, across all workers. Claims are counted, so the limit is enforced where claims are made: in a
+ * transaction under the lock of the group's own row, which first counts the claimed runs of the group's tasks. Claims of other groups do
+ * not wait. Ends, retries and reclaims need no code for it: they change the counted rows, and no other state exists that a crash could
+ * leave wrong.
  *
- * The other claims pass over limited groups, by a look into a table that is empty where nobody has set a limit. Whether
- * this process knows of a limit is therefore no matter of exactness: one that does not just takes none of that group's
- * runs until it does.
+ * Other claims skip limited groups, by a look into a table that is empty unless an operator has set a limit. Exactness therefore does not
+ * depend on this process's cache of limits: until a limit is cached, this process takes none of that group's runs.
  *
- * The tasks of a limited group take turns in each claim, since a group at its limit always has a backlog: of the highest
- * priority that is due, one run of each task, from the one after the last that had its turn, then the next of each.
+ * The tasks of a limited group take turns in each claim, since a group at its limit always has a backlog: within the highest priority that
+ * is due, one run of each task, starting after the last task that had its turn, then the next run of each.
  */
 
 import type { ClaimedRun, ClaimRequest, TurnRequest } from "../../../run/claim-store.ts";
@@ -19,34 +18,34 @@ import { runState, takesRuns } from "../states.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 import { type PickedRun, toStart } from "./to-start.ts";
 
-/** A claim that is always full learns of limits so late. */
+/** The longest time until a worker whose claims are always full learns of a new limit. */
 const knownMs = 1_000;
-/** Of one claim: each takes what there is room for; another follows only on what turned out not to be started. */
+/** The most rounds of one claim: each takes as many runs as the limit allows; another follows only if some turned out not to be started. */
 const roundsMost = 20;
-/** When what is due could not be taken: someone is writing it. */
+/** Retry delay when due runs could not be taken because another transaction is writing them. */
 const busyMs = 50;
 
-/** Read once a statement, and of an empty table where there are no limits. */
+/** Read once per statement; the table is empty if there are no limits. */
 const limitedGroups = (s: string) => `array(select group_id from ${s}.group_limit)`;
 const limitedTasks = (s: string) =>
   `array(select lt.id from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id)`;
 
-/** Of the groups in an array, those whose runs any claim may take. A session's own (below 0) hold what is of any group. */
+/** Those of the given groups whose runs any claim may take. A session's own group (below 0) has runs of any group. */
 export const unlimitedSql = (s: string, groupIds: string) =>
   `(select x.group_id from unnest(${groupIds}) as x (group_id) where x.group_id <> all (${limitedGroups(s)}))`;
-/** So it is with what lies in a session's own group. */
+/** The same check for a run in a session's own group. */
 export const unlimitedRunSql = (s: string, groupId: string, taskId: string) =>
   `(${groupId} > 0 or ${taskId} <> all (${limitedTasks(s)}))`;
 export const unlimitedGroupSql = (s: string, groupId: string) => `${groupId} <> all (${limitedGroups(s)})`;
 export const limitedOfSql = (s: string, groupIds: string) =>
   `array(select group_id from ${s}.group_limit where group_id = any (${groupIds}))`;
-/** Whether the end of a run of this task makes room that others may wait for. */
+/** SQL: does the end of a run of this task free a slot that others may wait for? */
 export const makesRoomSql = (s: string, taskId: string) =>
   `exists (select from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id where lt.id = ${taskId})`;
 
 /**
- * Tells the workers that runs of these tasks ($1) have ended, where their groups have others to run: also later, for at its
- * limit a group does not say when. What is addressed may be of any group. $2 is the time.
+ * Signals to the workers that runs of these tasks ($1) have ended, if their groups have other runs, even ones due later: a group at its
+ * limit reports no next due time. Addressed runs may belong to any group. $2 is the time.
  */
 export const roomToldSql = (s: string) => `
   select ${notifySql(s, "'ready ' || $2::bigint")} from (
@@ -68,18 +67,18 @@ export class LimitedClaims {
   #known: ReadonlySet<number> = new Set();
   #knownMono = Number.NEGATIVE_INFINITY;
 
-  /** @param takeSql claims what is `picked`, by place: $1 session, $6 time */
+  /** @param takeSql claims the `picked` runs by row location: $1 session, $6 time */
   constructor(database: Database, takeSql: string) {
     this.#database = database;
     this.#takeSql = takeSql;
   }
 
-  /** Of these groups, those that are known to have a limit. */
+  /** Returns those of these groups that are cached as limited. */
   of(groupIds: number[]): number[] {
     return this.#known.size === 0 ? [] : groupIds.filter((id) => this.#known.has(id));
   }
 
-  /** @returns those that were not known */
+  /** @returns the limited groups that were not cached before */
   learn(groupIds: number[], limited: number[]): number[] {
     this.#knownMono = this.#database.clock.monotonic();
     const unknown = limited.filter((id) => !this.#known.has(id));
@@ -88,7 +87,7 @@ export class LimitedClaims {
     return unknown;
   }
 
-  /** For claims that bring all they can, and so never ask what comes next. */
+  /** For claims that are always full, and so never query the next due time. */
   async refresh(groupIds: number[]): Promise<void> {
     if (this.#database.clock.monotonic() - this.#knownMono < knownMs) return;
     const s = this.#database.schema;
@@ -100,7 +99,7 @@ export class LimitedClaims {
     this.learn(groupIds, row?.limited ?? []);
   }
 
-  /** @param request a claim's, or a turn's @param groupIds known to have a limit */
+  /** @param request a claim's, or a turn's @param groupIds groups cached as limited */
   async claim(request: LimitedRequest, groupIds: number[], limit: number): Promise<LimitedAnswer> {
     const runs: ClaimedRun[] = [];
     let nextDueMs: number | null = null;
@@ -108,7 +107,7 @@ export class LimitedClaims {
       nextDueMs = Math.min(nextDueMs ?? Number.POSITIVE_INFINITY, ms);
     };
     const untilMs = Math.round(request.untilMs);
-    // What it has no place for would keep the group's room from workers that do.
+    // A worker without a slot for a run would keep the group's slot from workers that have one.
     const most = Math.min(limit, Math.max(1, request.free ?? limit));
     for (const groupId of groupIds) {
       for (let round = 1; ; round++) {
@@ -129,7 +128,7 @@ export class LimitedClaims {
     return { runs, nextDueMs };
   }
 
-  /** Without a lock: what it says is asked again under it. */
+  /** Without a lock: the result is checked again under the lock. */
   async #look(
     { sessionId, exceptTaskIds }: ClaimRequest,
     groupId: number,
@@ -149,9 +148,8 @@ export class LimitedClaims {
   }
 
   /*
-   * The lock first and alone: the next statement's snapshot then sees all that earlier holders claimed. The heads of the
-   * ready index are among the tasks that are looked at, so that a run whose task has just gone to another group is not
-   * passed over for ever.
+   * The lock comes first and alone: the snapshot of the next statement then includes all claims of earlier holders. The heads of the ready
+   * index are among the tasks looked at, so that a run whose task has just moved to another group is not skipped forever.
    */
   async #take(request: LimitedRequest, groupId: number, limit: number): Promise<PickedRun[]> {
     const s = this.#database.schema;
@@ -203,7 +201,7 @@ export class LimitedClaims {
   }
 }
 
-/** What the group's limit leaves; none without a limit, which then is not this claim's to take. */
+/** The slots that the group's limit leaves; no row without a limit, since then the runs are not this claim's to take. */
 const roomSql = (s: string, groupId: string) => `
   select l.most - (select count(*)::int from ${s}.task t join ${s}.run r on r.task_id = t.id and r.state = ${runState.claimed} where t.group_id = l.group_id)
   from ${s}.group_limit l where l.group_id = ${groupId}`;

@@ -6,7 +6,7 @@ import { claimedFields } from "./claimed-columns.ts";
 import { makesRoomSql } from "./group-limits.ts";
 import { byNumber } from "./settle.ts";
 
-/** A session's claims, as the store has them. Where a claim reads the task's plan with its run, this looks it up. */
+/** A session's claims, as the store has them. A claim joins the task's plan with its run; this looks it up. */
 const heldFields = (s: string) =>
   claimedFields(
     `exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")}`,
@@ -66,12 +66,13 @@ export async function report(database: Database, sessionId: number, given: Repor
   return new Set(standing.map(({ fence }) => fence));
 }
 
-/** Of more workers than these, another question looks at others. */
+/** The most workers looked at per query; another query looks at others. */
 const sessionsMost = 32;
 
 /**
- * Free places of other workers for runs of these tasks ($2), by the book: what a session has claimed counts, whether it has begun or not.
- * Only tasks of the asking session's groups ($1) count; routed ones are left out, for their runs are addressed. A session's claims are counted by their index, no further than its capacity.
+ * Free slots of other workers for runs of these tasks ($2), by the store's records: every claimed run of a session counts, whether it has
+ * begun or not. Only tasks of the asking session's groups ($1) count; routed tasks are left out, since their runs are addressed. A
+ * session's claims are counted by their index, no further than its capacity.
  */
 const roomSql = (s: string) => `
   with asked as materialized (

@@ -5,10 +5,10 @@ import { limitedOfSql, unlimitedRunSql, unlimitedSql } from "./group-limits.ts";
 import { earliestReadySql, prioritiesSql } from "./ready.ts";
 
 /**
- * When the next run that any claim may take is due, and which of the groups have a limit. A statement of its own: within
- * the claim's, the planner makes either one plan for all, which goes through every run of the future, or one for each
- * claim, which takes longer than both statements do. The groups stand behind a select, where it cannot see how many they are: as it
- * could, it took one plan for all to be dearer, and planned each time anew, 0.3 ms for what is read in 0.1.
+ * Returns when the next run that any claim may take is due, and which of the groups have a limit. It is a statement of its own: inside the
+ * claim's, the planner makes either one plan for all, which scans every future run, or one for each claim, which takes longer than both
+ * statements do. The groups are behind a select, so that the planner cannot see their number: when it could, it estimated the generic plan
+ * as more expensive, and planned each time, 0.3 ms for a read of 0.1 ms.
  */
 export function nextDueOf(database: Database) {
   const s = database.schema;
@@ -28,9 +28,9 @@ export function nextDueOf(database: Database) {
 }
 
 /**
- * How many of the groups' ready runs are due in each bin from now on, of each group and priority so many at most; and when the next
- * one after the bins is. By the index alone: a limit, or a task that this worker does not know, is no matter for a count that only says
- * how soon to begin.
+ * Counts the groups' ready runs due in each bin from now on, with a limit per group and priority, and returns when the first run after the
+ * bins is due. It uses the index alone: limits, and tasks that this worker cannot run, do not matter for a count that only decides how
+ * early to begin.
  */
 export function comingOf(database: Database) {
   const s = database.schema;

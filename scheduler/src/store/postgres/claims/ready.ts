@@ -1,10 +1,10 @@
 import { runState, takesRuns } from "../states.ts";
-/** Of each task's priorities, 9 first. */
+/** The priorities of tasks, 9 first. */
 export const prioritiesSql = "array[9,8,7,6,5,4,3,2,1,0]::smallint[]";
 
 /**
- * The earliest due time of what the groups' workers can claim: one probe of the index per group and priority, however
- * many runs wait. @param groups of a FROM list @param id the group's number in it @param but a condition on runs
+ * The earliest due time of the runs that the groups' workers can claim: one index probe per group and priority, however many runs wait.
+ * @param groups of a FROM list @param id the group's number in it @param but a condition on runs
  */
 export const earliestReadySql = (schema: string, groups: string, id: string, but = "true"): string => `
     select min(r.due_ms) as next from ${groups} cross join unnest(${prioritiesSql}) as p (priority)
@@ -22,11 +22,11 @@ export const directedSql = (schema: string): string => `
       from directed where directed.group_id is not null)`;
 
 /**
- * Due runs that wait for a worker: of each group, of each addressee and, where there is no addressee, of each task the oldest of
- * each priority, as (task_id, due_ms, since_ms): since then nothing but a worker is missing. Whose group it is the task says: a
- * directed run's own number is not its group's. Probes of indexes, however many runs wait. Tasks are stepped through only where
- * something waits without an addressee, for what waits for its worker's limit may stand before all the others.
- * @param before a time: due before it @param each so many of a group or task and priority @param addressed so many of an addressee's
+ * Due runs that wait only for a worker: the oldest of each priority, per group, per addressee and, for runs without an addressee, per task,
+ * as (task_id, due_ms, since_ms); `since_ms`: since when only a worker is missing. The run's group is read from its task: the group number
+ * of a directed run is not its group's. These are index probes, however many runs wait. Tasks are stepped through only where runs wait
+ * without an addressee, since runs that wait for their worker's limit may stand before all others.
+ * @param before a time: due before it @param each the most runs of a group or task and priority @param addressed the most of an addressee's
  */
 export const waitingSql = (schema: string, before: string, each: number, addressed = each): string => {
   const oldest = (group: string, most: number, ofTask = "") => `cross join lateral (
@@ -45,7 +45,10 @@ export const waitingSql = (schema: string, before: string, each: number, address
       select r.* from unaddressed p cross join (select id from ${schema}.task where routed) x ${oldest("0", each, "and task_id = x.id")})`;
 };
 
-/** Whether what is ready of a task `t` waits for a worker: with a limit by worker it waits for that, where one lives that could take it. */
+/**
+ * SQL: do ready runs of a task `t` wait for a worker? With a limit per worker they wait for that limit instead, if a worker lives that
+ * could take them.
+ */
 export const waitsForWorkerSql = (
   schema: string,
 ): string => `(t.definition->'limit'->>'perWorker' is null or not exists (
@@ -54,17 +57,17 @@ export const waitsForWorkerSql = (
       and o.labels @> coalesce(t.definition->'labels', '{}')))`;
 
 const unservedMs = 60_000;
-/** Tasks with live runs that are looked at, lowest number first: some 10 µs each, and what is told is a warning. */
+/** The most tasks with live runs that are looked at, lowest number first: some 10 µs each, and the result is only a warning. */
 const unservedLooks = 500;
 
 /**
- * Groups of which no worker lives, tasks that no live worker of their group has a handler for, and tasks whose runs nobody
- * can be addressed, while runs of theirs have been due for a while. Who is alive is asked first, so that a group that is
- * served costs no probe; which tasks those workers name, only where all of them name theirs and runs are late. $2 is the time.
+ * Groups without a living worker, tasks for which no living worker of their group has a handler, and tasks whose runs cannot be addressed
+ * to any worker, while their runs have been due for a while. Living workers are read first, so that a group with a worker costs no probe;
+ * the tasks that those workers name, only if all of them name their tasks and runs are late. $2 is the time.
  *
- * It is part of the leader's beat, so it must cost the same however many tasks there are. Joined from `task`, the planner
- * probed the runs of each task before it looked whether any group was late at all: 4.5 s a beat with 100,000 tasks, and a
- * leader that never beat in time again. So it steps through the tasks that have live runs, as a turn does, and not through all.
+ * It is part of the leader's heartbeat, so its cost must not depend on the number of tasks. Joined from `task`, the planner probed the runs
+ * of each task before it checked whether any group was late at all: 4.5 s a heartbeat with 100,000 tasks, and the leader never sent a
+ * heartbeat in time again. So it steps through the tasks that have live runs, as a turn does, and not through all.
  */
 export const unservedSql = (schema: string): string => `
     select array(
@@ -98,7 +101,7 @@ export const unservedSql = (schema: string): string => `
         order by due_ms limit 10) r join ${schema}.task t on t.id = r.task_id
       where ${waitsForWorkerSql(schema)})`;
 
-/** null: never. */
+/** The earliest of the times; null: never. */
 export function earliest(times: (number | null)[]): number | null {
   const some = times.filter((ms) => ms !== null);
   return some.length === 0 ? null : Math.min(...some);

@@ -17,7 +17,7 @@ interface Reclaiming {
   limit: number;
 }
 
-/** A run whose claim is taken back, and its end, retry or release as a settlement of the reaper's. */
+/** A run whose claim is taken back, with its end, retry or release as a settlement of the reaper. */
 interface LostRun extends ReclaimedRun {
   dueMs: number;
   startedMs: number | null;
@@ -25,11 +25,11 @@ interface LostRun extends ReclaimedRun {
   linked: boolean;
   /** The name of the worker that was lost. */
   node: string;
-  /** Of a failed one: not by its task's wish, but because its workers were lost too often. */
+  /** For a failed run: it failed not by its task's `onWorkerLost`, but because its workers were lost too often. */
   blamed: boolean;
 }
 
-/** Names the worker: of a broadcast's part that is the member that never finished. */
+/** The error names the worker: for a part of a broadcast, that is the member that never finished. */
 const silent = ({ node }: LostRun): string =>
   JSON.stringify({
     code: "WORKER_LOST",
@@ -44,13 +44,13 @@ export async function reclaim(database: Database, request: Reclaiming): Promise<
     const tasks = await gatedTasks(client, s, sessionId);
     await lockPlans(client, s, tasks);
     const lost = await lockLost(client, s, request);
-    // Before the gates of those that retry, all that this will lock: two that lock in another order wait for each other.
+    // Locks everything in the usual order, before the gates of the retried runs: transactions that lock in different orders would deadlock.
     if (lost.some(({ outcome, linked }) => outcome === "retry" && linked)) await lockGates(client, s, tasks);
     await retryIn(client, s, lost.filter(isRetried).map(asRetried(nowMs)), "lost");
     await releaseIn(client, s, lost.filter(({ outcome }) => outcome === "release").map(asReleased), nowMs, loose);
     await finishIn(client, s, lost.filter(isEnded).map(asEnded), nowMs, loose);
     const asked = lost.filter(({ outcome, linked }) => outcome === "ask" && linked).map(({ taskId }) => taskId);
-    // What waits for a decision has no place meanwhile.
+    // A run that waits for a decision holds no slot meanwhile.
     if (asked.length > 0) await settleGates(client, s, asked, nowMs, true);
     return lost;
   });
@@ -58,7 +58,7 @@ export async function reclaim(database: Database, request: Reclaiming): Promise<
   return reclaimed;
 }
 
-/** Tasks of the session's claims that count their places or plan from a run's end. */
+/** Tasks of the session's claims that count their slots or plan from a run's end. */
 async function gatedTasks(client: SqlClient, s: string, sessionId: number): Promise<number[]> {
   const { rows } = await client.query(
     `select distinct task_id from ${s}.run where session_id = $1 and state = ${runState.claimed} and (gate > 0 or after_end)`,
@@ -67,7 +67,7 @@ async function gatedTasks(client: SqlClient, s: string, sessionId: number): Prom
   return rows.map((row) => row.task_id as number);
 }
 
-/** Locks the claims that are to be taken back, and says of each what becomes of its run. */
+/** Locks the claims that are to be taken back, and decides the outcome of each run. */
 async function lockLost(
   client: SqlClient,
   s: string,

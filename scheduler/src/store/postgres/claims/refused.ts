@@ -6,7 +6,7 @@ import { runOutcome, runState } from "../states.ts";
 import { isLinked } from "./finish.ts";
 import type { Ended } from "./settle.ts";
 
-/** Verdicts that found no claim of theirs: applied already by a try whose reply was lost, or too late for good. */
+/** Handles verdicts without a matching claim: applied already by a try whose reply was lost, or too late for good. */
 export async function refused(
   database: Database,
   sessionId: number,
@@ -18,7 +18,7 @@ export async function refused(
     database.query<{ fence: number }>("settle-known", settledSql(s), settledValues(missing)),
   );
   const settled = new Set(known.map(({ fence }) => fence));
-  // Applied by a try whose reply was lost, or in the handler's own transaction: what comes after the commit is left.
+  // Applied by a try whose reply was lost, or in the handler's own transaction: the work after the commit is still to be done.
   const linked = missing.filter(
     (item) => settled.has(item.fence) && item.verdict.kind === "ended" && isLinked(item as Ended),
   );
@@ -35,7 +35,7 @@ export async function tellLate(
   late: Settlement[],
   nowMs: number,
 ): Promise<void> {
-  // One that gives back what is not its own any more says nothing of what was done.
+  // A release of a claim that is no longer the worker's says nothing about work done, so it is not recorded.
   const told = late.filter(({ verdict }) => verdict.kind !== "released");
   if (told.length === 0) return;
   const values = [
@@ -54,9 +54,9 @@ export async function tellLate(
 const [chain, child, join] = (["chain", "child", "join"] as const).map(sourceNumber);
 
 /**
- * Whether the end `h` of the claim began what the verdict `i` asks for, and nothing where it asks for nothing. A run keeps
- * no record of that, but what it began does: the join that waits or was made, or the next run of the chain; of what it did not begin
- * because it was being cancelled it keeps one. Where the task to run was removed there is no such row, and the verdict is believed.
+ * SQL: did the end `h` of the claim begin the run that the verdict `i` asks for, or none if it asks for none? A run keeps no record of
+ * that, but the run that it began exists: the join that waits or was made, or the next run of the chain; `unbegun` records a run that it
+ * did not begin because it was being cancelled. If the task to run was removed there is no such row, and the verdict is believed.
  */
 const sameOnwardSql = (s: string) => `(
   select case when i.onward is null then count(*) = 0
@@ -77,12 +77,12 @@ const sameOnwardSql = (s: string) => `(
   ) b)`;
 
 /**
- * Of these, the ones that the store has already applied. The fence alone does not tell: a reaper that took the claim
- * back ended or retried the run under the same fence. But it never says succeeded, it ends runs at its own time and
- * with its own error, and what it retries it calls lost. Nor does the outcome tell: the claim may have ended by another
- * verdict with the same one. `whole`: its result or error, and what the run goes on as, must be the same too. Otherwise the
- * result may differ: a handler that completed its run in its own transaction may return something else afterwards. Two workers' words may
- * come in one millisecond, so the time of the end tells only where the error is not the verdict's own: a retry of one that lost too many workers.
+ * Selects those of the verdicts that the store has already applied. The fence alone does not show that: a reaper that took the claim back
+ * ended or retried the run under the same fence. But the reaper never records a success, it ends runs at its own time and with its own
+ * error, and it marks its retries as lost. Nor does the outcome show it: the claim may have ended by another verdict with the same outcome.
+ * `whole`: the result or error, and the run that follows, must be the same too. Without `whole` the result may differ: a handler that
+ * completed its run in its own transaction may return a different value afterwards. Verdicts of two workers may come in one millisecond, so
+ * the time of the end decides only where the error is not the verdict's own: for a retry of a run that lost too many workers.
  */
 const settledSql = (s: string) => `
   select i.fence from unnest($1::bigint[], $2::bigint[], $3::text[], $4::smallint[], $5::bigint[], $6::jsonb[], $7::jsonb[], $8::boolean[],
@@ -108,7 +108,8 @@ function settledValues(items: Settlement[]): unknown[] {
     items.map(({ runId }) => runId),
     items.map(({ fence }) => fence),
     items.map(({ verdict }) => verdict.kind),
-    // A retry or a release of a run whose cancellation was asked for ends it as cancelled; a retry of one that lost too many workers fails.
+    // A retry or a release of a run with a requested cancellation ends it as cancelled; a retry of a run that lost too many workers fails
+    // it.
     items.map(({ verdict }) => runOutcome[verdict.kind === "ended" ? verdict.outcome : "cancelled"]),
     items.map(({ endedMs }) => Math.round(endedMs)),
     items.map(({ verdict }) => ("error" in verdict ? verdict.error : null)),
@@ -120,7 +121,7 @@ function settledValues(items: Settlement[]): unknown[] {
   ];
 }
 
-/** Repeatable: a verdict is recorded once, and so are several on one claim that say the same. */
+/** Repeatable: a verdict is recorded once, and several equal verdicts on one claim are recorded once too. */
 const lateSql = (s: string) => `
   insert into ${s}.late_result (run_id, fence, outcome, error, session_id, at_ms)
   select distinct i.run_id, i.fence, i.outcome, i.error, i.session_id, $6::bigint

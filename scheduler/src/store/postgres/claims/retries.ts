@@ -13,13 +13,13 @@ import type { Ended } from "./settle.ts";
 
 interface Retried {
   fence: number;
-  /** For its task is paused, as the statement saw it. */
+  /** Set aside, since its task is paused, as the statement saw it. */
   aside: boolean;
   /** It lost its workers too often and is still claimed: the caller ends it. */
   givenUp: boolean;
 }
 
-/** What became of verdicts that ask for another try, by their fences. */
+/** The results of verdicts that ask for another try, by their fences. */
 export interface Retries {
   again: ReadonlySet<number>;
   givenUp: ReadonlySet<number>;
@@ -27,17 +27,17 @@ export interface Retries {
 
 const noRetries: Retries = { again: new Set(), givenUp: new Set() };
 
-/** One more lost worker is one too many for the run `r` of the task `t`. */
+/** SQL: does one more lost worker exceed the limit for the run `r` of the task `t`? */
 export const isGivenUpSql = `r.losses + 1 >= coalesce((t.definition->>'workerLosses')::int, ${taskOptions.workerLosses.usual})`;
 
-/** The error of a run that is given up for its losses. */
+/** The error of a run that is given up because of its lost workers. */
 export const givenUpError = JSON.stringify({
   code: "WORKER_LOST",
   message:
     "the run is taken to be the cause of lost workers, and is given up: as many of its attempts as the task's workerLosses outlived their worker's session",
 });
 
-/** Of those whose end takes the longer way. */
+/** The tasks of runs whose end is linked to other work. */
 export const tasksOf = (items: Settlement[]): number[] => [
   ...new Set(items.filter(({ linked }) => linked).map(({ taskId }) => taskId)),
 ];
@@ -49,7 +49,7 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   const rows = await retryWith(queryOf(database), s, wanted, "failed", false);
   const taken = new Set(rows.map(({ fence }) => fence));
   const left = wanted.filter(({ fence }) => !taken.has(fence));
-  // Of tasks whose tries take tokens; or not to be retried at all.
+  // Runs of tasks whose tries take tokens, and runs that are not to be retried at all.
   if (left.length > 0) rows.push(...(await database.transaction((client) => retryBooked(client, s, left, "failed"))));
   const givenUp = new Set(rows.flatMap((row) => (row.givenUp ? [row.fence] : [])));
   const again = new Set(rows.flatMap((row) => (row.givenUp ? [] : [row.fence])));
@@ -57,12 +57,12 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   const paused = wanted.filter(({ fence }) => aside.has(fence)).map(({ taskId }) => taskId);
   if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
   const asked = tasksOf(wanted.filter(({ verdict }) => verdict.kind === "retry" && verdict.ask));
-  // Their places are free. A crash before this is mended by the dispatcher.
+  // The slots of these runs are free. If a crash comes before this, the dispatcher makes up for it.
   if (asked.length > 0) await database.transaction((client) => settleGates(client, s, asked, nowMs, true));
   return { again, givenUp };
 }
 
-/** In the caller's transaction. @returns the fences of those that are to be tried again */
+/** The same in the caller's transaction. @returns the fences of the runs that are to be tried again */
 export async function retryIn(
   client: SqlClient,
   s: string,
@@ -112,9 +112,9 @@ async function retryWith(
 }
 
 /**
- * Back to ready for another try, or to an operator's decision, unless a cancellation was asked for or the task is gone; the
- * try that ended is kept as an attempt. $9: also of tasks whose tries take tokens; the caller books them. Attempts that outlived
- * their worker's session are counted here and nowhere else; a run with too many of them stays claimed, for the caller to end.
+ * Moves runs back to ready for another try, or to an operator's decision, unless a cancellation was requested or the task is removed; the
+ * ended try is kept as an attempt. $9: also runs of tasks whose tries take tokens; the caller books them. Attempts that outlived their
+ * worker's session are counted here and nowhere else; a run with too many of them stays claimed, for the caller to end.
  */
 const retrySql = (s: string) => `
   with i as (
@@ -148,17 +148,17 @@ const retrySql = (s: string) => `
   select old.fence, coalesce(back.state = ${runState.paused}, false) as aside, old.given_up as "givenUp", (select count(*) from told_all), (select count(*) from room), (select count(*) from place)
   from old left join back on back.fence = old.fence`;
 
-/** What a verdict ends; a retry that was not taken ends the run too. */
+/** The runs that a verdict ends; a retry that was not accepted ends the run too. */
 export function asEnded(item: Settlement, retries: Retries = noRetries): Ended[] {
   if (item.verdict.kind === "ended") return [item as Ended];
   if (item.verdict.kind === "released" || retries.again.has(item.fence)) return [];
   if (retries.givenUp.has(item.fence))
     return [{ ...item, verdict: { kind: "ended", outcome: "failed", result: null, error: givenUpError } }];
-  // Matches only what `retry` passed over: a run whose cancellation was asked for, or whose task was removed.
+  // Matches only runs that `retry` skipped: their cancellation was requested, or their task was removed.
   return [{ ...item, verdict: { kind: "ended", outcome: "cancelled", result: null, error: item.verdict.error } }];
 }
 
-/** Of many verdicts. */
+/** The same for many verdicts. */
 export function allEnded(items: readonly Settlement[], retries: Retries): Ended[] {
   if (items.every(({ verdict }) => verdict.kind === "ended")) return items as Ended[];
   return items.flatMap((item) => asEnded(item, retries));

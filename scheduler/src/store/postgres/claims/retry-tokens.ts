@@ -14,16 +14,15 @@ interface Retried {
   definition: TaskDefinition;
 }
 
-/** Of a task `t`: each try of its runs takes a token, so a retry must be given one. */
+/** SQL: each try of a run of the task `t` takes a token, so a retry must be given one. */
 export const rated = `t.gate = ${gates.paced} and t.definition ? 'rate'`;
 
 /**
- * Gives tries to come of rated tasks their tokens: the first moment from when each wants to begin at which no span that it
- * lies in would see more than the rate allows. The moment is booked now and the run is due then, still ready, so that it
- * keeps its places and its order; holding it until a token comes would give its key's place to the next.
- *
+ * Books tokens for the coming tries of rate-limited tasks: the first moment, from when each wants to begin, at which no span around it
+ * would exceed the rate. The moment is booked now and the run is due then, still ready, so that it keeps its slots and its order; holding
+ * it until a token comes would give its key's slot to the next run.
  * @param client in the transaction that made them ready
- * @param runIds of any tasks; those without a rate are passed over
+ * @param runIds of any tasks; those without a rate are skipped
  */
 export async function bookTokens(client: SqlClient, s: string, runIds: number[]): Promise<void> {
   const { rows } = await client.query(
@@ -33,7 +32,7 @@ export async function bookTokens(client: SqlClient, s: string, runIds: number[])
   );
   if (rows.length === 0) return;
   const retried = rows as unknown as Retried[];
-  // What is counted below stays true until this commits.
+  // The counts below stay true until this commits.
   await lockGates(
     client,
     s,
@@ -45,7 +44,7 @@ export async function bookTokens(client: SqlClient, s: string, runIds: number[])
   }
 }
 
-/** In the order in which everybody locks them. */
+/** Locks gates in the order that all transactions use. */
 export async function lockGates(client: SqlClient, s: string, taskIds: number[]): Promise<void> {
   await client.query(`select from ${s}.gate where task_id = any($1) order by task_id for update`, [
     [...new Set(taskIds)],
@@ -53,8 +52,8 @@ export async function lockGates(client: SqlClient, s: string, taskIds: number[])
 }
 
 /**
- * A token is free when it is wanted, or else when another has gone out of a span's reach; those are the moments that are
- * tried, the earliest first. Booked ones of the future count like those of the past: the span has two sides.
+ * A token is free when it is wanted, or else when another token has left the span; those moments are tried, the earliest first. Booked
+ * tokens of the future count like those of the past: the span has two sides.
  */
 async function book(client: SqlClient, s: string, run: Retried, rate: Rate): Promise<number> {
   const values = [run.task_id, run.key, Math.round(Number(run.due_ms)), rate.perMs, rate.limit, stepMsOf(rate)];
@@ -69,7 +68,7 @@ async function book(client: SqlClient, s: string, run: Retried, rate: Rate): Pro
      limit 1`,
     values,
   );
-  // There is always one: after the last of all, nothing is in reach.
+  // There is always one: after the last booked token, no token is in the span.
   const atMs = rows[0]?.at as number;
   await client.query(
     `insert into ${s}.admission as a (task_id, key, at_ms, count) values ($1, $2, $3, 1)

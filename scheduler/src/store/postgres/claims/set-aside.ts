@@ -8,17 +8,16 @@ import { settleGates } from "./gates.ts";
 import { withdraw } from "./withdraw.ts";
 
 /**
- * Whatever makes a run, or gives one back, has the task as the statement's snapshot has it: it sets the run aside when the
- * task is paused, and hangs it where the task's group, overlap policy and limits want it. One that read the task before a
- * change committed, and is seen only after the change looked for such runs, leaves a run for which nobody would ever come;
- * the caller's own transaction may take minutes for that. A lock of the task would be for every enqueue. So a resume and an
- * edit look once more when they have committed, and of those that set a run aside enqueues, claims and tries look once when
- * theirs has: one of the two comes after both. The janitor looks at what changed lately, for what other transactions made
- * (callers' own, operations, what comes after a run, a lost worker's; what an edit did not see), and for who failed or died in
- * between.
+ * A statement that makes a run, or gives one back, sees the task as of its own snapshot: it sets the run aside if the task is paused, and
+ * places it according to the task's group, overlap policy and limits. If it read the task before a change was committed, and becomes
+ * visible only after the change looked for such runs, it leaves a run that no later step would pick up; a caller's own transaction may take
+ * minutes for that. Locking the task would cost every enqueue. So a resume and an edit look again after their commit. Enqueues, claims and
+ * tries that set a run aside look once after theirs: one of the two looks comes after both commits. The janitor looks at recent changes,
+ * for runs made by other transactions (callers' own, operations, runs that follow a run, those of a lost worker; those that an edit did not
+ * see), and for processes that failed or died in between.
  */
 
-/** The runs of tasks that are going: to be claimed, or to wait for a place, as each task is now. In the caller's transaction. */
+/** Makes runs of active tasks claimable, or lets them wait for a slot, as each task is now. In the caller's transaction. */
 export async function takeUp(client: SqlClient, s: string, taskIds: number[], nowMs: number): Promise<number> {
   const astray = await rehangAstray(client, s, taskIds);
   const { rows } = await client.query(
@@ -34,15 +33,18 @@ export async function takeUp(client: SqlClient, s: string, taskIds: number[], no
   return astray + rows.length;
 }
 
-/** Of which tasks: those of which the caller set runs aside, the one that it changed, or all that were changed lately. */
+/** Which tasks to look at: those of which the caller set runs aside, the one that it changed, or all that were changed lately. */
 export type Left = { setAside: readonly number[] } | { changed: number } | { changedSinceMs: number };
 
-/** Asks for the tasks that have runs set aside though they are not paused, or not there, or hung where the task was before an edit. */
+/**
+ * Queries tasks with runs that are set aside though the task is not paused, or whose task is removed, or that are placed as the task was
+ * before an edit.
+ */
 export function leftQuery(s: string, which: Left): { name: string; text: string; values: unknown[] } {
   const first = (like: string) => `(select from ${s}.run r where r.task_id = t.id and ${like} limit 1)`;
   const aside = first(`r.state = ${runState.paused}`);
-  // What is astray is found by a look at all runs of the task, in the order of an index, for the planner believes in many. A
-  // task that was never edited has none: a million new runs of it are not read.
+  // Astray runs are found by reading all runs of the task, in the order of an index, because the planner expects many. A task that was
+  // never edited has none: a million new runs of it are not read.
   const any = `(${aside} union all ${first(`r.state in (${runState.held}, ${runState.ready}) and t.deleted_ms is not null`)} union all
        ${first(`t.version > 1 and ${astraySql} order by r.state, r.priority desc, r.due_ms`)} limit 1)`;
   const [name, where, value, left] =
@@ -62,13 +64,13 @@ export async function takeUpLeft(database: Database, which: Left, nowMs: number)
   const { name, text, values } = leftQuery(s, which);
   const left = await database.query<{ id: number }>(name, text, values);
   let taken = 0;
-  // Each by itself: somebody may keep one task's places for minutes.
+  // Each task by itself: another transaction may hold one task's gate for minutes.
   for (const { id } of left) taken += await database.transaction((client) => takeUpOne(client, s, id, nowMs));
   return taken;
 }
 
 async function takeUpOne(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
-  // As whoever edits, pauses or resumes: before the runs, and it may have changed since it was found.
+  // Locked like an edit, a pause or a resume, before the runs; the task may have changed since it was found.
   const { rows } = await client.query(
     `select t.deleted_ms is not null as removed from ${s}.task t join ${s}.plan p on p.task_id = t.id
      where t.id = $1 and (t.paused_ms is null or t.deleted_ms is not null) for update of t, p`,
@@ -80,7 +82,7 @@ async function takeUpOne(client: SqlClient, s: string, taskId: number, nowMs: nu
   return 1;
 }
 
-/** After a change of the task, whose commit stands whatever becomes of this: what it cannot look at now, the leader finds. */
+/** Looks again after a change of the task, whose commit stands whatever happens here: tasks missed now are found by the leader. */
 export async function lookAgain(database: Database, taskId: number, nowMs: number): Promise<void> {
   try {
     await takeUpLeft(database, { changed: taskId }, nowMs);

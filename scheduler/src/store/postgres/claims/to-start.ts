@@ -5,14 +5,14 @@ import { runRecall, runState } from "../states.ts";
 import { endGivenUpSql } from "../tasks/misfires.ts";
 import { takeUpLeft } from "./set-aside.ts";
 
-/** No task's misfire time is shorter, so what is less late than this needs no look. */
+/** No task's misfire time is shorter, so runs less late than this are not checked. */
 const leastLateMs = 1_000;
 
-/** Tasks `t` whose runs wait for a place on a worker and count no other: their gate lets each through when it is due. */
+/** Tasks `t` whose runs wait for a slot on a worker and for no other limit: their gate lets each run through when it is due. */
 const onlyPerWorker = `t.definition->'limit'->>'perWorker' is not null and t.definition->'limit'->>'perKey' is null
   and t.definition->>'rate' is null and t.gate_limit is null`;
 
-/** A run as a claim's statement picked it: one whose task is paused was set aside in place of claimed. */
+/** A run as a claim's statement picked it: a run of a paused task was set aside instead of claimed. */
 export type PickedRun = ClaimedRun & { paused: boolean };
 
 /** The picked runs that are to start, in the order of their time: none of a paused task, none too late by its task's policy. */
@@ -26,10 +26,10 @@ export async function toStart(database: Database, rows: PickedRun[], nowMs: numb
 }
 
 /**
- * Of runs just claimed, ends those whose task's misfire policy gives them up: planned in time, but the store, or every worker, was away when
- * they came due. One that counts a place is judged while it waits for that (gates.ts), but here if it is a place on a worker; one that was tried
- * before is only late. They are claimed first so that nobody else can start them; a crash in between leaves a claim like any other.
- *
+ * Ends those of the just claimed runs that their task's misfire policy gives up: planned in time, but the store or every worker was away
+ * when they came due. A run that waits for a concurrency limit is judged while it waits (gates.ts), but here if it waits for a slot on a
+ * worker; a run that was tried before is only late. The runs are claimed first so that no other worker can start them; a crash in between
+ * leaves a claim like any other.
  * @returns the fences of those that ended: the run as skipped, the slot as missed, with the policy as the reason
  */
 async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
@@ -38,8 +38,8 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
   );
   if (late.length === 0) return new Set();
   const s = database.schema;
-  // The lists are hidden from the planner: with their length known it took the live runs whole, for one that is as rare as
-  // its guesses, and compared each with each of the list. 350 ms for 2,000 of 20,000; asked by their keys they take 15.
+  // The lists are hidden from the planner: with their length known it read all live runs for each one, estimating it as equally rare, and
+  // compared each run with each of the list. That took 350 ms for 2,000 of 20,000; by their keys it takes 15.
   const rows = await database.query<{ fence: number; gate: number }>(
     "claim-late",
     endGivenUpSql(s, {
@@ -50,7 +50,7 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
     }),
     [late.map(({ runId }) => runId), late.map(({ fence }) => fence), Math.round(nowMs)],
   );
-  // Their place on the worker is the next one's.
+  // Their slots on the workers go to the next runs.
   if (rows.some(({ gate }) => gate > 0))
     await database.query("claim-late-room", `select ${notifySql(s, "'direct ' || $1::bigint")}`, [Math.round(nowMs)]);
   return new Set(rows.map(({ fence }) => fence));

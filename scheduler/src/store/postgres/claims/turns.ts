@@ -8,7 +8,7 @@ import { type PickedRun, toStart } from "./to-start.ts";
 /** Tasks looked at in one turn: some 10 µs each. */
 const tasksPerTurn = 200;
 
-/** Without a run there is one row all the same, with `lastTaskId` alone. */
+/** Without a run there is still one row, with `lastTaskId` alone. */
 type TurnRow = Omit<PickedRun, "runId"> & { runId: number | null; lastTaskId: number };
 
 export async function turn(
@@ -18,7 +18,7 @@ export async function turn(
   const rows = await database.query<TurnRow>("claim-turn", turnSql(database.schema, takeSql), turnValues(request));
   const claimed = rows.flatMap(({ runId, ...run }) => (runId === null ? [] : [{ ...run, runId }]));
   const runs = await toStart(database, claimed, request.nowMs);
-  // Their tasks take turns in every claim, the highest priority first; here it is the groups' turn.
+  // The tasks of limited groups take turns in every claim, the highest priority first; here these groups have their turn.
   const { free: _, ...asked } = request;
   const more = await limited.claim(
     asked,
@@ -29,12 +29,12 @@ export async function turn(
 }
 
 /*
- * Claims take what is due by its time, so a backlog of one task's runs comes before all that came due later. This
- * statement steps from task to task instead, by one probe of `run_task` each, and takes a few runs of each that has
- * some: its cost is that of the tasks which have live runs, however many runs these have.
+ * Claims take runs in the order of their due times, so a backlog of one task's runs comes before all that came due later. This statement
+ * steps from task to task instead, by one probe of `run_task` each, and takes a few runs of each task that has some: its cost depends on
+ * the number of tasks with live runs, however many runs these have.
  *
- * Priorities stay strict: only levels at which something is due, and none below what the asking worker has waiting. Of a task that has something
- * waiting there at that level only what is above it has a turn: the rest would not start sooner there than here.
+ * Priorities stay strict: a turn takes only priorities at which a run is due, and none below that of the asking worker's waiting runs. A
+ * task with waiting runs there at that priority has a turn only for higher ones: its other runs would not start sooner there than here.
  * Runs addressed to the worker (groups below 0) are few enough to have a turn together.
  */
 const turnSql = (s: string, takeSql: string) => `

@@ -5,7 +5,7 @@ import { runOutcome, runState, slotOutcome } from "../states.ts";
 
 const slot = sourceNumber("slot");
 const untriedSlot = `r.source = ${slot} and r.attempt = 0`;
-/** Every state in which no worker has the run. */
+/** The states in which no worker has the run. */
 const waiting = [runState.held, runState.paused, runState.ready, runState.undecided].join(", ");
 
 export type Withdrawal = "edited" | "paused" | "removed";
@@ -17,9 +17,9 @@ export interface Withdrawn {
 }
 
 /**
- * Takes back, in the caller's transaction, what is planned and not claimed. A slot whose time has not come leaves no
- * trace, so it can be planned anew; one that came due and was not claimed ends as skipped when its task is stopped, and
- * stays when it is only edited. Runs that people enqueued or asked for by a backfill wait out a pause, and end with their task.
+ * Takes back, in the caller's transaction, runs that are planned and not claimed. A slot whose time has not come leaves no trace, so it can
+ * be planned again; a slot that came due and was not claimed ends as skipped when its task is stopped, and stays when the task is only
+ * edited. Runs that people enqueued or requested by a backfill wait out a pause, and end with their task.
  * @returns how many runs wait for the end of a pause, and how many ended as skipped or cancelled
  */
 export async function withdraw(
@@ -37,7 +37,7 @@ export async function withdraw(
      delete from ${s}.slot l using gone where l.task_id = $1 and l.slot_ms = gone.slot_ms`,
     [taskId, now],
   );
-  // What a calendar or a blackout would have skipped has no run; it may be another slot's turn now.
+  // Slots that a calendar or a blackout skipped have no run; another slot may take their place now.
   await client.query(
     `with gone as (
        delete from ${s}.slot where task_id = $1 and slot_ms > $2 and outcome = ${slotOutcome.skipped} and run_id is null returning slot_ms),
@@ -47,7 +47,7 @@ export async function withdraw(
   );
   if (how === "edited") return { held: 0, skipped: 0, cancelled: 0 };
   const planned = `(${untriedSlot} and not ${ofBackfill(s)})`;
-  // Counted there: a task may have millions of them.
+  // Counted by the server: a task may have millions of them.
   const { rows: kept } =
     how === "paused"
       ? await client.query(
@@ -73,9 +73,9 @@ export async function withdraw(
   return { held: Number(kept[0]?.held ?? 0), skipped: Number(skipped), cancelled: Number(cancelled) };
 }
 
-/** What the ledger says of a slot that a backfill ran: this, and the backfill's number. */
+/** The ledger's reason for a slot that a backfill ran begins with this, followed by the backfill's number. */
 export const backfillReason = "backfill ";
 
-/** Whether a backfill made the run `r` of a slot. */
+/** SQL: did a backfill make the run `r` of a slot? */
 const ofBackfill = (s: string) => `exists (
   select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms and l.run_id = r.id and starts_with(l.reason, '${backfillReason}'))`;
