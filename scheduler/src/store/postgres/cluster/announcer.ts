@@ -2,7 +2,7 @@ import { messageOf } from "../../../base/errors.ts";
 import type { Database } from "../database.ts";
 import { notifySql } from "./signals.ts";
 
-/** The earliest due times of what was made ready, ms; Infinity: nothing was. */
+/** The earliest due times of runs made ready, ms; Infinity: none. */
 export interface MadeReady {
   /** For workers to claim. */
   ready: number;
@@ -10,30 +10,33 @@ export interface MadeReady {
   direct: number;
 }
 
-/** Between two signals of one process: whoever heard the first one is at work. It is quiet when it has enqueued nothing for as long. */
+/**
+ * Least time between two signals of one process: receivers of the first one are still at work. The process counts as quiet when it has
+ * enqueued nothing for as long.
+ */
 const apartMs = 3;
-/** What is due later is announced to nobody: each node's pulse, every 5 s at most, tells what is due next. */
+/** Runs due later than this are not announced: each node's pulse, at most every 5 s, returns the next due time. */
 const soonMs = 60_000;
-/** An open transaction is looked at again after as long as it has been open, within these bounds. */
+/** An open transaction is checked again after as long as it has been open, within these bounds. */
 const [soonestLookMs, latestLookMs] = [1, 250];
-/** Of a transaction that is open for longer, the pulses tell. */
+/** Runs of a transaction that is open for longer are left to the pulses. */
 const openMostMs = 60_000;
 
-/** Enqueues in a caller's transaction that was open when it was last looked at. */
+/** Enqueues in a caller's transaction that was open at the last check. */
 interface Open {
   due: MadeReady;
   sinceMono: number;
 }
 
 /**
- * Tells the other processes what this one has enqueued. PostgreSQL lets one transaction at a time commit a NOTIFY, and holds the others
- * until its log is on disk: of 32 clients that enqueue one by one, signals within their transactions took two thirds of the
- * rate. So they are sent after the commit, in transactions that write nothing, one in 3 ms for all that was enqueued meanwhile; and
- * after the commit of a caller's transaction, which is looked for by its number. A process that is quiet enqueues with the signal in
- * the statement: whoever waits for the run hears of it one round trip earlier. States: *quiet*; *idle*; *apart*, something waits until the
+ * Signals this process's enqueues to the other processes. PostgreSQL lets only one transaction at a time commit a NOTIFY, and blocks the
+ * others until its log is on disk: with 32 clients that enqueue one by one, signals within their transactions cost two thirds of the rate.
+ * So signals are sent after the commit, in transactions that write nothing, one per 3 ms for all that was enqueued meanwhile; for a
+ * caller's transaction, after its commit, which is polled for by its number. A quiet process enqueues with the signal in the same
+ * statement: a process that waits for the run is notified one round trip earlier. States: *quiet*; *idle*; *apart*, runs wait until the
  * last signal is old enough; *sending*.
  *
- * A process that ends between a commit and its signal leaves its runs to the pulses of the workers, as a signal that is lost does.
+ * If a process ends between a commit and its signal, its runs are left to the pulses of the workers, as with a lost signal.
  */
 export class Announcer {
   readonly #database: Database;
@@ -52,7 +55,7 @@ export class Announcer {
     this.#tellSql = `select ${notifySql(database.schema, "kind || ' ' || due")} from unnest($1::text[], $2::bigint[]) as i (kind, due)`;
   }
 
-  /** An enqueue begins. @returns whether its statement is to announce it itself, as `committed` would */
+  /** An enqueue begins. @returns whether its statement is to send the signal itself, as `committed` would */
   carriesOwn(dueMs: number, nowMs: number): boolean {
     const mono = this.#database.clock.monotonic();
     const isQuiet = Math.min(mono - this.#enqueuedMono, mono - this.#sentMono) >= apartMs && !this.#sending;
@@ -62,14 +65,14 @@ export class Announcer {
     return true;
   }
 
-  /** These runs are committed. @param nowMs by the store's clock */
+  /** Signals that these runs are committed. @param nowMs by the store's clock */
   committed(due: MadeReady, nowMs: number): void {
     if (!isSoon(due, nowMs)) return;
     join(this.#due, due);
     this.#send();
   }
 
-  /** These runs are there once the transaction of this number is committed. */
+  /** Signals these runs once the transaction of this number is committed. */
   inTransaction(xid: string, due: MadeReady, nowMs: number): void {
     if (!isSoon(due, nowMs)) return;
     const open = this.#open.get(xid);
@@ -80,18 +83,18 @@ export class Announcer {
     }
   }
 
-  /** Sends what waits. Transactions that are open still are left to the pulses. */
+  /** Sends the waiting signals. Transactions that are still open are left to the pulses. */
   async close(): Promise<void> {
     await this.announced();
     this.#cancelLook?.();
     this.#open.clear();
   }
 
-  /** Resolves when all that is committed by now is announced. */
+  /** Resolves when all runs committed by now are announced. */
   async announced(): Promise<void> {
     await this.#looking;
     if (this.#open.size > 0) await this.#look();
-    // A signal that took longer than the time apart is followed by the next at once.
+    // A signal that took longer than `apartMs` is followed by the next at once.
     while (this.#sending) await this.#sending;
     this.#cancelSend?.();
     this.#cancelSend = undefined;
@@ -139,7 +142,7 @@ export class Announcer {
     });
   }
 
-  /** Which of the open transactions have ended. */
+  /** Checks which of the open transactions have ended. */
   async #look(): Promise<void> {
     const { clock, log } = this.#database;
     try {
@@ -157,7 +160,7 @@ export class Announcer {
         this.#send();
       }
     } catch (error) {
-      // Another server may have taken its place, which has not come to these numbers.
+      // Another server may have taken this one's place, and may not have reached these numbers yet.
       this.#open.clear();
       log.debug({ error: messageOf(error) }, "what was enqueued in transactions is left to the workers' pulses");
     }

@@ -1,4 +1,4 @@
-/** One channel a schema. `schema` is quoted already. */
+/** One channel per schema. `schema` is quoted already. */
 export function channelOf(schema: string): string {
   return `carillon:${schema.slice(1, -1)}`.replaceAll("'", "''");
 }

@@ -18,7 +18,7 @@ export async function readClock(database: Database): Promise<StoreReading> {
   return row;
 }
 
-/** The store's clock alone, also before there is a schema. */
+/** The store's clock alone, even before there is a schema. */
 export async function readRawClock(database: Database): Promise<number> {
   const [row] = await database.ask<{ ms: number }>("raw-clock", `select (${rawMsSql})::float8 as ms`);
   return row?.ms ?? Number.NaN;
@@ -80,7 +80,7 @@ export function adoptClock(database: Database, { nowMs, author, reason }: Change
   });
 }
 
-/** Sessions show how far cluster time had come before it went back, and so does the cluster's row. @returns undefined: it is past that */
+/** Sessions and the cluster's row show how far cluster time had come before it went back. @returns undefined: it is past that */
 export async function timeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
   const s = database.schema;
   const [row] = await database.ask<TimeBack>(
@@ -96,7 +96,7 @@ export async function timeBack(database: Database, nowMs: number): Promise<TimeB
   return row;
 }
 
-/** The same, and writes it down for the alarm, which is looked for more often than sessions can be read. */
+/** The same, and records it for the alarm, which looks more often than sessions can be read. */
 export async function noteTimeBack(database: Database, nowMs: number): Promise<TimeBack | undefined> {
   const back = await timeBack(database, nowMs);
   if (back)

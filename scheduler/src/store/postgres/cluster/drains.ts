@@ -8,7 +8,7 @@ import { drainSession } from "../runs/routes.ts";
 import { runState } from "../states.ts";
 import { notifySql } from "./signals.ts";
 
-/** Two columns of a query, as `Holds` has them. @param session the session's SQL expression, null where there is none */
+/** SQL: two columns with the fields of `Holds`. @param session the session's SQL expression, null if there is none */
 const holdsSql = (s: string, session: string) => `
   case when ${session} is not null then (
     select count(*)::int from ${s}.run r where r.session_id = ${session} and r.state = ${runState.claimed}) end as held,
@@ -24,7 +24,7 @@ interface Row {
 export function drainStore(database: Database): DrainStore {
   const s = database.schema;
 
-  /** What is drained and resumed is one row, by whose lock two that do so follow each other. */
+  /** Runs a drain or resume of one node; its lock serialises concurrent changes. */
   const changing = <Answer>(node: string, work: (client: SqlClient, row: Row) => Promise<Answer>) =>
     database.persist(() =>
       database.transaction(async (client) => {
@@ -41,7 +41,7 @@ export function drainStore(database: Database): DrainStore {
       }),
     );
 
-  /** Processes beat at this signal, and a beat tells a process whether it is to take runs. */
+  /** Processes send a heartbeat on this signal, and its answer says whether they may take runs. */
   const tell = (client: SqlClient) => client.query(`select ${notifySql(s, "'leadership'")}`);
 
   const audit = (client: SqlClient, node: string, act: "drain" | "resume", { nowMs, author, reason }: Change) => {

@@ -97,7 +97,7 @@ export function lockStore(database: Database): LockStore {
       const values = [name, token, permits, wait, era, nowRounded(nowMs)];
       for (;;) {
         const [row] = await database.ask<Standing>("lock-enter", enterSql, values);
-        // Forgotten between the two looks of one statement: nobody has it now.
+        // Deleted between the two reads of one statement: no session holds it now.
         if (row) return row;
       }
     },

@@ -2,25 +2,25 @@ import type pg from "pg";
 import { pause } from "../../../base/clock.ts";
 import type { Database } from "../database.ts";
 
-/** A signal is heard this long after its commit at most, and the time of one statement. */
+/** The longest delay from a signal's commit to its receipt, plus the time of one statement. */
 export const pollMs = 150;
 /** After a silence this long signals may have been deleted unread; they are kept for twice as long. */
 const silenceMs = 15_000;
 const kept = "30 s";
 /**
- * Writers keep signals for as long as somebody polls: asked for anew when less than half of it is left, or more than all of it, as
- * after the store's clock was set back.
+ * Writers keep signals while some process polls. The request to keep them is renewed when less than half of its time is left, or more than
+ * all of it, as after the store's clock was set back.
  */
 const wantedS = 30;
 const renewS = 15;
-/** Of more than this it is cheaper to look at everything. */
+/** With more signals than this it is cheaper to check everything. */
 const signalsMost = 1_000;
 
-/** A reader of signals has asked for them. */
+/** The state after a reader's request for signals. */
 interface Asked {
-  /** What was committed by then, as a snapshot. */
+  /** A snapshot of the transactions committed by then. */
   seen: string;
-  /** How many transactions were under way then: they may have told something while nobody had asked. */
+  /** How many transactions were under way then: they may have sent signals that were not kept. */
   unsure: number;
 }
 
@@ -28,13 +28,13 @@ interface Poll {
   seen: string;
   leftS: number;
   texts: string[];
-  /** How many of those transactions still are. */
+  /** How many of those transactions are still under way. */
   unsure: number;
 }
 
 interface Polling {
   database: Database;
-  /** Its own, through the pooler: it holds a connection to the server only while it is asked. */
+  /** Its own client, through the pooler: it holds a connection to the server only during a query. */
   client: pg.Client;
   hear: (payload: string) => void;
   resync: () => void;
@@ -42,8 +42,8 @@ interface Polling {
 }
 
 /**
- * Reads signals from their table where LISTEN does not work. A snapshot tells those that were committed since the last poll from
- * those that were read, in whichever order they commit. Ends when `signal` aborts; rejects when the connection breaks.
+ * Reads signals from their table where LISTEN does not work. A snapshot separates signals committed since the last poll from those already
+ * read, in whatever order they commit. Ends when `signal` aborts; rejects when the connection breaks.
  */
 export async function pollSignals({ database, client, hear, resync, signal }: Polling): Promise<void> {
   const { schema: s, clock } = database;
@@ -64,7 +64,7 @@ export async function pollSignals({ database, client, hear, resync, signal }: Po
     const silentMs = clock.monotonic() - lastMono;
     lastMono = clock.monotonic();
     if (poll.leftS <= 0) {
-      // Nobody has polled for a while, or the server lost the table as it crashed or was replaced.
+      // No process has polled for a while, or the server lost the table in a crash or was replaced.
       asked = await ask();
       ({ seen, unsure } = asked);
       continue;
@@ -89,7 +89,10 @@ const pollSql = (s: string) => `
                group by said order by min(said_at) limit ${signalsMost + 1}) as texts,
          (select count(*) from pg_snapshot_xip(pg_current_snapshot()) xid where xid < pg_snapshot_xmax($2::pg_snapshot))::int as unsure`;
 
-/** Of several processes that poll, mostly one does this for all. The row tells readers that it stands, the sequence tells writers. */
+/**
+ * Of several polling processes, usually one renews the request for all. The row shows readers that it is in force, the sequence shows
+ * writers.
+ */
 const wantSql = (s: string) => `
   with old as (
     delete from ${s}.signal where ctid = any(array(

@@ -1,6 +1,6 @@
 import type { SessionIdentity } from "../../../cluster/session-store.ts";
 
-/** What a session's row has of the process that opened it, as `identityValues` gives it. */
+/** The columns of a session's row that describe its process, in the order of `identityValues`. */
 export const identityColumns = "node, role, host, pid, version, timeout_ms, groups, labels, capacity, settings";
 
 export const identityValues = (identity: SessionIdentity): unknown[] => [

@@ -21,7 +21,7 @@ import { WaitingLook, type WaitingRow, waitingSql } from "./waiting.ts";
 
 const beatingFields = "id, node, role, beat, witnessed, timeout_ms";
 
-// What does not change is read by those who look; every beat of every process would carry it.
+// Fields that do not change are read only on request; otherwise every heartbeat of every process would carry them.
 export const memberFields = `${beatingFields}, host, pid, version, started_ms, seen_ms, groups, labels, capacity, settings, tasks, still_ms, draining`;
 
 export interface MemberRow {
@@ -49,7 +49,7 @@ type BeatingRow = Pick<MemberRow, "id" | "node" | "role" | "beat" | "witnessed" 
 
 interface PulseRow extends StandingRow {
   my_beat: number | null;
-  /** This session has ended by the book; null: the book does not know it. */
+  /** This session has ended according to the store; null: the store does not have it. */
   my_end: boolean | null;
   store_ms: number;
   clock: ClusterClock;
@@ -65,12 +65,12 @@ interface PulseRow extends StandingRow {
   members: BeatingRow[];
 }
 
-/** A claim that a session made as it ended is committed well within this. */
+/** A claim that a session made as it ended is committed well within this time. */
 const sweptAfterMs = 600_000;
 
 /**
- * Changes commit in another order than they were stamped, so the latest stamp alone would hide one. Not a window of time:
- * a beat would then cost as much as was changed lately, which may be every task there is.
+ * Changes commit in another order than their timestamps, so the latest timestamp alone would miss one. A time window would not do: each
+ * heartbeat would cost as much as the recent changes, which may be every task.
  */
 const changesWatched = 100;
 
@@ -99,13 +99,15 @@ export const asMember = (row: MemberRow): Member => ({
   draining: row.draining,
 });
 
-/** PostgreSQL makes ready all parts of a statement before it runs the first: what is asked seldom would double every beat. */
+/**
+ * PostgreSQL initialises all parts of a statement before it runs the first: rarely needed parts would double the cost of every heartbeat.
+ */
 const beatNames = { bare: "session-beat-bare", waiting: "session-beat", unserved: "session-beat-unserved" } as const;
 type BeatKind = keyof typeof beatNames;
 
 /**
- * One round trip an interval is all that an idle node costs: it proves life, samples the clock and learns the rest. A beat that is *bare* reads
- * no run: see `WaitingLook`.
+ * An idle node costs only one round trip per interval: it proves life, samples the clock and returns the rest. A *bare* heartbeat reads no
+ * run: see `WaitingLook`.
  */
 export const beatSql = (s: string, kind: BeatKind) => `
   with me as (
@@ -180,7 +182,7 @@ async function open(
     `select ${memberFields} from ${s}.session where node = $1 and ended_ms is null`,
     [identity.node],
   );
-  // It ended between the two statements: the name is free now.
+  // The holder's session ended between the two statements: the name is free now.
   return holder ? { taken: asMember(holder) } : open(database, identity, nowMs);
 }
 
@@ -250,8 +252,8 @@ async function beatOnce<Row>(
 }
 
 /**
- * Beats go on while the store is being recovered, once this process has told what it remembers: its session stands in the store then,
- * however long the others take. @returns whether it had to, so that the beat is to be made again
+ * Heartbeats go on while the store is being recovered, once this process has reported its memory: its session is then back in the store,
+ * however long other processes take. @returns whether it had to report, so that the heartbeat is to be repeated
  */
 async function wasTold(database: Database, sessionId: number, row: PulseRow): Promise<boolean> {
   const { recovery, memory } = database;
@@ -260,7 +262,8 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
   if (!row.whole) {
     if (row.alive) return false;
   } else {
-    // Where the log does not tell, what this process remembers must: its session was further, or was there at all.
+    // If the store's log does not show the loss, this process's memory must: its session was further than in the store, or is missing
+    // there.
     const lost = known && !known.ended && (row.my_end === null || (row.my_beat ?? 0) <= known.beat);
     if (!lost) return false;
     await recovery.wentBack("a session was further than the store has it");
@@ -269,7 +272,7 @@ async function wasTold(database: Database, sessionId: number, row: PulseRow): Pr
   return true;
 }
 
-/** @returns whether this call did */
+/** @returns whether this call ended it */
 export async function end(
   database: Database,
   sessionId: number,

@@ -14,17 +14,18 @@ export function notifySql(schema: string, text: string): string {
   return `${schema}.tell(${text})`;
 }
 
-/** Whom a run is addressed to holds for one claim: what goes back is addressed again. */
+/** A run's addressee holds for one claim: a run that goes back is addressed again. */
 export const unaddressed = "case when r.group_id < 0 then 0 else r.group_id end";
 
-/** Tells of runs that became ready: workers of those to claim, the router of those to be addressed. @param rows with due_ms, group_id */
+/** Signals runs that became ready: to workers the runs to claim, to the router those to address. @param rows with due_ms, group_id */
 export const notifyReadySql = (schema: string, rows: string) => `
   select count(${notifySql(schema, "case when direct then 'direct ' else 'ready ' end || due")}) as signals
   from (select group_id = 0 as direct, min(due_ms) as due from ${rows} group by 1) kinds`;
 
 /**
- * LISTEN on a connection of its own, one for all listeners; or a poll on it, where a pooler in transaction mode stands between. Each new connection begins with a `resync`, since the gap
- * before it was deaf; and so does each new listener, on one that is heard already.
+ * Runs LISTEN on a connection of its own, one for all listeners; or polls on it, if a pooler in transaction mode stands between. Each new
+ * connection begins with a `resync`, since signals during the gap before it were missed; so does each new listener on a connection that
+ * already receives signals.
  */
 export function signalStore(database: Database): SignalStore {
   const channel = quoteIdentifier(channelOf(database.schema).replaceAll("''", "'"));
@@ -34,7 +35,7 @@ export function signalStore(database: Database): SignalStore {
   return {
     async listen(listener, signal) {
       if (signal.aborted) return;
-      // An own function each time: one that listens twice is told twice.
+      // A new function each time: a listener added twice is called twice.
       const told = (heard: Signal) => listener(heard);
       listeners.add(told);
       connection ??= begin();
@@ -67,7 +68,7 @@ export function signalStore(database: Database): SignalStore {
       try {
         await listenOnce(tell, signal);
       } catch (error) {
-        // The pool's own queries tell of an outage; a deaf listener only means slower wake-ups until it is back.
+        // The pool's own queries report an outage; without signals, wake-ups are only slower until they are back.
         database.log.debug({ error: messageOf(error) }, "signals are not heard; connecting again");
       }
       deaf();
@@ -143,7 +144,7 @@ function parse(payload: string): Signal | null {
   if (kind === "prompt") return { kind, sessionId: Number(first) };
   if (kind === "revoked") return { kind, keyId: Number(first) };
   if (kind === "lock") return { kind, token: given[0] ?? "" };
-  // What a newer node says and this one does not know is not for it.
+  // Signals of a newer node that this version does not have are ignored.
   return kind === "recall" || kind === "tasks" || kind === "plans" || kind === "leadership" || kind === "operations"
     ? { kind }
     : null;

@@ -3,7 +3,7 @@ import { earliestReadySql, unservedSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 
-/** What waits in the store, as a beat tells it. */
+/** What a heartbeat returns about waiting runs. */
 export interface WaitingRow {
   next_held_ms: number | null;
   next_ready_ms: number | null;
@@ -15,7 +15,7 @@ export interface WaitingRow {
   ended: { id: number; ended_ms: number }[];
 }
 
-/** Nothing is known: whoever might have to do something looks by itself. */
+/** Used when nothing is known: each service that may have work then checks for itself. */
 const unknown: WaitingRow = {
   next_held_ms: null,
   next_ready_ms: null,
@@ -26,7 +26,7 @@ const unknown: WaitingRow = {
   ended: [],
 };
 
-/** The list of a SELECT from the leadership `l`, beside the session `me`. $1 is the session, $2 the time. */
+/** The select list for waiting runs, with the leadership `l` and the session `me` in FROM. $1 is the session, $2 the time. */
 export const waitingSql = (s: string, unserved: boolean) => `
          (select min(due_ms) from ${s}.run where state = ${runState.held} and gate > 1) as next_held_ms,
          (${earliestReadySql(s, `${s}.worker_group g join me on g.name = any (me.groups)`, "g.id")}) as next_ready_ms,
@@ -43,24 +43,24 @@ const besideSql = (s: string) => `
   with me as (select id, groups from ${s}.session where id = $1 and ended_ms is null)
   select ${waitingSql(s, true)} from ${s}.leadership l where $2::bigint is not null`;
 
-/** A beat with its look at what waits takes some milliseconds. One may be slow because the machine does something else. */
+/** A heartbeat with its look at waiting runs takes some milliseconds. A single slow one may be caused by other load on the machine. */
 const slowMs = 100;
 const slowBeats = 2;
 const longMs = 1_000;
 
 /**
- * The look at what waits, which a beat brings with it for one round trip, as long as it is quick. While a snapshot is held elsewhere, or vacuum
- * does not come by, it walks all dead entries of the runs' indexes, which takes seconds with millions of them, and a process whose beats
- * take seconds loses its session. So after two in a row that took 100 ms, or one that took a second, beats only prove life, and the look
- * goes on beside them, one at a time, without a deadline; a beat tells what the last one found. When a look is quick again the beats
- * bring it.
+ * The look at waiting runs, which a heartbeat includes in its one round trip while it is quick. While a snapshot is held elsewhere, or
+ * vacuum does not run, it scans all dead entries of the runs' indexes. With millions of them that takes seconds, and a process whose
+ * heartbeats take seconds loses its session. So after two heartbeats in a row of 100 ms, or one of a second, heartbeats only prove life,
+ * and the look runs beside them, one at a time, without a deadline; a heartbeat returns the last look's result. When a look is quick again,
+ * heartbeats include it again.
  *
  * States: *with the beat*; *beside*, with no look under way; *looking beside*.
  */
 export class WaitingLook {
   readonly #database: Database;
   #beside = false;
-  /** Beats in a row. */
+  /** Slow heartbeats in a row. */
   #slow = 0;
   #looking = false;
   #last: { sessionId: number; row: WaitingRow } | undefined;
@@ -73,7 +73,7 @@ export class WaitingLook {
     return this.#beside;
   }
 
-  /** A beat with its look took so long. @param row what it found; undefined: it was not answered */
+  /** Records the duration of a heartbeat with its look. @param row the look's result; undefined: there was no answer */
   took(ms: number, sessionId: number, row: WaitingRow | undefined): void {
     this.#slow = ms < slowMs ? 0 : this.#slow + 1;
     if (this.#slow < slowBeats && ms < longMs) return;
@@ -82,7 +82,7 @@ export class WaitingLook {
     this.#last = row && { sessionId, row };
   }
 
-  /** Begins a look, unless one is under way. @returns what the last one found */
+  /** Begins a look, unless one is under way. @returns the last look's result */
   look(sessionId: number, nowMs: number): WaitingRow {
     if (!this.#looking) {
       this.#looking = true;

@@ -1,7 +1,7 @@
 /**
- * A store in a file: lines of JSON, so that any program reads it and no major version of PostgreSQL matters. First the header, an object; then of each
- * table its rows, arrays of the columns' texts in the header's order, and after them an object with their number and checksum; last
- * an object with the sequences and the number of all rows. A file without that last line was cut.
+ * A store in a file: lines of JSON, so that any program can read it and the major version of PostgreSQL does not matter. First the header,
+ * an object. Then for each table its rows, arrays of the columns' texts in the header's order, followed by an object with their number and
+ * checksum. Last an object with the sequences and the number of all rows. A file without that last line was truncated.
  */
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -12,19 +12,19 @@ export const dumpFormat = 1;
 export interface DumpedTable {
   name: string;
   columns: string[];
-  /** Of history, by day. */
+  /** The partitions of history tables, by day. */
   partitions: string[];
 }
 
 export interface DumpHeader {
   carillon: "store";
   format: number;
-  /** Of Carillon. */
+  /** The version of Carillon. */
   version: string;
   /** The newest migration of the schema. */
   migration: number;
   schema: string;
-  /** Of PostgreSQL. */
+  /** The version of PostgreSQL. */
   server: string;
   atMs: number;
   tables: DumpedTable[];
@@ -38,7 +38,7 @@ export interface TableEnd {
 
 export interface DumpedSequence {
   name: string;
-  /** As text: it may be beyond 2^53. */
+  /** As text: the value may be beyond 2^53. */
   value: string;
   called: boolean;
 }
@@ -47,7 +47,7 @@ export interface DumpEnd {
   end: true;
   rows: number;
   sequences: DumpedSequence[];
-  /** Of the header's line, the lines after the tables, and the sequences as JSON. */
+  /** The digest of the header's line, the lines after the tables, and the sequences as JSON. */
   sha256: string;
 }
 
@@ -82,7 +82,7 @@ const invalid = (number: number, message: string) =>
     hint: "Copy the file anew from where it was made, or dump the store again. Nothing was loaded.",
   });
 
-/** Reads the file to its end and checks all of it. @throws FILE_INVALID with the line, STORE_NEWER, and what `reader` throws */
+/** Reads the file to its end and checks all of it. @throws FILE_INVALID with the line, STORE_NEWER, and errors of `reader` */
 export async function readDump(path: string, reader: DumpReader): Promise<DumpHeader> {
   let header: DumpHeader | undefined;
   let end: DumpEnd | undefined;
@@ -151,7 +151,7 @@ function parsed(line: string, number: number): object {
   throw invalid(number, "it is neither a row nor an object");
 }
 
-/** Split at line feeds alone: JSON may have other separators of lines within a text. */
+/** Splits at line feeds alone: JSON texts may contain other line separators. */
 async function* linesOf(path: string): AsyncGenerator<string> {
   let begun: Buffer[] = [];
   try {
@@ -168,6 +168,6 @@ async function* linesOf(path: string): AsyncGenerator<string> {
     if ((error as NodeJS.ErrnoException).syscall === undefined) throw error;
     throw new CarillonError("FILE_INVALID", `${path} cannot be read: ${messageOf(error)}`, { cause: error });
   }
-  // Without its line feed it is a part of a line.
+  // A last line without its line feed is incomplete.
   if (begun.length > 0) yield "";
 }

@@ -20,24 +20,25 @@ import {
 } from "./dump-file.ts";
 
 /**
- * What belongs to the processes and not to the store: who holds which lock, signals that are under way, browsers that are signed in.
- * Sessions are carried, since history names nodes by them, and ended by the load; grace locks too, whose rows count their fences.
+ * Tables that belong to the processes and not to the store: holders of locks, pending signals, browsers that are signed in. Sessions are
+ * dumped, since history refers to them for node names, and the load ends them; grace locks are dumped too, since their rows count their
+ * fences.
  */
 const notCarried = ["migration", "lock", "lock_session", "signal", "signal_poll", "recovery_session", "sign_in"];
 
-/** Rows asked for at once: each may have a payload and a result of 256 KiB. */
+/** Rows fetched at once: each may have a payload and a result of 256 KiB. */
 const fetched = 200;
 
 export interface Dumped {
   header: DumpHeader;
-  /** By table. */
+  /** The number of rows by table. */
   rows: Record<string, number>;
-  /** Processes that were at work, which go on. */
+  /** Processes that were at work; they go on. */
   openSessions: string[];
 }
 
 /**
- * Writes all that the store has at one moment to a file, which is there under its name once it is whole. Nobody waits for it.
+ * Writes the store's state at one moment to a file, which gets its name once it is complete. The dump blocks no process.
  * @throws STORE_OLDER, STORE_NEWER, STORE_UNSUPPORTED, OUTPUT_FAILED
  */
 export const dumpStore = (url: string, schema: string, path: string): Promise<Dumped> =>
@@ -68,7 +69,7 @@ async function requirePresent(database: Database, schema: string): Promise<numbe
   );
 }
 
-/** The same over a connection. `migration` is what the schema is at. */
+/** The same over a given connection. `migration` is the schema's version. */
 export async function dumpOver(
   client: pg.ClientBase,
   s: string,
@@ -114,7 +115,7 @@ async function* linesOf(
   for (const table of header.tables) {
     const sum = checksum();
     const values = table.columns.map((column) => `"${column}"::text`).join(", ");
-    // Tokens may have been made by other tokens, which come first.
+    // A token may have been made by another one, which must come first.
     const order = table.name === "token" ? "order by id" : "";
     await client.query(
       `declare dumped no scroll cursor for select to_json(array[${values}]::text[])::text as line from ${s}.${table.name} ${order}`,
@@ -131,7 +132,7 @@ async function* linesOf(
     yield framed(end);
   }
   const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-  // Sequences have no snapshot. Read last, they are above all that the snapshot has.
+  // Sequences have no snapshot. Read last, they are above all numbers in the snapshot.
   const sequences = await sequencesOf(client, s);
   frame.update(JSON.stringify(sequences));
   const end: DumpEnd = { end: true, rows: total, sequences, sha256: frame.digest("hex") };
@@ -151,7 +152,7 @@ async function writeWhole(path: string, lines: AsyncIterable<string>): Promise<v
   }
 }
 
-/** Those of Carillon's, each after the tables that it refers to. */
+/** Carillon's tables, each after the tables that it refers to. */
 async function tablesOf(client: pg.ClientBase, s: string): Promise<DumpedTable[]> {
   const { rows } = await client.query(
     `select c.relname as name,

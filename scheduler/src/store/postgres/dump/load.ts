@@ -10,13 +10,13 @@ import { attachNamed } from "../tasks/history.ts";
 import { withDatabase } from "../with-database.ts";
 import { type DumpEnd, type DumpedTable, type DumpHeader, type DumpReader, readDump } from "./dump-file.ts";
 
-/** One statement's rows: as many as either allows. */
+/** The rows of one statement, bounded by both limits. */
 const batchRows = 500;
 const batchChars = 4_000_000;
 
 export interface Loaded {
   header: DumpHeader;
-  /** By table, counted in the store. */
+  /** The number of rows by table, counted in the store. */
   rows: Record<string, number>;
   next: Skipped;
   /** The schema's newest migration now. */
@@ -24,8 +24,8 @@ export interface Loaded {
 }
 
 /**
- * Makes the store of a dump in a schema that has nothing in it. The file is read twice: no statement is made before all of it was found whole.
- * What it holds is there in one commit, with numbers that go on above all that the source can have given out, as after a restore.
+ * Creates a store from a dump in an empty schema. The file is read twice: no statement runs before the whole file was found complete. Its
+ * content is committed at once, and numbers continue above all that the source can have given out, as after a restore.
  * @throws FILE_INVALID, STORE_NOT_EMPTY, STORE_NEWER, STORE_…
  */
 export async function loadStore(url: string, schema: string, path: string, by: Omit<Change, "nowMs">): Promise<Loaded> {
@@ -51,14 +51,15 @@ export async function loadStore(url: string, schema: string, path: string, by: O
         const counted = await loadRows(client, database.schema, path, change.nowMs);
         return { rows: counted, next: isOlder ? undefined : await goOn(client) };
       });
-      // An older schema has no place for all the numbers. Until they are set the store is not whole: a process that starts after a kill recovers it.
+      // An older schema lacks places for some of the numbers. Until they are set the store is not whole: a process that starts after a kill
+      // recovers it.
       if (isOlder) await migrate(database, change.nowMs, true);
       const next = first ?? (await database.transaction(goOn));
-      // Brings it to this code's version, and makes the partitions of the days that come.
+      // Brings the store to this code's version, and makes the partitions of the coming days.
       await (await openPostgres({ url, schema, failFast: true })).close();
       return { header, rows, next, migration: newestKnown };
     } catch (error) {
-      // If that fails too, the next load is refused with STORE_NOT_EMPTY, which says what to do.
+      // If that fails too, the next load is refused with STORE_NOT_EMPTY, whose hint says what to do.
       await Promise.allSettled([takeBack(database, before)]);
       throw error;
     }
@@ -77,13 +78,13 @@ function requireKnown({ migration, version }: DumpHeader): void {
 }
 
 interface Before {
-  /** The schema is still to be made. */
+  /** The schema does not exist yet. */
   isNew: boolean;
-  /** Numbers of functions that are in it. */
+  /** Object ids of the functions that are in it. */
   functions: string[];
 }
 
-/** Drops what a load that failed has made, in one transaction: the schema, or all in it that was not there before. */
+/** Drops everything that a failed load has made, in one transaction: the schema, or all objects in it that were not there before. */
 const takeBack = (database: Database, { isNew, functions }: Before): Promise<void> =>
   database.transaction(async (client) => {
     const s = database.schema;
@@ -154,7 +155,7 @@ class Loading implements DumpReader {
       [this.#s],
     );
     this.#types = new Map(rows.map(({ column, type }) => [column as string, type as string]));
-    // Migrations begin some tables with a row.
+    // Migrations insert initial rows into some tables.
     await this.#client.query(`truncate ${tables.map(({ name }) => `${this.#s}."${name}"`).join(", ")} cascade`);
   }
 
@@ -193,7 +194,7 @@ class Loading implements DumpReader {
   }
 
   async end({ sequences }: DumpEnd): Promise<void> {
-    // Until when signals are kept is a matter of the source's processes.
+    // The time until which signals are kept concerns only the source's processes.
     for (const { name, value, called } of sequences.filter((one) => one.name !== "signals_until"))
       await this.#client.query(
         "select setval(c.oid, $3::bigint, $4) from pg_class c where relnamespace = to_regnamespace($1) and relkind = 'S' and relname = $2",

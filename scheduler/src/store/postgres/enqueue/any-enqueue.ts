@@ -8,21 +8,21 @@ import { sourceNumber } from "./sources.ts";
 
 const enqueued = sourceNumber("enqueue");
 
-/** What the statement is about: it costs less where it has to do less. */
+/** The kind of statement: it costs less where it has to do less. */
 export interface Shape {
-  /** Some have keys. An ON CONFLICT costs every row one more record in the log of changes. */
+  /** Some runs have keys. An ON CONFLICT costs every row one more record in the write-ahead log. */
   keyed: boolean;
-  /** A worker of this process takes what is due at once. */
+  /** A worker of this process takes due runs at once. */
   here: boolean;
 }
 
 /**
- * A key that a live run has already makes no new one; the caller is given that run instead. All or nothing: with one
- * task gone no run is made, so the caller can send the others again.
+ * If a live run already has the key, no new run is made and the caller gets that run instead. All or nothing: if one task is removed no run
+ * is made, so the caller can send the others again.
  *
- * `here`: what is plain and due is made as this session's claim, so that it is written once and told to nobody. Whoever
- * pauses or edits a task holds its plan's row: a share of that lock sees to it that they find the claim, and ask it
- * back, or else that it is not made; where somebody has the row just now, the run is left for a claim of its own.
+ * `here`: plain due runs are made as this session's claims, so that each is written once and not signalled. A pause or an edit of a task
+ * holds its plan's row: a shared lock on it ensures that they find the claim and recall it, or else that the claim is not made. If another
+ * transaction holds the row at that moment, the run is left for a claim of its own.
  */
 export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
   with bounded as materialized (
@@ -82,7 +82,7 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
          case when $12::bigint is not null and count(*) filter (where state = ${runState.ready}) > 0 then ${notifySql(s, toldOf("bool_or(group_id = 0)"))} end as told from made`
   }`;
 
-/** What a run that is made as a claim of the session $12 has beside. */
+/** Further columns of a run that is made as a claim of the session $12. */
 const mine = (s: string) => ({
   session_id: "case when mine then $12::bigint end",
   fence: `case when mine then nextval('${s}.fence') end`,
@@ -90,42 +90,42 @@ const mine = (s: string) => ({
   attempt: "mine::int",
 });
 
-/** What the statement itself announces. */
+/** The signal that the statement itself sends. */
 const toldOf = (direct: string) => `case when ${direct} then 'direct ' else 'ready ' end || $12::bigint`;
 
 const earliest = (which: string) => `min(due_ms) filter (where state = ${runState.ready} and ${which})`;
 
-/** A row for each write. */
+/** One row per write. */
 export interface Made {
   id: number | null;
   created: boolean;
   state: number | null;
-  /** It is to be addressed. */
+  /** The run is to be addressed. */
   direct: boolean | null;
   fence: number | null;
   version: number;
   priority: number;
   linked: boolean;
   bounded: boolean;
-  /** Of the transaction, where the caller's may be one. */
+  /** The transaction's number, if it may be the caller's. */
   xid?: string | null;
 }
 
-/** One row for all, where none has a key and none is claimed by the statement. */
+/** One row for all writes, if none has a key and none is claimed by the statement. */
 export interface MadeTogether {
   made: number;
   held: number[] | null;
   paused: number[] | null;
   bounded: boolean;
-  /** When the earliest of those are due that workers can claim, and of those that are to be addressed. */
+  /** The earliest due times of the runs that workers can claim, and of those to be addressed. */
   ready: number | null;
   direct: number | null;
 }
 
 /**
- * The statement's values.
- * @param last of one that claims $12 session, $13 its groups, $14 due until, $15 room; of any other $12 the due time of its only
- *   run if the statement is to announce it, else null
+ * Returns the statement's values.
+ * @param last for a statement that claims: $12 session, $13 its groups, $14 due until, $15 room; for any other: $12 the due time of its
+ * only run if the statement is to announce it, else null
  */
 export function anyValues(
   writes: EnqueueWrite[],
@@ -134,7 +134,7 @@ export function anyValues(
   last: unknown[] = [null],
 ): unknown[] {
   const taskIds = [...new Set(writes.map(({ taskId }) => taskId))];
-  // Of those that came with numbers: one operation may have them and they be wanted all the same.
+  // Numbers that came with a write are left out: an operation may cover them, and the runs are wanted all the same.
   const own = ids?.filter((_, place) => writes[place]?.runId === undefined) ?? [];
   return [
     taskIds.length === 1 ? null : numbers(writes.map(({ taskId }) => taskId)),
@@ -147,7 +147,7 @@ export function anyValues(
     texts(writes.map(({ limitKey }) => limitKey ?? null)),
     ids && numbers(ids),
     numbers(taskIds),
-    // They rise.
+    // The first is the lowest: numbers rise.
     own[0] ?? null,
     ...last,
   ];

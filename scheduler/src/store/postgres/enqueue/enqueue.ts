@@ -17,25 +17,25 @@ import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts"
 import { RunIds } from "./run-ids.ts";
 
 const preparedRowsMax = 50;
-/** Whoever ends a run has its own estimate of the store's clock. */
+/** The process that ends a run has its own estimate of the store's clock. */
 const clocksApartMs = 60_000;
 
 const originSql = (s: string) =>
   `insert into ${s}.run_origin (run_id, context, created_ms) select id, context, $3 from unnest($1::bigint[], $2::text[]) i (id, context)
    on conflict do nothing`;
 
-/** Tasks of which runs were made that wait: for a place, or set aside while the task is paused. */
+/** Tasks with new runs that wait: for a concurrency limit, or set aside while the task is paused. */
 interface Waiting {
   held: number[];
   paused: number[];
 }
 
-/** What enqueues of one store share. */
+/** Shared by all enqueues of one store. */
 interface Enqueuing {
   database: Database;
   announcer: Announcer;
   s: string;
-  /** One text for each shape, made once: with a name it is compared at each call with what the connection has prepared. */
+  /** One text per shape, made once: a named statement's text is compared at each call with the prepared one. */
   inserts: Record<"run-insert" | "run-insert-keyed" | "run-insert-here" | "run-insert-keyed-here", string>;
   plainInsert: string;
   oneInsert: string;
@@ -43,7 +43,7 @@ interface Enqueuing {
   enqueuedMore: ReturnType<typeof growthOfRuns>;
 }
 
-/** Writes that are made by one statement, with their runs' numbers. `local` may claim what is due. */
+/** Writes made by one statement, with their runs' numbers. `local` may claim the due ones. */
 interface Batch {
   ids: number[];
   writes: EnqueueWrite[];
@@ -75,7 +75,7 @@ export function enqueueStore(database: Database, announcer: Announcer): Pick<Run
   };
 }
 
-/** `ids`: the numbers of an earlier try, or none; then they are added to it. */
+/** `ids`: the numbers of an earlier try; if empty, the drawn numbers are added to it. */
 async function enqueue(
   enqueuing: Enqueuing,
   { writes, nowMs, local, ids }: Batch,
@@ -87,16 +87,16 @@ async function enqueue(
   const drawn = undrawn === 0 || repeated ? [] : await runIds.take(undrawn, signal);
   let next = 0;
   if (!repeated) for (const { runId } of writes) ids.push(runId ?? (drawn[next++] as number));
-  // Before the runs, so that whoever has one finds it; of a number that is not used in the end it is a row too many.
+  // Written before the runs, so that a reader of a run finds its origin; a number that is not used in the end leaves a superfluous row.
   if (writes.some(({ context }) => context !== undefined))
     await database.persist(() => database.query("run-origin", originSql(s), originsOf(writes, ids, nowMs)), signal);
   return database.persist(async (repeats) => {
-    // The reply to an earlier try may have been lost after its commit; whatever of it is there stands.
+    // The reply to an earlier try may have been lost after its commit; its runs stand.
     const known = repeats || repeated || undrawn < writes.length;
     const present = known ? await existing(queryOf(database), s, ids, nowMs) : new Set<number>();
     if (repeats) local?.lost();
     const answers: (Enqueued | null)[] = ids.map((runId) => (present.has(runId) ? { runId, created: true } : null));
-    // A row comes back empty when its key was taken by a run that the statement's snapshot did not show yet.
+    // A row comes back empty if its key was taken by a run that the statement's snapshot did not show yet.
     for (let open = places(answers); open.length > 0; open = places(answers)) {
       const batch = {
         ids: open.map((place) => ids[place] as number),
@@ -124,7 +124,7 @@ async function enqueue(
   }, signal);
 }
 
-/** Those that had a key which another run has were acknowledged as that run. */
+/** Only runs made here are remembered: writes whose key another run has were acknowledged as that run. */
 function remember(database: Database, writes: EnqueueWrite[], answers: Enqueued[], nowMs: number): void {
   if (!database.memory.keeping) return;
   const made = answers.every(({ created }) => created)
@@ -172,13 +172,16 @@ function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknow
   return [traced.map(({ id }) => id), traced.map(({ context }) => context), Math.round(nowMs)];
 }
 
-/** @returns for each its run; null where its key was just taken by another; `bounded`: an operation has these numbers, none is made */
+/**
+ * @returns the run of each write; null if its key was just taken by another; `bounded`: an operation covers these numbers, so no run is
+ * made
+ */
 async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
   const { database, announcer, inserts, plainInsert, oneInsert } = enqueuing;
   const { ids, writes, nowMs, local } = batch;
   const here = local !== undefined && local.room > 0;
   const earliestMs = earliestOf(writes);
-  // A worker of this process takes most of its own.
+  // A worker of this process takes most of its own runs.
   const tells = !here && announcer.carriesOwn(earliestMs, nowMs);
   const plain = here ? null : plainValues(writes, ids, nowMs, tells ? Math.round(earliestMs) : null);
   if (plain) {
@@ -205,7 +208,7 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
         ? [local.sessionId, local.groupIds, Math.round(local.untilMs), local.room]
         : [carried ? Math.round(earliestMs) : null],
     );
-    // A large batch is planned for itself: the plan kept for small ones compares every row with every other.
+    // A large batch is planned for itself: the plan cached for small ones compares every row with every other.
     const shape = `run-insert${keyed ? "-keyed" : ""}${here ? "-here" : ""}` as const;
     const [name, text] = [ids.length <= preparedRowsMax ? shape : "", inserts[shape]];
     if (!keyed && !here) {
@@ -219,8 +222,8 @@ async function insert(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | n
 }
 
 /**
- * The same where some of it may be there already. An earlier try that was committed after it was looked for may have run,
- * and ended, by the time at which this is carried out: so it is looked for once more, with the numbers in hand.
+ * The same if some of the runs may exist already. An earlier try may be committed after the check for it, and its run may have run and
+ * ended before this statement: so the check is repeated with the numbers in place.
  */
 async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueued | null)[] | "bounded"> {
   const { database, s, inserts } = enqueuing;
@@ -235,7 +238,7 @@ async function insertAgain(enqueuing: Enqueuing, batch: Batch): Promise<(Enqueue
   return madeEach(enqueuing, rows, { ...batch, local: undefined });
 }
 
-/** The answer of a statement that has a row for each. @param carried it announced itself */
+/** Handles the result of a statement that returns a row per write. @param carried the statement sent the signal itself */
 async function madeEach(
   { database, announcer }: Enqueuing,
   rows: Made[],
@@ -255,11 +258,11 @@ async function madeEach(
   );
   if (local) database.memory.claimed(local.sessionId, claimed, nowMs, database.clock.monotonic());
   local?.made(claimed, Math.min(ready.ready, ready.direct));
-  // One with its own number was made by a try of this enqueue that ended meanwhile.
+  // A run with its own number was made by an earlier try of this enqueue that was committed meanwhile.
   return rows.map(({ id, created }, i) => (id === null ? null : { runId: id, created: created || id === ids[i] }));
 }
 
-/** The answer of a statement that makes all or none. */
+/** Handles the result of a statement that makes all runs or none. */
 async function madeAll(
   database: Database,
   row: { made: number; bounded: boolean } | undefined,
@@ -285,7 +288,7 @@ function earliestOf(writes: readonly EnqueueWrite[]): number {
   return earliest;
 }
 
-/** A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds. */
+/** A crash between the two leaves a held run with a free slot, which the dispatcher's sweep finds. */
 async function admit(database: Database, { held, paused }: Waiting, nowMs: number): Promise<void> {
   if (held.length > 0) await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
   if (paused.length > 0) await takeUpLeft(database, { setAside: paused }, nowMs);
@@ -301,7 +304,7 @@ async function checkTasks(database: Database, writes: EnqueueWrite[]): Promise<v
   if (known.length < taskIds.length) throw removed();
 }
 
-/** Made by a try of this moment or later; they may have run, and ended, since. @param live of those that have not, too */
+/** Runs made by a try at this moment or later; they may have run and ended since. @param live include runs that have not ended */
 export async function existing(
   query: Query,
   s: string,
@@ -319,10 +322,10 @@ export async function existing(
 }
 
 /**
- * The numbers are taken. By an earlier try that was given up on, and was carried out while this one waited for it: what it made
- * is found by the next. Where these were just drawn somebody else has them, as after a server was restored to an earlier moment:
- * others are.
- * @param known some were used before, by a try of this enqueue or by another server for the same call
+ * Handles an insert whose numbers are taken. If `known`, an earlier try, given up on, was carried out while this one waited: the next try
+ * finds its runs. If the numbers were just drawn, other runs have them, as after a server was restored to an earlier moment: other numbers
+ * are drawn.
+ * @param known some numbers were used before, by a try of this enqueue or by another server for the same call
  */
 export function unlessTaken(error: unknown, known: boolean): "bounded" {
   const { code, constraint } = error as { code?: unknown; constraint?: unknown };
@@ -352,7 +355,7 @@ function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
   };
 }
 
-/** Of those without an answer. */
+/** The indexes of writes without an answer. */
 function places(answers: (Enqueued | null)[]): number[] {
   const open: number[] = [];
   for (let place = 0; place < answers.length; place++) if (answers[place] === null) open.push(place);

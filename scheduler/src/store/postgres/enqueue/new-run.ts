@@ -36,7 +36,7 @@ type Given = "due_ms" | "created_ms" | "source";
 /** An SQL expression for each column. A column that is left out is taken from the task, or has the table's default. */
 type NewRun = Record<Given, string> & { [name in Exclude<Column, Given>]?: string };
 
-/** What a new run takes from its task `t`, as the task is now: an SQL expression for each column. */
+/** The columns that a new run takes from its task `t`, as the task is now: an SQL expression for each. */
 export const ofTask = {
   task_id: "t.id",
   group_id: "case when t.routed then 0 else t.group_id end",
@@ -48,10 +48,10 @@ export const ofTask = {
   limit_key: "case when t.lanes then '' end",
 } as const;
 
-/** The payload of runs that have none of their own: planned ones, and those that come after others. */
+/** The payload of runs without one of their own: planned runs, and runs that come after others. */
 export const slotPayload = "nullif(t.definition->'slotPayload', 'null')";
 
-/** The beginning of every statement that makes runs; it goes on with its FROM, whose task is `t`. */
+/** The beginning of every statement that makes runs; the caller appends its FROM, in which the task is `t`. */
 export function insertRunSql(s: string, given: NewRun): string {
   const run: { [name in Column]?: string } = { id: `nextval('${s}.run_id')`, ...ofTask, ...given };
   const present = columns.filter((column) => run[column] !== undefined);

@@ -6,7 +6,7 @@ import { runState } from "../states.ts";
 export function originStore(database: Database): Pick<RunStore, "origins" | "leaveSpans"> {
   const s = database.schema;
   return {
-    // One that a run spawned has that run as its parent, and so has one that joins its children or comes after it alone; one that
+    // A spawned run has the run that spawned it as its parent, as has a run that joins its children or comes after it alone; a run that
     // goes on from a run, or comes after several, has them as its inputs.
     origins: (runIds) =>
       database.query<RunOrigin>(
@@ -20,7 +20,7 @@ export function originStore(database: Database): Pick<RunStore, "origins" | "lea
       ),
 
     async leaveSpans(spans, nowMs, sessionId) {
-      // Of an attempt that is repeated the last one counts. In the order of their numbers: two that write the same do not wait in a ring.
+      // For a repeated attempt the last span counts. Ordered by run number, so that two writers of the same rows do not deadlock.
       const ordered = [...new Map(spans.map((span) => [span.runId, span])).values()].sort((a, b) => a.runId - b.runId);
       const taken = await database.query<{ runId: number }>(
         "run-span",

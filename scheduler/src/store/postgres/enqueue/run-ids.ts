@@ -1,21 +1,21 @@
 import type { Database } from "../database.ts";
 
 /**
- * A draw writes the sequence's number to the log of changes, and so waits for the disk, only with more than the 32 that the
- * server has logged beforehand: then what is drawn is safe, and a server that crashes never gives it to another.
+ * A draw logs the sequence's number, and so waits for the disk, only if it takes more than the 32 numbers that the server has logged in
+ * advance. Then the drawn numbers are safe: a crashed server never gives them out again.
  */
 const least = 64;
 const most = 4_000;
-/** Older ones are let go, so that numbers go on rising with time. */
+/** Older numbers are discarded, so that numbers go on rising with time. */
 const keptMs = 10_000;
 
 /**
- * Numbers for runs, drawn ahead: an enqueue that draws its own waits for two answers, one after the other. In the order of the
- * calls, so that runs are numbered in it though several statements make them. In one row: as rows of their own the numbers
- * would cost as much as the runs that are made of them.
+ * Numbers for runs, drawn ahead: an enqueue that draws its own waits for two answers, one after the other. Numbers are given out in the
+ * order of the calls, so that runs are numbered in that order though several statements make them. A draw returns one row: as rows of their
+ * own the numbers would cost as much as the runs.
  *
- * An operation takes what is numbered up to its beginning. So that it never takes what was enqueued after it, whoever
- * writes runs asks whether an open one bounds these numbers, and takes `fresh` ones if so.
+ * An operation takes the runs numbered up to its beginning. So that it never takes a run enqueued after it, each writer of runs checks
+ * whether an open operation bounds these numbers, and takes `fresh` ones if so.
  */
 export class RunIds {
   readonly #database: Database;
@@ -34,7 +34,7 @@ export class RunIds {
     return this.#inTurn(() => this.#take(count, signal));
   }
 
-  /** None that was drawn before. */
+  /** Numbers that were not drawn before this call. */
   fresh(count: number): Promise<number[]> {
     return this.#inTurn(async () => {
       await this.#drawing;
@@ -45,7 +45,7 @@ export class RunIds {
 
   #inTurn(take: () => Promise<number[]>): Promise<number[]> {
     const taken = this.#turn.then(take);
-    // Whoever asked hears of a failure; the next one draws all the same.
+    // The caller of a failed draw receives the error; the next caller draws all the same.
     this.#turn = taken.catch(() => undefined);
     return taken;
   }
@@ -65,7 +65,7 @@ export class RunIds {
     try {
       await this.#draw(this.#size);
     } catch {
-      // Nobody waits for it: who finds too few draws again, and hears of what is wrong.
+      // No caller waits for this draw: one that finds too few numbers draws again, and receives the error.
     } finally {
       this.#drawing = undefined;
     }

@@ -3,18 +3,18 @@ import type { RunRecord } from "../../../run/run-record.ts";
 import { runState } from "../states.ts";
 import { sourceOf } from "./sources.ts";
 
-/** Of a message so much as a list has room for. */
+/** As much of a message as a list has room for. */
 const briefError = `case when r.error is not null then
   jsonb_strip_nulls(jsonb_build_object('code', r.error->>'code', 'message', left(r.error->>'message', 500))) end`;
 
-/** What a run takes to history for the one that may be made again of it, beside what every run has. */
+/** Columns that a run takes to history for a later rerun, besides those that every run has. */
 export const inheritedColumns = "parent_id, inputs, limit_key, shard, origin";
 
 const json = (value: unknown) => value as RunRecord["payload"];
 
 /**
- * Runs as records, alive or ended. @param brief without what can be large: payload, progress, result, and of the error all but
- * code and message
+ * Runs as records, alive or ended. @param brief without parts that can be large: payload, progress, result, and all of the error but code
+ * and message
  */
 export function runRecordSql(s: string, table: "run" | "run_history", brief = false): string {
   const live = table === "run";

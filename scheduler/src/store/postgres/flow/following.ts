@@ -1,12 +1,11 @@
 /**
- * What the end of a run begins: the runs of tasks that come after it, the next of its chain, and the one that joins its
- * children. The first two are written in the transaction of the end itself, and so is what a join or a task with several
- * before it must remember; since a run ends once, each is written once. Whether all that are waited for have ended is
- * asked after the commit, when no other end can be in flight unseen: of two that end at once the later one sees both. The
- * answer deletes what was remembered, which only one of many can do. A crash between commit and question is mended by
- * the dispatcher's sweep, which asks for all.
+ * Begins the runs that follow the end of a run: runs of tasks that come after it, the next run of its chain, and the run that joins its
+ * children. The first two are written in the transaction of the end itself, together with the records that a join or a task with several
+ * predecessors needs; since a run ends once, each is written once. Whether all awaited runs have ended is checked after the commit, when no
+ * other end can be in flight unseen: if two end at once, the later one sees both. The check deletes the records, which only one of many can
+ * do. If a crash comes between commit and check, the dispatcher's sweep, which checks all, makes up for it.
  *
- * Counting down in a row of the join's would be one lock for all its children to wait for; here they wait for nobody.
+ * Counting down in one row of the join would be a single lock for all its children to wait for; here they do not wait.
  */
 
 import type { SqlClient } from "../../../base/change.ts";
@@ -20,35 +19,35 @@ import { sourceNumber } from "../enqueue/sources.ts";
 import { runOutcome, runState } from "../states.ts";
 import { followEnds } from "../tasks/upstream.ts";
 
-/** A run that has ended just now, in the caller's transaction. */
+/** A run that has just ended, in the caller's transaction. */
 export interface EndedRun {
   settlement: Ended;
   slotMs: number | null;
   origin: number | null;
   parentId: number | null;
   limitKey: string | null;
-  /** Its cancellation was asked for, by someone or by the run that replaces it. */
+  /** Its cancellation was requested, by an operator or by the run that replaces it. */
   cancelling: boolean;
-  /** Others come after its task. */
+  /** Other tasks come after its task. */
   followed: boolean;
 }
 
 const [child, after, chain, join] = (["child", "after", "chain", "join"] as const).map(sourceNumber);
 const told = (s: string) => notifyReadySql(s, `made where state = ${runState.ready}`);
 
-/** What is left to do after the commit of ends. */
+/** The work left for after the commit of ends. */
 export class LooseEnds {
-  /** Of children that ended, and of runs whose children are to be joined. */
+  /** Parents of children that ended, and runs whose children are to be joined. */
   readonly parents = new Set<number>();
-  /** Tasks whose runs ended, and that others come after. */
+  /** Tasks whose runs ended, and that other tasks come after. */
   readonly upstream = new Set<number>();
-  /** Tasks with new runs that wait for a place. */
+  /** Tasks with new runs that wait for a concurrency limit. */
   readonly held = new Set<number>();
 }
 
 /**
- * Writes, with the ends, what follows from them. A run that goes on as another has not ended for those that come after it;
- * a cancelled one, though it wants to, does not go on, and they do not begin either; nor is there a join of its children.
+ * Writes, together with the ends, the runs that follow them. A run that goes on as another has not ended for the tasks after it. A
+ * cancelled run does not go on, even if its handler wanted to; the tasks after it do not begin either, nor is there a join of its children.
  */
 export async function follow(
   client: SqlClient,
@@ -86,7 +85,7 @@ export async function tieUp(database: Database, { parents, upstream, held }: Loo
   if (upstream.size > 0) await fireArrivals(database, [...upstream], nowMs);
 }
 
-/** Of ends whose commit was not answered: all that may be left to do after it. */
+/** For ends whose commit got no reply: all work that may be left after it. */
 export async function looseEndsOf(database: Database, ended: { runId: number; taskId: number }[]): Promise<LooseEnds> {
   const s = database.schema;
   const loose = new LooseEnds();
@@ -106,7 +105,7 @@ export async function looseEndsOf(database: Database, ended: { runId: number; ta
   return loose;
 }
 
-/** @returns tasks with runs that wait for a place */
+/** @returns tasks with runs that wait for a concurrency limit */
 async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: number): Promise<number[]> {
   const { rows } = await client.query(
     `with hit as materialized (
@@ -144,7 +143,7 @@ async function comeAfter(client: SqlClient, s: string, ended: EndedRun[], now: n
   return rows.filter(({ state }) => state === runState.held).map((row) => row.task_id as number);
 }
 
-/** Kept for whoever says the same again. */
+/** Kept so that a repeated verdict is recognised. */
 async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: Onward): Promise<void> {
   const { runId, fence, endedMs, taskId } = ended;
   const [source, task] = onward.kind === "join" ? [join, onward.taskId] : [chain, taskId];
@@ -157,9 +156,9 @@ async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: 
 }
 
 /**
- * A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. The limit key
- * goes on too, or the next link would run beside others of its key, and so does the part of a split run, or the link would be split
- * into all parts again. @returns whether it waits for a place
+ * A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. The limit key goes on
+ * too, or the next link would run beside other runs of its key. So does the part of a split run, or the link would be split into all parts
+ * again. @returns whether the new run waits for a concurrency limit
  */
 async function goOn(
   client: SqlClient,
@@ -231,7 +230,7 @@ export async function fireJoins(database: Database, parents: number[] | null, no
   await fireAll(database, { name: parents === null ? "fire-any-join" : "fire-joins", text, ids: parents }, nowMs);
 }
 
-/** Makes the run of each task with several before it for which all of them have ended as it wants, of one origin. Repeatable. */
+/** Makes the run of each task with several predecessors once all of them have ended as it requires, for one origin. Repeatable. */
 export async function fireArrivals(database: Database, upstreamIds: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
   const text = `
@@ -268,7 +267,7 @@ export async function fireArrivals(database: Database, upstreamIds: number[] | n
   await fireAll(database, { name, text, ids: upstreamIds }, nowMs);
 }
 
-/** One statement makes so many runs at most; as long as it finds as many there may be more. */
+/** One statement makes at most this many runs; if it finds as many there may be more. */
 const firedMost = 1_000;
 
 const firedSql = (s: string, found: string) => `told as (${told(s)})
@@ -278,7 +277,7 @@ const firedSql = (s: string, found: string) => `told as (${told(s)})
 interface Firing {
   name: string;
   text: string;
-  /** Whose ends are asked about; null: all. */
+  /** The runs or tasks whose ends are checked; null: all. */
   ids: number[] | null;
 }
 
@@ -289,7 +288,7 @@ async function fireAll(database: Database, { name, text, ids }: Firing, nowMs: n
     );
     found = fired?.found ?? 0;
     const held = fired?.held ?? [];
-    // A crash before this leaves held runs with free places, which the dispatcher's sweep finds.
+    // A crash before this leaves held runs with free slots, which the dispatcher's sweep finds.
     if (held.length > 0)
       await database.transaction((client) => settleGates(client, database.schema, held, nowMs, false));
   }

@@ -11,7 +11,7 @@ const child = sourceNumber("child");
 const inputFields = `h.id as "runId", t.name as task, case when h.source = ${child} then substr(h.key, strpos(h.key, '/') + 1) end as key,
   h.slot_ms as "slotMs", h.outcome, h.result, h.error`;
 
-/** Without a page `limit null` is none, and no size is asked for. */
+/** Without a page the limit is null, which means none, and no size is computed. */
 const pageSql = (s: string, ended: string) => `
   select ${inputFields}, h.found from (
     select h.*, sum(case when $4::bigint > 0 then coalesce(octet_length(h.result::text), 0) + coalesce(octet_length(h.error::text), 0) end)

@@ -11,7 +11,7 @@ import { runState } from "../states.ts";
 
 const child = sourceNumber("child");
 
-/** Of a chain of children under one key, the last one stands for it; of one that was split its first part, which has the key. */
+/** A chain of children under one key is represented by its last run; a split child by its first part, which has the key. */
 export const childrenSql = (s: string, parent: string) => `
   select distinct on (task_id, key) id, task_id, key from (
     select id, task_id, key from ${s}.run where parent_id = ${parent} and source = ${child} and key is not null
@@ -84,7 +84,7 @@ export async function spawn(
       return rows as unknown as (Enqueued & { id: number; held: boolean | null; taskId: number })[];
     }),
   );
-  // A crash between the two leaves a held run with a free place, which the dispatcher's sweep finds.
+  // A crash between the two leaves a held run with a free slot, which the dispatcher's sweep finds.
   await admit(
     database,
     made.filter(({ held }) => held).map(({ taskId }) => taskId),

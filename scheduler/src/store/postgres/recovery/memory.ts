@@ -4,15 +4,15 @@ import type { ClaimedRun, Settlement } from "../../../run/claim-store.ts";
 import type { EnqueueWrite } from "../../../run/run-record.ts";
 
 export interface MemoryLimits {
-  /** How long before the last acknowledged write one is remembered, ms. */
+  /** How long a write is remembered before the last acknowledged one, ms. */
   keepMs: number;
-  /** About how much memory all of them may take. */
+  /** The approximate memory that all entries may take. */
   bytesMax: number;
 }
 
 export const memoryLimits: MemoryLimits = { keepMs: 60_000, bytesMax: 64_000_000 };
 
-/** The highest that this process was given: after the store went back they are not given out again. */
+/** The highest numbers that this process was given: after a loss in the store they are not given out again. */
 export interface Highs {
   runId: number;
   fence: number;
@@ -22,11 +22,11 @@ export interface Highs {
 
 export interface RememberedSession {
   readonly sessionId: number;
-  /** undefined: another process opened it, and this one only speaks for it. */
+  /** undefined: another process opened it, and this one only acts for it. */
   readonly identity: SessionIdentity | undefined;
-  /** By the store's clock, of its last beat that was answered. */
+  /** The time of its last answered heartbeat, by the store's clock. */
   seenMs: number;
-  /** That beat's number. */
+  /** The number of that heartbeat. */
   beat: number;
   ended: { atMs: number; why: string } | undefined;
 }
@@ -36,7 +36,7 @@ type Entry =
   | { readonly kind: "claimed"; readonly sessionId: number; readonly runs: readonly ClaimedRun[] }
   | { readonly kind: "settled"; readonly settlements: readonly Settlement[] };
 
-/** What was acknowledged in one answer. */
+/** The writes that one reply acknowledged. */
 export type Remembered = Entry & {
   /** By the store's clock. */
   readonly atMs: number;
@@ -49,22 +49,22 @@ interface Kept {
 }
 
 const bytesOfItem = 250;
-/** So many values of a payload are looked at; a larger one counts by what these take. */
+/** The most values of a payload that are measured; the size of a larger payload is extrapolated from these. */
 const valuesLookedAt = 50;
 
 /**
- * What the store has acknowledged to this process: the highest numbers, always, and the last minute's enqueues, claims and verdicts
- * while there is a standby that may lack them. Entries refer to objects that exist anyway; nothing is copied.
+ * The writes that the store has acknowledged to this process: the highest numbers, always, and the last minute's enqueues, claims and
+ * verdicts while there is a standby that may lack them. Entries refer to existing objects; nothing is copied.
  *
- * Age is counted from the last acknowledgement, not from now: however long the store is away, what came just before stays.
+ * Age is counted from the last acknowledgement, not from now: however long the store is away, the writes just before stay.
  */
 export class Memory {
   readonly highs: Highs = { runId: 0, fence: 0, term: 0, sessionId: 0 };
   readonly sessions = new Map<number, RememberedSession>();
   readonly #limits: MemoryLimits;
-  /** Claims that were settled in their handlers' own transactions, whose commits nobody here sees. */
+  /** Claims that were settled in their handlers' own transactions, whose commits this process does not see. */
   readonly #settledIn = new Set<number>();
-  /** undefined: it is not known yet whether there is one. */
+  /** undefined: not known yet whether there is one. */
   #standbySeen: boolean | undefined;
   #kept: Kept[] = [];
   #first = 0;
@@ -75,16 +75,16 @@ export class Memory {
   }
 
   /**
-   * Also where acknowledgements wait for one: that can change between two beats (Patroni stops waiting when its synchronous standby
-   * is gone), and what was acknowledged in between would not be remembered.
-   * @param standby whether one is connected. Once seen it counts for good: one that is cut off is what lags
+   * Writes are remembered even while acknowledgements wait for a standby: that can change between two heartbeats (Patroni stops waiting
+   * when its synchronous standby is gone), and writes acknowledged in between would not be remembered.
+   * @param standby whether one is connected. Once seen it counts for good: a standby that is cut off is the one that lags
    */
   standbys(standby: boolean): void {
     this.#standbySeen = standby || this.#standbySeen === true;
     if (!this.keeping) this.#forget(this.#kept.length - this.#first);
   }
 
-  /** A standby may lack what is acknowledged. */
+  /** A standby may lack acknowledged writes. */
   get keeping(): boolean {
     return this.#standbySeen !== false;
   }
@@ -124,25 +124,27 @@ export class Memory {
     this.#settledIn.add(fence);
   }
 
-  /** Their handlers have returned. @returns those of these claims that were settled so */
+  /**
+   * Called when the handlers of these claims have returned. @returns the claims among them that were settled in the handler's transaction
+   */
   takeSettledIn(settlements: readonly Settlement[]): Set<number> {
     if (this.#settledIn.size === 0) return new Set();
     return new Set(settlements.flatMap(({ fence }) => (this.#settledIn.delete(fence) ? [fence] : [])));
   }
 
-  /** Claims that another session of this process has from now on. Those of before the last minute come as the store has them. */
+  /** Claims that another session of this process has from now on. Claims from before the last minute are taken as the store has them. */
   adopted(oldSessionId: number, newSessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
     const atMs = Math.max(...[oldSessionId, newSessionId].map((id) => this.sessions.get(id)?.seenMs ?? 0));
     this.claimed(newSessionId, runs, atMs, monoMs);
   }
 
-  /** Claims as the store's book has them: of some of them the answer was lost, and these are remembered from now on. */
+  /** Claims as the store has them: for some of them the reply was lost, and these are remembered from now on. */
   booked(sessionId: number, runs: readonly ClaimedRun[], monoMs: number): void {
     if (!this.keeping || runs.length === 0) return;
     const known = new Set<number>();
     for (const { entry } of this.#from())
       if (entry.kind === "claimed") for (const { fence } of entry.runs) known.add(fence);
-    // By the store's clock, as this process last heard it: a claim is not older than it is by much.
+    // By the store's clock, at this process's last reading: a claim is not much older than that.
     const atMs = Math.max(0, ...[...this.sessions.values()].map(({ seenMs }) => seenMs));
     const unknown = runs.filter(({ fence }) => !known.has(fence));
     this.claimed(sessionId, unknown, atMs, monoMs);
@@ -209,7 +211,7 @@ export class Memory {
   }
 }
 
-/** About how many bytes a payload takes. */
+/** The approximate size of a payload in bytes. */
 function sizeOf(value: Json): number {
   let [bytes, looked] = [0, 0];
   const rest: Json[] = [value];

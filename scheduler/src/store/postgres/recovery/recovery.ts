@@ -12,30 +12,30 @@ import { skipAhead } from "./skip.ts";
 import type { Recovering } from "./standing.ts";
 
 export interface RecoveryOptions {
-  /** Quoted, and as it is. */
+  /** `s`: the schema's name quoted; `schema`: as it is. */
   s: string;
   schema: string;
   clock: Clock;
   log: Log;
   memory: Memory;
-  /** The process closes its store. */
+  /** Aborted when the process closes its store. */
   signal: AbortSignal;
-  /** One transaction that may write while the store refuses others; repeated until the store answers. */
+  /** Runs one transaction that may write while the store refuses others; repeated until the store answers. */
   transaction<T>(work: (client: SqlClient) => Promise<T>): Promise<T>;
-  /** The store went back: what this process has read from it may be what was lost. */
+  /** The store has lost data: the data that this process has read from it may be part of that. */
   onBack(): void;
-  /** Verdicts whose claim stands, by the way that all verdicts go. @returns how many were applied */
+  /** Settles verdicts whose claim is still valid, in the same way as all verdicts. @returns how many were applied */
   settle(settlements: Settlement[], nowMs: number): Promise<number>;
 }
 
-/** Above all that the processes remember: more than is drawn in the minute before at the highest rates. */
+/** Skipped above all numbers that the processes remember: more than is drawn at the highest rates in a minute. */
 const skips = { numbers: 10_000_000, smallNumbers: 1_000, terms: 1_000, bases: 1 };
 const firstPollMs = 25;
 const longestPollMs = 250;
-/** So many at once, newest first; when all of a part are there, what is older is too. */
+/** Entries per part, newest first; if all entries of a part are in the store, older ones are too. */
 const partSize = 5_000;
 
-/** The cluster row, with what the server says of itself now. */
+/** The cluster row, with the server's present report about itself. */
 interface Standing {
   timeline: string | null;
   nowTimeline: string | null;
@@ -48,23 +48,23 @@ interface Standing {
 }
 
 /**
- * What happens when the store lacks what it once acknowledged. States of the store, all in its cluster row: *whole*; *back*, when its
- * log's timeline is not the one that is known to be whole, or a process remembers more than it has; *recovering*, from the
- * moment at which the first process says so until all sessions that were open have told what they remember, or their timeouts have
- * passed. In the last two the store refuses every write that decides something.
+ * Restores data that the store once acknowledged and now lacks. States of the store, all in its cluster row: *whole*; *back*, when its
+ * log's timeline is not the one known to be whole, or a process remembers more than it has; *recovering*, from the moment at which the
+ * first process detects that until all sessions that were open have reported their memory, or their timeouts have passed. In the last two
+ * states the store refuses every write that decides something.
  *
- * Each process tells in one transaction: the highest numbers, its sessions, the enqueues and claims that are missing. Then it asks
- * whether the recovery is over, which the last one to tell makes it. Verdicts follow when work goes on again, by the way they always
- * go: their runs are claimed by their fences, so that nobody else begins them. All of it can be repeated. One that comes
- * when it is over tells what it has all the same.
+ * Each process reports in one transaction: the highest numbers, its sessions, and the missing enqueues and claims. Then it checks whether
+ * the recovery is over, which the last process to report makes it. Verdicts follow when work goes on again, in the usual way: their runs
+ * are claimed by their fences, so that no other worker begins them. Everything can be repeated. A process that comes after the recovery
+ * reports its memory all the same.
  */
 export class Recovery implements Recovering {
   readonly #options: RecoveryOptions;
-  /** The last recovery that this process took part in, or found over when it came. null: it has not asked. */
+  /** The last recovery that this process took part in, or found finished when it connected. null: it has not checked. */
   #known: number | null = null;
-  /** The last one that it told in, and when that began: a store that went back gives the number out again. */
+  /** The last recovery in which it reported, and when that began: a store that lost data may reuse the number. */
   #told: { number: number; since: number | null } | null = null;
-  /** The last number that the store was seen with. */
+  /** The last recovery number that the store showed. */
   #seen: number | null = null;
   #running: Promise<void> | undefined;
   #wake: (() => void)[] = [];
@@ -111,7 +111,7 @@ export class Recovery implements Recovering {
     this.#joinInBackground();
   }
 
-  /** In the recovery that it knows of. */
+  /** Whether this process has reported in the recovery that it knows. */
   #isTold(): boolean {
     return this.#told !== null && this.#told.number === this.#known;
   }
@@ -172,7 +172,7 @@ export class Recovery implements Recovering {
     return rows[0] as unknown as Standing;
   }
 
-  /** @returns the recovery to take part in; null: none, or this process has told in it already and it is over */
+  /** @returns the recovery to take part in; null: none, or this process has reported in it already and it is over */
   async #open(client: SqlClient): Promise<{ number: number; since: number | null } | null> {
     const standing = await this.#standing(client);
     const { timeline, nowTimeline, systemId, nowSystemId, recovery, since, recoveringTimeline } = standing;
@@ -180,10 +180,10 @@ export class Recovery implements Recovering {
     if (since === null && whole) {
       const missed = this.#known !== null && recovery !== this.#known && this.#told?.number !== recovery;
       this.#know(recovery);
-      // When it began is not known any more, and does not matter: it is over.
+      // The time at which it began is no longer known, and does not matter: it is over.
       return missed ? { number: recovery, since: null } : null;
     }
-    // Promoted once more while it was under way: what was told may be lost again.
+    // Promoted once more while a recovery was under way: reported data may be lost again.
     if (since === null || recoveringTimeline !== nowTimeline) return this.#begin(client, standing);
     this.#know(recovery);
     return { number: recovery, since };
@@ -199,7 +199,7 @@ export class Recovery implements Recovering {
     { recovery, timeline, nowTimeline, nowMs }: Standing,
   ): Promise<{ number: number; since: number }> {
     const { s, log } = this.#options;
-    // Above those of which the store has lost the memory.
+    // Above the recoveries of which the store has lost the record.
     const number = Math.max(recovery, this.#known ?? 0) + 1;
     await client.query(
       `update ${s}.cluster set recovery = $1, recovering_since_ms = $2, recovering_timeline = ${s}.log_timeline()`,
@@ -214,7 +214,7 @@ export class Recovery implements Recovering {
        select $1, id, node, timeout_ms from ${s}.session where ended_ms is null on conflict do nothing`,
       [number],
     );
-    // Whoever led is told so by the next beat. The signal has the others look now.
+    // The former leader learns this from its next heartbeat. The signal makes other processes look now.
     await client.query(`update ${s}.leadership set session_id = null`);
     await client.query(`select ${notifySql(s, "'leadership'")}`);
     this.#know(number);
@@ -225,7 +225,7 @@ export class Recovery implements Recovering {
     return { number, since: Math.floor(nowMs) };
   }
 
-  /** All that this process remembers and the store lacks, but for verdicts. */
+  /** Reports everything that this process remembers and the store lacks, except verdicts. */
   async #tell(number: number): Promise<void> {
     const { s, memory, transaction, log } = this.#options;
     const { highs, sessions } = memory;
@@ -233,7 +233,7 @@ export class Recovery implements Recovering {
     await transaction(async (client) => {
       const { nowMs } = await this.#standing(client);
       await client.query(
-        // Never to what it is already: for one that tells late, others draw meanwhile, and would be set back.
+        // Only raised: when a process reports late, others draw numbers meanwhile, which must not be set back.
         `select setval(name::regclass, high) from unnest($1::text[], $2::bigint[]) as i (name, high)
          where high > coalesce(pg_sequence_last_value(name::regclass), 0)`,
         [
@@ -249,7 +249,7 @@ export class Recovery implements Recovering {
         [number, runs, back && Math.round(back.backMs), back && Math.floor(back.backToMs)],
       );
       const live = [...sessions.values()].filter(({ ended }) => !ended).map(({ sessionId }) => sessionId);
-      // Also those of which the store had lost the beginning: by this their beats count while others are waited for.
+      // This includes sessions whose opening the store had lost: it makes their heartbeats count while other processes are awaited.
       await client.query(
         `insert into ${s}.recovery_session (recovery, session_id, node, timeout_ms, told)
          select $1, id, node, timeout_ms, true from ${s}.session where id = any($2)
@@ -260,7 +260,7 @@ export class Recovery implements Recovering {
     if (runs > 0) log.warn({ runs }, "runs that the store had lost were given to it again");
   }
 
-  /** @returns how many runs were put back */
+  /** @returns how many runs were restored */
   async #tellRuns(): Promise<number> {
     const { s, memory, transaction } = this.#options;
     const put = new Set<number>();
@@ -280,7 +280,7 @@ export class Recovery implements Recovering {
     return this.#options.memory.entries().flatMap((entry) => (entry.kind === "settled" ? [...entry.settlements] : []));
   }
 
-  /** @returns whether it is over */
+  /** @returns whether the recovery is over */
   async #close(client: SqlClient, number: number): Promise<boolean> {
     const { s, schema, log } = this.#options;
     const { recovery, since, nowMs } = await this.#standing(client);
@@ -324,14 +324,14 @@ export class Recovery implements Recovering {
 }
 
 /**
- * How many runs, at most, a process that did not come may have started, which start now again; a text of SQL.
+ * SQL: the most runs that may have been started by processes that did not come back, and that start again now.
  * @param r the row of `recovery`
  */
 export const inDoubtSql = (s: string, r: string) => `case when ${r}.missing = '{}' then 0 else ${r}.waiting + (
   select count(*) from ${s}.slot where slot_ms >= ${r}.back_to_ms and slot_ms < ${r}.began_ms and accepted_ms >= ${r}.began_ms
   and outcome = ${slotOutcome.run})::int end`;
 
-/** Newest first, each with its own oldest first. Of several claims of a run the last counts. */
+/** Parts of the memory, the newest part first, each ordered oldest first. If a run has several claims the last one counts. */
 function* partsOf(
   entries: readonly Remembered[],
 ): Generator<{ enqueues: RememberedEnqueue[]; claims: RememberedClaim[] }> {

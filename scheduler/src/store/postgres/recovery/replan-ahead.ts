@@ -11,16 +11,16 @@ import { lockTask, type Tasks } from "../tasks/read.ts";
 import type { TaskRow } from "../tasks/task-rows.ts";
 
 /**
- * An operator's act after cluster time went back: tasks whose next slot lies further ahead than their schedule says are planned from now on,
- * each by a new version, in a transaction of its own. Slots that have a row of their own in the ledger are not planned a second time; those
- * that only a range tells of, which did not run, are planned. Ended half way, it can be repeated.
+ * An operator's act after cluster time went back: tasks whose next slot lies further ahead than their schedule says are planned from now
+ * on, each by a new version, in a transaction of its own. Slots with a row of their own in the ledger are not planned a second time; slots
+ * that are only part of a range, which did not run, are planned. If it is interrupted, it can be repeated.
  */
 export async function replanAhead(tasks: Tasks, change: Change): Promise<ReplannedAhead | undefined> {
   const { database, s } = tasks;
   const now = Math.round(change.nowMs);
   const back = await timeBack(database, now);
   if (!back) return undefined;
-  // Once done it is not done again: a slot that ran by the clock that was ahead is passed over, so that its task's next one stays ahead.
+  // It is done only once: a slot that ran by the clock that was ahead is skipped, so that its task's next slot stays ahead.
   const names = back.replanned ? [] : await namesAhead(tasks, now);
   const reason = change.reason || "cluster time went back";
   let replanned = 0;
@@ -56,7 +56,7 @@ async function namesAhead({ database, s, calendars, zones }: Tasks, now: number)
   const known = await calendars.of(rows.map(({ definition }) => definition));
   await zones.readFor(rows);
   const isAhead = ({ definition, next_slot_ms: planned, zones_version }: (typeof rows)[number]) => {
-    // The next slot of a fixed delay that has none follows from a run that goes on.
+    // A fixed delay without a next slot gets one from a run that has not ended.
     if (planned === null && afterEndOf(definition) !== null) return false;
     const next = plannedSchedule(
       definition,
@@ -69,7 +69,7 @@ async function namesAhead({ database, s, calendars, zones }: Tasks, now: number)
   return rows.filter(isAhead).map(({ name }) => name);
 }
 
-/** @returns false: it was paused or removed meanwhile, and resuming it plans it anew */
+/** @returns false: the task was paused or removed meanwhile; resuming it replans it */
 const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean> =>
   tasks.database.transaction(async (client) => {
     const row = await lockTask(client, tasks.s, name);
@@ -80,7 +80,7 @@ const replanOne = (tasks: Tasks, name: string, change: Change): Promise<boolean>
     return true;
   });
 
-/** Runs that were enqueued, or are to be tried again, by the clock that was ahead: they keep their due times. */
+/** Runs that were enqueued, or are to be retried, by the clock that was ahead: they keep their due times. */
 async function waitingAhead({ database, s }: Tasks, now: number): Promise<number> {
   const [row] = await database.query<{ waiting: number }>(
     "",

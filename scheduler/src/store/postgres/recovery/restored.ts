@@ -7,12 +7,12 @@ import { newestKnown, schemaVersion } from "../migrate.ts";
 import { withDatabase } from "../with-database.ts";
 import { skipAhead } from "./skip.ts";
 
-/** More than is drawn between a backup and the loss of what came after it: of numbers, hours at the highest rates. */
+/** More than is drawn between a backup and the loss of the writes after it: for numbers, hours at the highest rates. */
 const skips = { numbers: 1_000_000_000, smallNumbers: 1_000, terms: 1_000_000, bases: 1_000 };
 
-/** No two beats of a live session are further apart than 5 s, however long its timeout. */
+/** Two heartbeats of a live session are at most 5 s apart, however long its timeout. */
 const longestWatchMs = 10_000;
-/** A live process whose session the backup lacks connects again, and opens it again, well within this. */
+/** A live process whose session the backup lacks connects and opens it again well within this time. */
 const leastWatchMs = 5_000;
 const lookEveryMs = 250;
 
@@ -23,10 +23,11 @@ export interface Skipped {
 }
 
 /**
- * After a restore: what the lost time may have drawn is not drawn again, and what the store has is taken for whole. Sessions
- * that the backup shows as open are watched for their longest timeout, 5 s at least and 10 s at most: those that beat, or appear, belong to live processes.
- * @returns the first that may be drawn from now on
- * @throws STORE_IN_USE: a session beats, or began meanwhile; STORE_OLDER: nothing was changed
+ * After a restore: numbers that may have been drawn in the lost time are not drawn again, and the store's data counts as complete. Sessions
+ * that the backup shows as open are watched for their longest timeout, 5 s at least and 10 s at most: those that send heartbeats, or
+ * appear, belong to live processes.
+ * @returns the first numbers that may be drawn from now on
+ * @throws STORE_IN_USE: a session sends heartbeats, or began meanwhile; STORE_OLDER: nothing was changed
  */
 export const skipNumbers = (url: string, schema: string, change: Change): Promise<Skipped> =>
   withDatabase({ url, schema }, async (database) => {
@@ -43,11 +44,11 @@ export const skipNumbers = (url: string, schema: string, change: Change): Promis
     return database.transaction((client) => goOnAbove(client, database.schema, schema, change));
   });
 
-/** Sets the numbers forward, takes the store for whole, and ends a recovery that is under way. No process may be at work. */
+/** Sets the numbers forward, declares the store whole, and ends a recovery that is under way. No process may be at work. */
 export async function goOnAbove(client: SqlClient, s: string, schema: string, change: Change): Promise<Skipped> {
   await client.query("set local carillon.recovery = on");
   const term = await skipAhead(client, s, schema, skips);
-  // By another number of recoveries, processes that were not seen here find out that the store went back.
+  // The changed number of recoveries shows processes that were not seen here that the store has lost data.
   await client.query(
     `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
        recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,
@@ -75,15 +76,15 @@ export async function goOnAbove(client: SqlClient, s: string, schema: string, ch
 }
 
 /**
- * A dump keeps the numbers of transactions of the server that it was made of. Those that this server has not given out yet would be taken for
- * lines of a log that are still to come, and be told again at each look.
+ * A dump keeps transaction numbers of the server it was made on. Numbers that this server has not given out yet would count as log lines
+ * still to come, and would be returned again at each look.
  */
 async function forgetForeignTransactions(client: SqlClient, s: string): Promise<void> {
   const { rows } = await client.query(
     "select 1 from pg_attribute where attrelid = to_regclass($1) and attname = 'xid' and not attisdropped",
     [`${s}.run_log`],
   );
-  // A schema that is older than the column is migrated by the first process that starts.
+  // A schema older than the column is migrated by the first process that starts.
   if (rows.length === 0) return;
   await client.query(`update ${s}.run_log set xid = null where xid >= pg_snapshot_xmax(pg_current_snapshot())`);
 }

@@ -10,7 +10,7 @@ import { queryIn } from "../query.ts";
 import { runRecall, runState, slotOutcome } from "../states.ts";
 import type { RememberedSession } from "./memory.ts";
 
-/** A claim as it was answered, and whose it is by now. */
+/** A claim as the store returned it, and the session that has it now. */
 export interface RememberedClaim {
   readonly run: ClaimedRun;
   readonly sessionId: number;
@@ -24,9 +24,9 @@ export interface RememberedEnqueue {
 }
 
 /**
- * The sessions of this process are as they were, so that what it runs goes on. A name that the store still shows as that of an
- * older process is this one's: the older one had ended.
- * @returns by how much the store went back, ms, and to which time; null: not to be told
+ * Restores the sessions of this process as they were, so that their runs go on. If the store shows the name as that of an older process, it
+ * belongs to this one: the older process had ended.
+ * @returns by how much the store went back, ms, and to which time; null: not known
  */
 export async function putSessions(
   client: SqlClient,
@@ -43,7 +43,7 @@ export async function putSessions(
       backMs = Math.max(backMs, seenMs - storeMs);
       backToMs = Math.min(backToMs, storeMs);
     }
-    // Whoever watches it has seen a higher beat, and would take it for silent until it is there again.
+    // Watchers have seen a higher beat, and would count the session as silent until it reaches that again.
     if (row)
       await client.query(
         `update ${s}.session set beat = greatest(beat, $2), seen_ms = greatest(seen_ms, $3) where id = $1`,
@@ -72,7 +72,7 @@ export async function putSessions(
   return backToMs === Infinity ? null : { backMs, backToMs };
 }
 
-/** Of what was enqueued, what is missing. @returns the runs that were made again */
+/** Makes missing enqueues again. @returns the runs that were made again */
 export async function putEnqueues(
   client: SqlClient,
   s: string,
@@ -84,7 +84,7 @@ export async function putEnqueues(
   const known = await existing(queryIn(client), s, ids, oldest.atMs);
   const missing = enqueues.filter(({ runId }) => !known.has(runId));
   if (missing.length === 0) return [];
-  // Of all or none: a task that is not there, made in what was lost, would keep the others out.
+  // Runs are made all or none: a missing task, whose creation was lost, would block the others.
   const { rows } = await client.query(`select id from ${s}.task where id = any($1) and deleted_ms is null`, [
     [...new Set(missing.map(({ write }) => write.taskId))],
   ]);
@@ -103,9 +103,9 @@ export async function putEnqueues(
 }
 
 /*
- * What this process has claimed is claimed: a fence that is higher than the book's is of later. A run that is not there at all is
- * made again, and its slot is in the ledger, so that it is not planned once more. It counts as started: whoever loses its worker
- * must not take it for one that was never begun.
+ * Claims of this process are valid: a fence higher than the store's is of a later claim. A run that is missing altogether is made again,
+ * and its slot entered in the ledger, so that it is not planned once more. The run counts as started: a process that takes it back from a
+ * lost worker must not assume that it never began.
  */
 const claimsSql = (s: string) => `
   with i as (
@@ -150,7 +150,7 @@ const claimsSql = (s: string) => `
   )
   select id from back union all select id from made`;
 
-/** @returns the runs whose claims were put back */
+/** @returns the runs whose claims were restored */
 export async function putClaims(client: SqlClient, s: string, claims: readonly RememberedClaim[]): Promise<number[]> {
   const [oldest] = claims;
   if (!oldest) return [];
@@ -188,8 +188,8 @@ export async function putClaims(client: SqlClient, s: string, claims: readonly R
 }
 
 /**
- * The key under which each of these can be made again. By the book another run may still have it, whose end was lost; then it is made
- * without one, for what was accepted must run. Of several that are missing the last has it.
+ * The key under which each of these runs can be made again. In the store another run, whose end was lost, may still have it; then the run
+ * is made without a key, since an accepted run must run. If several missing runs share a key the last one has it.
  */
 async function keysOf(
   client: SqlClient,

@@ -1,9 +1,9 @@
 import type { SqlClient } from "../../../base/change.ts";
 
 export interface Skips {
-  /** Of runs, fences and other numbers of eight bytes. */
+  /** For runs, fences and other eight-byte numbers. */
   numbers: number;
-  /** Of tasks, groups and other numbers of four bytes, and of versions. */
+  /** For tasks, groups and other four-byte numbers, and for versions. */
   smallNumbers: number;
   terms: number;
   /** A base is the upper half of a lock's fence. */
@@ -11,11 +11,11 @@ export interface Skips {
 }
 
 /**
- * Numbers that may have been given out in what is lost are not given out again. Run numbers served others as idempotency keys,
- * fences and terms stand in what they protect; one that came twice would be taken for an old one, or for another's. A version stands in
- * what other processes remember of a task, and in edits that are made from it.
- * Whoever led does not: the next one begins a term above all that there can have been.
- * @returns the last term of those that may have been
+ * Skips numbers that may have been given out in the lost time. Run numbers served other systems as idempotency keys, and fences and terms
+ * are stored in the resources that they protect; a number given out twice would be mistaken for an old one, or for another run's. A version
+ * is in other processes' caches of a task, and in edits that are based on it. After a restore nobody leads; the next leader's term is above
+ * any term ever used.
+ * @returns the last term that may have been used
  */
 export async function skipAhead(client: SqlClient, s: string, schema: string, skips: Skips): Promise<number> {
   const { rows } = await client.query(

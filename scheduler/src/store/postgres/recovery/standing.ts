@@ -1,38 +1,40 @@
-/** What the store says of itself with every beat and on every new connection. */
+/** The store's report about itself, with every heartbeat and on every new connection. */
 export interface StandingRow {
-  /** What was written last is there, and no recovery is under way. */
+  /** The last writes are there, and no recovery is under way. */
   whole: boolean;
   /** The number of the last recovery. */
   recovery: number;
-  /** Of the server's log, or "start" and when the server started where that is not told; null: neither is. */
+  /** The timeline of the server's log; if it is not reported, "start" and the server's start time; null: neither is known. */
   timeline: string | null;
-  /** Stands for the server and its standbys; null: it is not told. */
+  /** Identifies the server and its standbys; null: not reported. */
   system: string | null;
-  /** A standby, or whatever else reads the log, is connected. */
+  /** A standby, or another reader of the log, is connected. */
   standby: boolean;
 }
 
-/** Of timelines of the log. Where the start of the server stands for one, a standby that is promoted may have the earlier one. */
+/** Compares timelines of the log. If the server's start stands in for the timeline, a promoted standby may have the earlier start. */
 export const comesBefore = (timeline: string, known: string): boolean =>
   [timeline, known].every((one) => /^[0-9A-F]{8}$/.test(one)) && timeline < known;
 
-/** Names the server that a beat or a proof of life reached; null: it does not tell. */
+/** The server that a heartbeat or a proof of life reached; null: not reported. */
 export const serverOf = ({ timeline, system }: Pick<StandingRow, "timeline" | "system">): string | null =>
   timeline === null && system === null ? null : `${system} ${timeline}`;
 
-/** The list of a SELECT. */
+/** The select list for a `StandingRow`. */
 export const standingSql = (s: string) => `
   ${s}.whole() as whole, (select recovery from ${s}.cluster) as recovery, ${s}.log_timeline() as timeline, ${s}.store_system() as system,
   exists (select from pg_stat_get_wal_senders()) as standby`;
 
-/** What the rest of the store asks of its recovery: see recovery.ts. */
+/** The recovery as the rest of the store uses it: see recovery.ts. */
 export interface Recovering {
-  /** Takes part, if there is one. @returns when work may go on */
+  /** Takes part in the recovery, if there is one. @returns when work may go on */
   join(): Promise<void>;
-  /** @returns when this process has told what it remembers, which may be long before the others have */
+  /** @returns when this process has reported its memory, which may be long before other processes have */
   told(): Promise<void>;
-  /** What a connection or a beat found. A recovery that took place unseen is caught up with. @param recovery null: not known */
+  /**
+   * Applies the result of a connection or a heartbeat. A recovery that took place unseen is made up for. @param recovery null: not known
+   */
   found(whole: boolean, recovery: number | null): void;
-  /** This process was acknowledged more than the store has: it went back, whatever its log says. */
+  /** More was acknowledged to this process than the store has: the store has lost data, whatever its log says. */
   wentBack(why: string): Promise<void>;
 }

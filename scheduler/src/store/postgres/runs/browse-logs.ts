@@ -3,13 +3,13 @@ import type { LogLook, LogPlace, LogRead, PlacedLine } from "../../browse-store.
 import type { Database } from "../database.ts";
 
 const levels = ["debug", "info", "warn", "error"] as const;
-/** Before and behind all lines of a log. */
+/** Positions before and after all lines of a log. */
 const firstPlace = { atMs: 0, lies: "(0,0)" };
 const lastPlace = { atMs: Number.MAX_SAFE_INTEGER, lies: "(4294967295,65535)" };
 
 type LineRow = Omit<LogLine, "level"> & { level: number; lies: string };
 
-/** A line, or where there is none the snapshot alone. */
+/** A line with its snapshot; without lines, the snapshot alone. */
 type Snapped = { snapshot: string } & (LineRow | { runId: null });
 
 const lineFields = `run_id as "runId", attempt, at_ms as "atMs", level, message, fields, ctid as "liesAt"`;
@@ -23,8 +23,8 @@ export async function browseLogs(
   { newest = false, level, find }: LogLook = {},
 ): Promise<{ lines: PlacedLine[]; seen: string }> {
   const s = database.schema;
-  // Lines are only ever added, and those of one moment lie in one partition: where a line lies tells them apart for good.
-  // Cases are folded as the collation "C" does it: as the database's own does it a million lines took seconds.
+  // Lines are only ever added, and those of one moment are in one partition, so a line's location (ctid) identifies it for good. Case is
+  // folded by the collation "C": with the database's own, a million lines took seconds.
   const [ahead, order, none] = newest ? ["<", "desc", lastPlace] : [">", "asc", firstPlace];
   const has = (text: string) => `strpos(lower(${text} collate "C"), lower($6 collate "C")) > 0`;
   const { atMs, lies } = beside ?? none;
@@ -44,8 +44,8 @@ export async function browseLogs(
 }
 
 /**
- * Lines by the transactions that wrote them: what a snapshot does not have is what committed after it, however old its time and its number.
- * The new lines are few and found first; by the index of times the whole log would be looked through for them.
+ * Selects lines by the transactions that wrote them: a line that a snapshot does not contain was committed after it, however old its time
+ * and its number. The new lines are few and are found first; by the index of times the whole log would be searched for them.
  */
 export async function arrivedLogs(
   database: Database,

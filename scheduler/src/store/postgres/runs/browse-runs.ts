@@ -6,16 +6,16 @@ import { asRunRecord, type RunRow, runRecordSql, stateNames } from "../enqueue/r
 import { runState } from "../states.ts";
 import { idOf } from "../tasks/read.ts";
 
-/** Rows asked for: of few sizes, so that there are few texts. A page is cut from them. */
+/** Row limits of the statements: few sizes, so that there are few texts. A page is cut from the rows. */
 const sizes = [51, 201];
 
 /**
- * With some dozens of partitions a statement takes ten times as long to plan as to carry out, so each is prepared, and names its
- * size as a number: a plan for any number of rows would be one for many.
+ * With some dozens of partitions, planning a statement takes ten times as long as running it, so each is prepared, and has its size as a
+ * literal: a plan for any number of rows would be a plan for many.
  */
 const sizeOf = (limit: number): number => sizes.find((size) => size >= limit) ?? limit;
 
-/** Statements of other sizes are not kept: there would be as many as sizes that anyone ever asked for. */
+/** Statements of other sizes are not prepared: there would be one for each size ever requested. */
 const nameOf = (phase: string, numbers: number[], { taskId, brief = true }: Asked, size: number): string =>
   sizes.includes(size)
     ? `${brief ? "browse" : "list"}-${phase}-${numbers.join("")}-${taskId === null ? "all" : "task"}-${size}`
@@ -24,8 +24,8 @@ const nameOf = (phase: string, numbers: number[], { taskId, brief = true }: Aske
 const priorities = "generate_series(0, 9) as q (priority)";
 
 /**
- * A page of runs. Each piece of the list is read from an index that has it in order, a page from each at most, and the pieces
- * are merged: what a page costs depends on how many pieces there are, not on how many runs.
+ * Returns a page of runs. Each piece of the list is read from an index with the same order, at most a page from each, and the pieces are
+ * merged: the cost of a page depends on the number of pieces, not on the number of runs.
  */
 export async function browseRuns(database: Database, browse: RunBrowse): Promise<RunRecord[]> {
   const { states, after, limit } = browse;
@@ -41,8 +41,8 @@ export async function browseRuns(database: Database, browse: RunBrowse): Promise
 }
 
 /**
- * The same pieces for those who ask in process, with all that a run has: the live states by due time, claimed ones first, then what
- * has ended, the latest first. One text for all filters would be one plan for all: it sorted every ended run to show fifty.
+ * The same pieces for callers in this process, with all fields of a run: the live states by due time, claimed ones first, then the ended
+ * runs, the latest first. One text for all filters would be one plan for all: it sorted every ended run to show fifty.
  */
 export async function listRuns(database: Database, filter: RunFilter): Promise<RunRecord[]> {
   const { task, states = [...liveStates, ...outcomes], sinceMs = null, limit } = filter;
@@ -60,15 +60,15 @@ export async function listRuns(database: Database, filter: RunFilter): Promise<R
   return [...runs, ...since.filter(({ runId }) => !shown.has(runId))];
 }
 
-/** `brief`, which is the default: what lists show of a run is less than what it has. */
+/** `brief`, the default: lists show only a part of a run's fields. */
 type Asked = RunBrowse & { brief?: boolean };
 
 const isLive = (state: string): state is (typeof liveStates)[number] =>
   (liveStates as readonly string[]).includes(state);
 
 /**
- * By due time, in full lists (not `brief`) by state before that. The orders of the indexes begin with a task, a group or a priority, of
- * which there are few; each is probed. One statement for all states: a run that changes its state meanwhile is in one of them.
+ * Ordered by due time; in full lists (not `brief`) by state first. The index orders begin with a task, a group or a priority, of which
+ * there are few; each is probed. One statement covers all states, so that a run that changes its state meanwhile is found in one of them.
  */
 async function liveRuns(database: Database, browse: Asked, states: number[]): Promise<RunRecord[]> {
   const s = database.schema;
@@ -86,7 +86,7 @@ async function liveRuns(database: Database, browse: Asked, states: number[]): Pr
     }
     if (state === runState.claimed) return `(${of(`r.state = ${runState.claimed}`, "")})`;
     if (state === runState.ready) {
-      // The groups that have ready runs, each found by one probe behind the last.
+      // The groups that have ready runs, each found by one probe after the previous one.
       const one = of(
         `r.state = ${runState.ready} and r.group_id = g.id and r.priority = q.priority`,
         String(runState.ready),
@@ -116,9 +116,9 @@ async function liveRuns(database: Database, browse: Asked, states: number[]): Pr
 }
 
 /**
- * The latest first: within a partition by the outcome's or the task's index, over partitions in their order. Bounds that are not asked for
- * are not in the text: the plan kept for all takes two bounds together for two hundredths of nothing, so few that it read all
- * 10,000 runs of a task and sorted them (80 ms), for the sake of tomorrow's empty partitions, which are cheapest without an index.
+ * The latest first: within a partition by the index of outcomes or of tasks, over partitions in their order. Unused bounds are left out of
+ * the text: the plan cached for all bounds estimated that two of them together leave next to nothing, so little that it read all 10,000
+ * runs of a task and sorted them (80 ms), because of tomorrow's empty partitions, which are cheapest without an index.
  */
 async function endedRuns(database: Database, browse: Asked, ends: number[]): Promise<RunRecord[]> {
   const s = database.schema;
@@ -127,7 +127,7 @@ async function endedRuns(database: Database, browse: Asked, ends: number[]): Pro
   const bounds = [
     ...(sinceMs === null ? [] : [["since", "r.ended_ms >= $1"]]),
     ...(untilMs === null ? [] : [["until", "r.ended_ms < $2"]]),
-    // The first of the two leaves partitions out, which a comparison of rows does not.
+    // The first of the two conditions excludes partitions, which a row comparison does not.
     ...(after === null ? [] : [["after", "r.ended_ms <= $3 and (r.ended_ms, r.id) < ($3, $4)"]]),
   ];
   const of = (...where: string[]) => `(select r.id, r.ended_ms from ${s}.run_history r

@@ -11,14 +11,14 @@ import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
-/** Whose task keeps no row of what went well. What goes on as another run is read by that one. */
+/** The end leaves no row, since its task keeps no history of successes. A run that goes on as another is kept, since that one reads it. */
 export const isUnkept = ({ unkept, verdict }: Ended): boolean =>
   unkept === true && verdict.outcome === "succeeded" && verdict.onward === undefined;
 
 /**
- * The statement that ends runs, all of them such as `isUnkept` says, or none. Where one of them failed, it also writes the letter: in the same statement, so that no
- * failure is without one. Ends without a failure pay nothing for it. @param answer what to return of the ended runs, if not
- * all in one row
+ * Returns the statement that ends runs, which all satisfy `isUnkept`, or none of which do. If one of them failed, the statement also writes
+ * its letter, so that there is no failure without a letter. Ends without a failure pay nothing for it. @param answer the columns to return
+ * of the ended runs, if not all in one row
  */
 export function finishing(
   s: string,
@@ -40,7 +40,7 @@ export function finishing(
   return { name: "settle-finish-failed", text: finishSql(s, letters, answer), values: [...values, ended.map(of)] };
 }
 
-/** For those that are all such as `isUnkept` says: it ends the most of them, and `finishing` the rest. */
+/** For runs that all satisfy `isUnkept`: it ends most of them, and `finishing` the rest. */
 export const leaving = (s: string, ended: Ended[]) => ({
   name: "settle-leave",
   text: leaveSql(s),
@@ -49,7 +49,7 @@ export const leaving = (s: string, ended: Ended[]) => ({
 
 const ofRun = (runId: number | undefined) => (runId === undefined ? "" : `d.run_id = ${BigInt(runId)} and `);
 
-/** What a filter means for letters `d`: parameters $1 to $6, and the run's number where there is one. */
+/** The filter as a condition on letters `d`: parameters $1 to $6, and the run's number if there is one. */
 export const openLettersSql = (
   s: string,
   { runId }: OperationFilter,
@@ -71,7 +71,7 @@ export function deadLetterStore(database: Database): DeadLetterStore {
   const asLetter = (row: Row): DeadLetter => ({ ...row, state: letterStates[row.state] ?? "open" });
   return {
     async groups(filter) {
-      // The counts come from the index of open letters alone; of history one row a group is read, by its partition's key.
+      // The counts come from the index of open letters alone; one row of history per group is read, by its partition's key.
       type Counted = Omit<DeadGroup, "reason"> & { error: Json; kept: boolean; ofGroups: number; ofLetters: number };
       const rows = await database.query<Counted>(
         "",

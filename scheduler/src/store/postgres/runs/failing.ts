@@ -5,14 +5,14 @@ import { letterState, runOutcome } from "../states.ts";
 import type { Tasks } from "../tasks/read.ts";
 import { pause } from "../tasks/stop.ts";
 
-/** Whoever led before has looked at older failures, or the next failure makes the leader look again. */
+/** Older failures were checked by the former leader, or are checked again at the next failure. */
 const lookedBackMs = 3_600_000;
 
-/** Tells the leader of each of these tasks ($1) that so many failures in a row pause. */
+/** Signals to the leader those of these tasks ($1) that pause after failures in a row. */
 export const failingToldSql = (s: string) =>
   `select count(${notifySql(s, "'failing ' || id")}) from ${s}.task where id = any($1::int[]) and definition ? 'pauseAfter' and paused_ms is null`;
 
-/** Runs of the task $1 that failed since the last that succeeded and since its last resume, counted up to $2. */
+/** Counts the runs of the task $1 that failed since its last success and since its last resume, up to $2. */
 const inRowSql = (s: string) => `
   select count(*)::int as failed from (
     select from ${s}.run_history h
@@ -22,8 +22,8 @@ const inRowSql = (s: string) => `
     order by h.ended_ms desc, h.id desc limit $2) x`;
 
 /**
- * Pauses those of these tasks of which as many runs have failed in a row as their `pauseAfter` says. Whether it is still so is asked again in
- * the transaction that pauses. @param taskIds null: all with a failure in the last hour @returns their names
+ * Pauses those of these tasks that have had as many failed runs in a row as their `pauseAfter` says. The condition is checked again in the
+ * transaction that pauses. @param taskIds null: all with a failure in the last hour @returns their names
  */
 export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, change: Change): Promise<string[]> {
   const { database, s } = tasks;
@@ -44,7 +44,7 @@ export async function pauseFailing(tasks: Tasks, taskIds: number[] | null, chang
       return (row?.failed ?? 0) >= most;
     };
     if (!(await isFailing(queryOf(database)))) continue;
-    // Not asked where somebody else has paused it meanwhile.
+    // Not called if the task was paused by another process or an operator meanwhile.
     let isStill = false;
     const asked = async (client: SqlClient) => {
       isStill = await isFailing(queryIn(client));

@@ -1,6 +1,6 @@
 /**
- * What an operator must know of a store to say whether all is well. It only reads, and it does not migrate: it may look
- * at a database that is older or newer than this code, or that has nothing of Carillon's in it.
+ * The facts that an operator needs to judge whether a store is healthy. This module only reads, and does not migrate: it may look at a
+ * database that is older or newer than this code, or that has no Carillon schema.
  */
 
 import { type Clock, systemClock } from "../../../base/clock.ts";
@@ -26,32 +26,32 @@ import { withDatabase } from "../with-database.ts";
 import { KnownZones } from "../zones/known-zones.ts";
 
 export interface ServerFacts {
-  /** Such as "15.14". */
+  /** For example "15.14". */
   version: string;
   /** 150014 */
   versionNumber: number;
   /** A replica, or a server told to accept no writes. */
   readOnly: boolean;
-  /** The quickest of a few. */
+  /** The shortest of a few samples. */
   roundTripMs: number;
-  /** How far this machine's wall clock is behind the store's; negative when ahead. Right to half the round trip. */
+  /** How far this machine's wall clock is behind the store's; negative when ahead. Accurate to half the round trip. */
   clockOffsetMs: number;
-  /** What the cluster adds to the store's clock: not 0 while that clock is wrong. */
+  /** The shift that the cluster adds to the store's clock: not 0 while that clock is wrong. */
   clockShiftMs: number;
-  /** Since when, in cluster time; null: the shift is 0. */
+  /** Since when the shift is not 0, in cluster time; null: it is 0. */
   clockSinceMs: number | null;
-  /** 0: the schema has nothing of Carillon's in it. */
+  /** 0: the schema contains no Carillon tables. */
   migration: number;
   migrationKnown: number;
   /** False: the schema is newer than this code, which must not work on it. */
   serves: boolean;
-  /** Whether a pooler stands between, and its mode. */
+  /** Whether there is a pooler before the server, and its mode. */
   pooling: Pooling;
-  /** Whether the server compiles costly statements: through a pooler Carillon cannot turn it off. */
+  /** Whether the server's JIT compiler is on for costly statements: through a pooler Carillon cannot turn it off. */
   compiles: boolean;
-  /** What keeps dead rows: the oldest of each kind. */
+  /** The holders that keep dead rows from being removed: the oldest of each kind. */
   snapshots: HeldSnapshot[];
-  /** Whether the server could just write 16 MB to its disk; null: it may not say. */
+  /** Whether the server could just write 16 MB to its disk; null: the role may not find out. */
   disk: "room" | "full" | null;
 }
 
@@ -62,7 +62,7 @@ export interface OverdueRuns {
   oldestDueMs: number;
 }
 
-/** At its limit, while runs of its tasks are overdue. */
+/** A group at its limit, while runs of its tasks are overdue. */
 export interface FullGroup {
   group: string;
   limit: number;
@@ -78,19 +78,19 @@ export interface StuckRun {
   why: string;
 }
 
-/** The last time that the store was found to have been promoted, restored, or to lack what it had acknowledged. */
+/** The last time that the store was found to have been promoted or restored, or to lack acknowledged writes. */
 export interface RecoveryFacts {
   beganMs: number;
   /** null: it is under way, or another began before its end. */
   endedMs: number | null;
-  /** By how much the store went back; null: nobody could tell. */
+  /** By how much the store went back; null: no process could determine it. */
   backMs: number | null;
-  /** Put back. */
+  /** Runs that were restored. */
   runs: number;
   verdicts: number;
-  /** Nodes that were at work and did not come. */
+  /** Nodes that were at work before and did not come back. */
   missing: string[];
-  /** Runs, at most, that these may have started, and that started again. */
+  /** The most runs that these nodes may have started, and that started again. */
   inDoubt: number;
 }
 
@@ -99,50 +99,50 @@ export interface ClusterFacts {
   members: Member[];
   leadership: Leadership;
   tasks: TaskRecord[];
-  /** Of each partitioned table the end of its last partition, epoch milliseconds. */
+  /** Per partitioned table the end of its last partition, epoch milliseconds. */
   partitions: { table: string; untilMs: number }[];
-  /** Who may make partitions, this connection's role among them. */
+  /** The role that may make partitions, and this connection's role. */
   maker: Maker;
   /** Tables and sequences on which this connection's role lacks a right that a node needs. */
   rightsLacking: string[];
-  /** Without what waits for its group's limit. */
+  /** Excludes runs that wait for their group's limit. */
   overdue: OverdueRuns[];
   fullGroups: FullGroup[];
   stuck: StuckRun[];
   unplanned: { task: string; slotMs: number }[];
-  /** Whose rules are in the store, and the newest version of the time zone database that they are of; null: unknown, or none are. */
+  /** Zones whose rules are in the store, and the newest version of their time zone database; null: unknown, or there are none. */
   zones: { count: number; newest: string | null };
-  /** Tasks that are planned by rules from before a change of their zone. */
+  /** Tasks planned by rules from before a change of their zone. */
   zonesBehind: string[];
   /** undefined: there never was one. */
   recovery: RecoveryFacts | undefined;
-  /** Cluster time is behind what it has been; undefined: it is not. */
+  /** Set if cluster time is behind a time it had reached. */
   timeBack: TimeBack | undefined;
   clusterId: string;
-  /** What it coordinates by: a service's id, `store`, or null before the first node. */
+  /** The coordination in use: a service's id, `store`, or null before the first node. */
   coordination: string | null;
-  /** Names that went from one process to another and back within the hour: two processes have them. */
+  /** Names that went from one process to another and back within the hour: two processes use them. */
   sharedNames: { node: string; processes: string[] }[];
-  /** Addresses that did so. */
+  /** Addresses that did the same. */
   sharedAddresses: { address: string; processes: string[] }[];
 }
 
 export interface Inspection {
   server: ServerFacts;
-  /** undefined where the schema is not one that this code can read. */
+  /** undefined if this code cannot read the schema. */
   cluster: ClusterFacts | undefined;
 }
 
 const clockSamples = 5;
-/** With the least memory for it, a set of so many numbers goes to the disk: 16 MB, as much as a segment of the log of changes. */
+/** With the minimal work memory, a set of this many numbers is written to disk: 16 MB, as much as a segment of the write-ahead log. */
 const spilledNumbers = 1_000_000;
 const most = 20;
-/** A run this late that nobody has claimed waits for more than the next poll. */
+/** A run this late and not claimed waits for more than the next poll. */
 const overdueMs = 5_000;
 /** Longer than any reclaim or stopping handler takes. */
 const stuckMs = 60_000;
 const sharedNameMs = 3_600_000;
-/** The leader plans ahead and every follower rescues after 250 ms, so this late nobody does. */
+/** The leader plans ahead and every follower rescues after 250 ms: a slot this late is planned by neither. */
 const unplannedMs = 2_000;
 
 /** @throws STORE_UNREACHABLE, STORE_REFUSED */
@@ -153,17 +153,17 @@ export const inspectPostgres = (url: string, schema: string, clock: Clock = syst
     return { server, cluster: readable ? await clusterFacts(database, clock, server) : undefined };
   });
 
-/** Whether Carillon has been at work here: a question before a command that only looks would make a schema. */
+/** Returns whether Carillon has been used here: checked before a read-only command would make a schema. */
 export const hasCluster = (url: string, schema: string): Promise<boolean> =>
   withDatabase({ url, schema }, async (database) => (await schemaVersion(database)).number > 0);
 
 export interface SchemaFacts {
   version: SchemaVersion;
-  /** Partitions of history that are missing up to `daysAhead`; none of a schema that is older than this code. */
+  /** Partitions of history that are missing up to `daysAhead`; none if the schema is older than this code. */
   missing: MissingPartitions;
 }
 
-/** How far a schema is from what this code needs. Changes nothing. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/** Compares a schema with the one that this code needs. Changes nothing. @throws STORE_UNREACHABLE, STORE_REFUSED */
 export const inspectSchema = (url: string, schema: string, daysAhead?: number): Promise<SchemaFacts> =>
   withDatabase({ url, schema }, async (database) => {
     const version = await schemaVersion(database);
@@ -301,7 +301,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
     `select began_ms as "beganMs", ended_ms as "endedMs", back_ms as "backMs", runs, verdicts, missing, ${inDoubtSql(s, "r")} as "inDoubt"
      from ${s}.recovery r order by number desc limit 1`,
   );
-  /** What went from one process to another and back: a restart goes one way. */
+  /** Selects names or addresses that went from one process to another and back: a restart goes one way. */
   const takingTurns = (what: string, of: string) => `
     with recent as (select id, ${of} as what, node, host, pid from ${s}.session where started_ms > $1 and ${of} is not null)
     select a.what as ${what}, array_agg(distinct format(${what === "node" ? "'pid %s on %s', p.pid, p.host" : "'%s (pid %s on %s)', p.node, p.pid, p.host"})) as processes

@@ -69,11 +69,11 @@ export async function pickBatch(
 
 const soonestLookMs = 100;
 const latestLookMs = 10_000;
-/** Clocks of the nodes that write the two times may differ by less. */
+/** The clocks of the nodes that write the two times differ by less than this. */
 const clocksApartMs = 60_000;
 
 /**
- * Counts the runs whose workers were told to stop them, each by how it ended: a handler may finish all the same. Those that go on are
+ * Counts the runs whose workers were told to stop them, by how each ended: a handler may finish all the same. Runs that still go on are
  * looked at again, ever more rarely.
  */
 export async function countAsked(client: SqlClient, s: string, open: OpenOperation, now: number): Promise<Progress> {
@@ -106,8 +106,8 @@ export async function countAsked(client: SqlClient, s: string, open: OpenOperati
 }
 
 /**
- * Each may have been done by an earlier try whose process died: then it is found done, and counts as done. Whoever stood
- * still and was taken for dead pauses and resumes nothing once the batch was counted: it may have been undone since.
+ * Each item may have been done by an earlier try whose process died: then it is found done, and counts as done. A process that stood still
+ * and was declared dead pauses and resumes nothing once the batch was counted, since that may have been undone meanwhile.
  */
 export async function carryOut(
   { s, tasks, runs }: OperationContext,
@@ -134,7 +134,7 @@ export async function carryOut(
   };
   const pauseOne = async (name: string) => {
     const untilMs = open.pause_until_ms === null ? null : Number(open.pause_until_ms);
-    // Its pause would be over.
+    // The pause would be over already.
     if (untilMs !== null && untilMs <= nowMs) return "passed";
     await tasks.pause(name, { author, reason, nowMs, untilMs }, isWanted);
     return "done";
@@ -155,7 +155,7 @@ export async function carryOut(
       else progress[end] += 1;
     } catch (error) {
       if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
-      // A task that was removed, a run that retention dropped: nothing is left to act on.
+      // The task was removed, or retention dropped the run: there is nothing left to act on.
       if (error.code === "TASK_UNKNOWN" || error.code === "RUN_UNKNOWN") progress.passed += 1;
       else {
         progress.failed += 1;

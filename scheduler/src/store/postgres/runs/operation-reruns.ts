@@ -17,7 +17,7 @@ const runsPerStep = 200;
  */
 
 interface Mark {
-  /** The new runs by the old ones' numbers. */
+  /** The new runs, keyed by the old ones' numbers. */
   made: Map<number, number>;
   operationId: number | null;
   state: number;
@@ -31,18 +31,18 @@ interface Past {
   priority: number | null;
   key: string | null;
   slotMs: number | null;
-  /** The runs that it came after or went on from, as the store writes them. */
+  /** The runs that it came after or went on from, in the store's format. */
   inputs: string | null;
   /** The run whose children it joined. */
   joined: number | null;
   limitKey: string | null;
-  /** Its part of a split run, as the store writes it. */
+  /** Its part of a split run, in the store's format. */
   shard: string | null;
-  /** What began it, where that was no slot. */
+  /** The origin of a run that a slot did not begin. */
   origin: number | null;
-  /** Its task exists. */
+  /** Whether its task exists. */
   exists: boolean;
-  /** Its history does. */
+  /** Whether its history exists. */
   kept: boolean;
 }
 
@@ -76,7 +76,7 @@ export async function previewReruns(database: Database, request: OperationReques
   return { total: counted?.total ?? 0, first: first.map(({ id, name }) => `run ${id} of ${name}`) };
 }
 
-/** One ended run, by its number. @param made the number drawn for the new one @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+/** Reruns one ended run, by its number. @param made the number drawn for the new run @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
 export async function rerunOne(
   { s, runs }: OperationContext,
   client: SqlClient,
@@ -115,7 +115,7 @@ export async function stepReruns(
   now: number,
 ): Promise<Progress> {
   const { s } = context;
-  // What ended later was not counted when it began, so it is not taken either.
+  // Runs that ended after the operation began were not counted, so they are not rerun either.
   const untilMs = Math.min(open.filter.untilMs ?? open.created_ms, open.created_ms);
   const bound = { ...open, filter: { ...open.filter, untilMs } };
   const picked = open.kind === "rerun" ? await pickEnded(client, s, bound) : await pickLetters(client, s, bound);
@@ -154,8 +154,8 @@ async function pickEnded(client: SqlClient, s: string, open: OpenOperation): Pro
 }
 
 /**
- * Failed runs that were run again before, by a redrive or a rerun. Their letters are locked in the order in which a redrive locks them: of
- * two operations on the same failures at once, the second waits and then finds what the first did.
+ * Failed runs that were run again already, by a redrive or a rerun. Their letters are locked in the order in which a redrive locks them: if
+ * two operations act on the same failures at once, the second waits and then finds the work of the first.
  */
 async function runAgainAlready(client: SqlClient, s: string, past: Past[]): Promise<Set<number>> {
   const { rows } = await client.query(
@@ -166,7 +166,7 @@ async function runAgainAlready(client: SqlClient, s: string, past: Past[]): Prom
   return new Set(rows.filter(({ state }) => state === letterState.redriven).map(({ id }) => Number(id)));
 }
 
-/** Locked in order: of two who redrive the same letters the second waits, and then finds them open no more. */
+/** Letters are locked in order: if two operations redrive the same letters, the second waits, and then finds them no longer open. */
 async function pickLetters(client: SqlClient, s: string, open: OpenOperation): Promise<Past[]> {
   const { values } = pastStatement(s, open);
   const { endedMs = 0, id = 0 } = open.cursor;
@@ -184,7 +184,7 @@ async function pickLetters(client: SqlClient, s: string, open: OpenOperation): P
   return rows as unknown as Past[];
 }
 
-/** A new run of each, with what it had. Task by task, in the order in which gates are taken. */
+/** Makes a new run of each, with the same properties. Task by task, in the order in which gates are locked. */
 async function runAgain({ s, runs }: OperationContext, client: SqlClient, past: Past[], now: number) {
   const made = new Map<number, number>();
   let error: string | null = null;
@@ -200,22 +200,22 @@ async function runAgain({ s, runs }: OperationContext, client: SqlClient, past: 
       if (run.created) made.set(id, run.runId);
       else error = `run ${id}: run ${run.runId} lives and has its key ${key}`;
     } catch (failure) {
-      // Removed since it was read, by a transaction that is through; nothing of this one is spoilt by it.
+      // The task was removed since it was read, by a committed transaction; this transaction is not affected.
       if (!isCarillonError(failure, "TASK_UNKNOWN")) throw failure;
       error = `run ${id}: its task was removed`;
     }
   }
   await inherit(client, s, past, made);
-  // After their slots are written: who is skipped for want of a place is told with its slot.
+  // After their slots are written, so that a run skipped for lack of a free slot of concurrency is recorded with its slot.
   const taskIds = past.filter(({ id }) => made.has(id)).map(({ taskId }) => taskId);
   if (taskIds.length > 0) await settleGates(client, s, taskIds, now, false);
   return { made, error };
 }
 
 /**
- * The slots, inputs and origins of the old runs; of a part of a split one which it was, or it would be split into all parts again. Made
- * by hand, the new ones are nobody's but for those that join: what these join is found by its parent. One of a child is not its
- * parent's, or an open join would wait for it.
+ * Copies slots, inputs and origins of the old runs; for a part of a split run also its part, or it would be split into all parts again. The
+ * new runs are made by hand and have no parent, except those that join: their joined runs are found by the parent. A rerun of a child has
+ * no parent, or an open join would wait for it.
  */
 async function inherit(client: SqlClient, s: string, past: Past[], made: Map<number, number>) {
   const heirs = past.filter(
@@ -239,7 +239,7 @@ async function inherit(client: SqlClient, s: string, past: Past[], made: Map<num
   );
 }
 
-/** What was run again is no open letter any more, whichever way it was asked for. */
+/** Closes the letters of runs that were run again, however that was requested. */
 async function mark(client: SqlClient, s: string, past: Past[], { made, operationId, state }: Mark) {
   if (past.length === 0) return;
   await client.query(

@@ -10,17 +10,17 @@ import type { TaskStore } from "../../../task/task-store.ts";
 import type { Database } from "../database.ts";
 import type { RunIds } from "../enqueue/run-ids.ts";
 
-/** What the statements of an operation are made with. */
+/** Dependencies of an operation's statements. */
 export interface OperationContext {
   database: Database;
   s: string;
   tasks: TaskStore;
   runs: RunStore;
-  /** Numbers drawn for runs that are made here. */
+  /** Numbers drawn for the runs made here. */
   runIds: RunIds;
 }
 
-/** An operation as its row has it, while it is open. */
+/** The row of an open operation. */
 export interface OpenOperation {
   id: number;
   kind: OperationKind;
@@ -30,7 +30,7 @@ export interface OpenOperation {
   state: OperationState;
   reason: string;
   author: string;
-  /** The highest number of a run when it began: what it makes itself is not its business. */
+  /** The highest run number when it began: runs that the operation makes itself are not its own targets. */
   last_run_id: number;
   cursor: Cursor;
   batch: BatchItem[] | null;
@@ -38,18 +38,18 @@ export interface OpenOperation {
   created_ms: number;
 }
 
-/** How far an operation is; each kind has its own of these. */
+/** The progress of an operation; each kind uses its own fields. */
 export interface Cursor {
   id?: number;
   taskId?: number;
   endedMs?: number;
   at?: number;
   paceMs?: number;
-  /** Of a cancel: runs whose workers were told to stop them, and that have not been seen ended yet. */
+  /** For a cancel: runs whose workers were told to stop them, and that are not known to have ended. */
   asked?: number[];
-  /** How often these were looked at in vain. */
+  /** How many times in a row these were looked at in vain. */
   looks?: number;
-  /** Runs that were told to stop, and ended otherwise. */
+  /** The number of runs that were told to stop, and ended otherwise. */
   late?: number;
 }
 

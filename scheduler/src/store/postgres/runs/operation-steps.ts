@@ -7,10 +7,10 @@ import { carryOut, countAsked, pickBatch } from "./operation-batches.ts";
 import { stepReruns } from "./operation-reruns.ts";
 import type { Batch, OpenOperation, OperationContext, Progress } from "./operation-rows.ts";
 
-/** Whoever takes a batch has this long before another may think it dead and repeat the batch. */
+/** A process that takes a batch has this long before another may assume that it is dead and repeat the batch. */
 const batchTurnMs = 5_000;
 
-/** A process that stops in the middle of a step holds the operation for no longer. */
+/** A process that stops in the middle of a step holds the operation for this long at most. */
 const stepIdle = "30s";
 
 export const isBatched = (kind: OperationKind) => kind === "pause" || kind === "resume" || kind === "cancel";
@@ -43,7 +43,7 @@ export async function step(
   return { stepped: null, nextMs: next?.nextMs ?? null };
 }
 
-/** The one that waited longest for its turn; one that another process is stepping is passed over. */
+/** Takes the operation that has waited longest for its turn; one that another process is stepping is skipped. */
 async function take(
   client: SqlClient,
   s: string,
@@ -58,7 +58,7 @@ async function take(
   return rows[0] as unknown as OpenOperation | undefined;
 }
 
-/** @returns the batch to carry out after the commit, if that is how it goes on */
+/** @returns the batch to carry out after the commit, if the operation goes on with one */
 async function stepIn(
   context: OperationContext,
   client: SqlClient,
@@ -78,7 +78,7 @@ async function stepIn(
     await advance(client, s, open, await countAsked(client, s, open, now), now);
     return undefined;
   }
-  // A batch that is repeated keeps its number: of two who carry it out the first to end counts it, and neither waits.
+  // A repeated batch keeps its number: if two processes carry it out, the first to finish counts it, and neither waits.
   const steps = open.batch === null ? open.steps + 1 : open.steps;
   await client.query(
     `update ${s}.operation set batch = $2, steps = $3, next_ms = $4, stepped_ms = $5, started_ms = coalesce(started_ms, $5)
@@ -118,10 +118,12 @@ async function advance(
   );
 }
 
-/** Counted in the cursor, not in the columns. */
+/** Runs counted in the cursor, not in the columns. */
 const apart = ({ cursor: { asked = [], late = 0 } }: Progress): number => asked.length + late;
 
-/** Counts a batch once: whoever repeated it, thinking us dead, finds the row another step on, or we do. */
+/**
+ * Counts a batch once: if another process repeated it, assuming that this one was dead, the later of the two finds the row a step further.
+ */
 async function settle(database: Database, id: number, batch: Batch, progress: Progress, now: number): Promise<void> {
   const s = database.schema;
   await database.query(
@@ -157,8 +159,8 @@ async function breakOff(database: Database, id: number, error: unknown, now: num
 }
 
 /**
- * What another try mends: a store that is away, a conflict of two transactions, a task that was removed between being read
- * and being written to. Anything else would come again for ever.
+ * Errors that another try can resolve: a store that is away, a conflict of two transactions, a task that was removed between being read
+ * and being written. Any other error would recur forever.
  */
 function isPassing(error: unknown): boolean {
   if (isCarillonError(error)) return error.code.startsWith("STORE_");

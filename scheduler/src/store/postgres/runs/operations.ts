@@ -27,9 +27,9 @@ import { isBatched, step } from "./operation-steps.ts";
 const previewMax = 20;
 
 /**
- * A step is one transaction under the operation's row: what it does, the place that it leads to and the counts commit
- * together, so whoever steps next goes on exactly there. Acts that are transactions of their own (a pause, a cancellation)
- * are taken as a batch first, which is written down; they can be done twice, and are counted once by the row's `steps`.
+ * A step is one transaction under the operation's row: its work, its new position and its counts commit together, so that the next process
+ * to step continues exactly there. Acts that are transactions of their own (a pause, a cancellation) are first recorded as a batch; they
+ * can be done twice, and are counted once by the row's `steps`.
  */
 export function operationStore(database: Database, tasks: TaskStore, runs: RunStore): OperationStore {
   const s = database.schema;
@@ -109,7 +109,7 @@ async function rerun(context: OperationContext, runId: number, change: Change, d
   const number = drawn ?? ((await runIds.take(1))[0] as number);
   return database.persist((repeats) =>
     database.transaction(async (client) => {
-      // An earlier try may have made it, and be committed at any moment of this one.
+      // An earlier try may have made the run, and may be committed at any moment during this one.
       const known = repeats || drawn !== undefined;
       const query = queryIn(client);
       if (known && (await existing(query, s, [number], now)).size > 0) return { runId: number, created: true };
@@ -158,7 +158,7 @@ async function stop(
           hint: `See what it did: carillon operations show ${operationId}.`,
         });
       }
-      // One that waited for the store was asked for before the last steps were made.
+      // A stop that waited for the store was requested before the last steps were made.
       await client.query(
         `update ${s}.operation set state = $2, ended_ms = case when $2 = 'stopped' then greatest($3::bigint, stepped_ms) end, next_ms = $3 where id = $1`,
         [operationId, state, now],
@@ -204,7 +204,7 @@ async function check({ tasks }: OperationContext, request: OperationRequest, now
   checkRequest(request, nowMs);
   const { task } = request.filter;
   if (task === undefined) return;
-  // Letters outlive their task.
+  // Letters outlive their task, so a dismissal does not need it.
   if (request.kind !== "dismiss") await tasks.byName(task);
 }
 

@@ -11,17 +11,17 @@ import { runOutcome, runState, takesRuns } from "../states.ts";
 import { endUnclaimedSql } from "./unclaimed-ends.ts";
 
 const withdrawnPerStep = 1_000;
-/** Of one priority at one worker: with everybody busy, what goes back comes back. */
+/** The most runs of one priority at one worker: with all workers busy, runs given back would come back. */
 const latePerStep = 50;
-/** Counted no further: whoever has so much is loaded. */
+/** The load is counted up to here: a worker with this many runs is loaded. */
 const loadMost = 1_000;
-/** What may go to another worker when its addressee has no room; the others belong to theirs. */
+/** SQL: may a run go to another worker when its addressee has no free slot? Runs of other routes belong to their worker. */
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
 
 /**
- * The release to which a run keeps, where its task has `pin`: of the worker of its last try, else of the worker that ran the pinned run whose
- * child, next link or join it is. No row: it keeps to none.
+ * The release that a run keeps to, if its task has `pin`: that of its last try's worker, else that of the worker that ran the pinned run
+ * whose child, next link or join it is. No row: none.
  */
 const releaseSql = (s: string, run: string) => `
       select o.settings->>'release' as release from (
@@ -75,11 +75,10 @@ const viewSql = (s: string) => `
             order by due_ms limit 1) r) as "nextDueMs"`;
 
 /*
- * Of two routers that saw the same turns one writes: the other's turns are no longer the next ones, so its choices for that task are
- * refused as a whole, and it looks again. Tasks are locked before, so that this sees every turn that was written; and the gates of
- * tasks that are limited by worker: what is counted stays true until this commits.
- * The sessions' rows are locked too, so that none of them ends or drains in between and what was just addressed is
- * passed over by the withdrawal that follows its end.
+ * If two routers saw the same turns only one writes: the other's turns are no longer the next ones, so its choices for that task are
+ * refused as a whole, and it looks again. Tasks are locked before, so that this statement sees every turn written so far. The gates of
+ * tasks limited by worker are locked too, so that the counts stay true until this commits. So are the sessions' rows: else one might end or
+ * drain in between, and the withdrawal that follows its end would skip the run addressed to it just now.
  */
 const addressSql = (s: string) => `
   with given as (
@@ -124,9 +123,9 @@ const told = (s: string, rows: string) => `
   from (select min(due_ms) as due_ms from ${rows}) x where due_ms is not null`;
 
 /**
- * A directed run is a ready run under a group of its own: 0 until it has an addressee, then the negative number of the
- * addressee's session. So a claim needs no word about addressees, and a claim and a withdrawal are two writes of one row
- * that each ask for the state in which the other has not happened.
+ * A directed run is a ready run in a group of its own: 0 until it has an addressee, then the negative number of the addressee's session. So
+ * a claim needs no code for addressees, and a claim and a withdrawal are two writes of one row, each of which requires the state in which
+ * the other has not happened.
  */
 export function routeStore(database: Database): RouteStore {
   return {
@@ -176,7 +175,7 @@ async function address(
   });
 }
 
-// Each part has the parent, the inputs and the beginning of the whole; the first one alone has its key.
+// Each part has the parent, the inputs and the origin of the whole run; only the first has its key.
 async function split(
   database: Database,
   runId: number,
@@ -309,7 +308,7 @@ async function spread(database: Database): Promise<number> {
 
 /** In a transaction of the caller. */
 export async function drainSession(client: SqlClient, s: string, sessionId: number): Promise<void> {
-  // First and alone: it waits for whoever addresses to this session now, and the next statement sees what they did.
+  // First and alone: it waits for routers that address to this session now, and the next statement sees their writes.
   await client.query(`update ${s}.session set draining = true where id = $1`, [sessionId]);
   await client.query(
     `with mine as materialized (

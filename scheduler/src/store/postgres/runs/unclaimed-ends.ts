@@ -6,26 +6,26 @@ import { heardSql, hearSql } from "./awaited.ts";
 
 const child = sourceNumber("child");
 
-/** SQL expressions over the live run `r` that ends, unless said otherwise. */
+/** SQL expressions over the live run `r` that ends, unless noted otherwise. */
 interface UnclaimedEnd {
-  /** CTEs that come before, each with a comma behind it. */
+  /** CTEs to put first, each followed by a comma. */
   before?: string;
-  /** What follows `delete from run r`: which runs end. */
+  /** The text after `delete from run r`: which runs end. */
   which: string;
   /** `run_history.outcome` */
   outcome: string | number;
-  /** What the ledger tells of the run's slot from now on; null: what it tells already. */
+  /** The outcome of the run's slot in the ledger from now on; null: unchanged. */
   slot?: string | number;
   why: string;
   now: string;
-  /** What the statement returns, over the ended runs `gone`. */
+  /** The result columns of the statement, over the ended runs `gone`. */
   answer: string;
 }
 
 /**
- * The statement through which every run ends that no worker has: into history, the counters and the ledger; a task planned from an end
- * goes on. The end of a child is signalled with the commit, since it may have been the last that a join waits for: whether it was
- * cannot be asked in this transaction, which does not see another child's end that is not committed yet.
+ * The statement by which every run without a worker ends: it writes history, the counters and the ledger, and a task planned from an end
+ * goes on. The end of a child is signalled at the commit, since it may have been the last that a join waits for. This transaction cannot
+ * check that: it does not see another child's end that is not committed yet.
  */
 export const endUnclaimedSql = (
   s: string,

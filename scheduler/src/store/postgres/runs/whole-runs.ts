@@ -10,16 +10,17 @@ import { letterStates, runOutcome } from "../states.ts";
 const arrayLeast = 16;
 
 /**
- * The planner takes an array that it does not know for ten long, so a plan made for a shorter one looks cheaper than the one that it keeps,
- * and it would plan anew each time, which with a partition a day costs more than the reading. What is there twice is looked up once.
+ * The planner assumes ten elements for an array that it does not know. A plan made for a shorter one therefore looks cheaper than the
+ * cached plan, and it would plan each time, which with one partition per day costs more than the read. Duplicate numbers are looked up
+ * once.
  */
 const padded = (ids: number[]): number[] =>
   ids.length >= arrayLeast ? ids : [...ids, ...new Array<number>(arrayLeast - ids.length).fill(ids[0] as number)];
 
 /**
- * All that is told of runs, of many in as many statements as of one: with a partition a day each of them costs the store the same
- * however many runs it asks for. What is looked up in history is looked up by numbers in an array, never by a join, for which the
- * planner would read history whole.
+ * Reads everything about runs, for many with as many statements as for one: with one partition per day, a statement costs the store the
+ * same however many runs it reads. Rows of history are looked up by numbers in an array, never by a join, for which the planner would read
+ * all of history.
  */
 export function wholeRuns(database: Database) {
   const s = database.schema;
@@ -42,7 +43,7 @@ export function wholeRuns(database: Database) {
     from (select *, row_number() over (partition by asked order by id) as place from kin) k join ${s}.task t on t.id = k.task_id
     where k.place <= $2 order by k.id`;
 
-  /** Ended ones, of those that are not live: whoever ends between the two is found in the second. */
+  /** Live runs, then the ended ones among the rest: a run that ends between the two statements is found by the second. */
   async function records(runIds: number[]): Promise<Map<number, RunRow>> {
     const found = new Map<number, RunRow>();
     for (const table of ["run", "run_history"] as const) {

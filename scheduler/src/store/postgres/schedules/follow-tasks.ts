@@ -9,7 +9,7 @@ import { write } from "../tasks/define.ts";
 import { type Tasks, unknownTask } from "../tasks/read.ts";
 import { remove } from "../tasks/stop.ts";
 
-/** A task and its schedules. Those that are left, as by a process that ended on the way, the leader removes. */
+/** Removes a task and its schedules. The leader removes schedules that are left over, for example by a process that ended on the way. */
 export async function removeWhole(
   tasks: Tasks,
   name: string,
@@ -22,7 +22,7 @@ export async function removeWhole(
 }
 
 const readTogether = 500;
-/** Each is a transaction of its own; so many go side by side. */
+/** Each write is a transaction of its own; this many run in parallel. */
 const writesAtOnce = 4;
 
 interface Behind {
@@ -68,7 +68,7 @@ export async function followTasks(
   }
 }
 
-/** What changed in their tasks is nothing of theirs. */
+/** Marks schedules that the change of their task does not affect. */
 async function markSame({ database, s }: Tasks, same: readonly Behind[]): Promise<void> {
   if (same.length === 0) return;
   await database.query(
@@ -91,7 +91,7 @@ async function followOne(tasks: Tasks, one: Behind, change: Change, followed: Sc
       return;
     }
     const reason = `task ${task.name} was changed`;
-    // What is said of it stays; what its task says is laid under it when it is stored.
+    // The schedule's own settings stay; those of its task are merged under them when it is stored.
     const make = async (present: TaskDefinition | undefined) => {
       if (!present) throw unknownTask(name);
       return present;
@@ -99,9 +99,9 @@ async function followOne(tasks: Tasks, one: Behind, change: Change, followed: Sc
     const { changed } = await write(tasks, { name, make, expectedVersion: null, change: { ...change, reason } });
     if (changed) followed.changed++;
   } catch (error) {
-    // It was removed meanwhile, or its task was: then the next look finds that.
+    // The schedule was removed meanwhile, or its task was: the next look finds that.
     if (isCarillonError(error, "TASK_UNKNOWN")) return;
-    // One that cannot be as its task is now stays as it was, and is no reason to leave the others.
+    // A schedule that cannot follow its task stays as it was, and must not stop the others.
     if (!isCarillonError(error) || error.code.startsWith("STORE_")) throw error;
     followed.left.push({ task: name, error: messageOf(error) });
   }

@@ -7,12 +7,13 @@ import type { Tasks } from "../tasks/read.ts";
 
 interface InFull {
   definition: TaskDefinition;
-  /** Of a schedule: the version of its task by which it is made. */
+  /** For a schedule: the version of its task from which it is made. */
   ofVersion: number | null;
 }
 
 /**
- * A schedule with all that its task says; any other as it is. In a transaction the task is locked: it changes, or is removed, before or after.
+ * Returns a schedule with all settings of its task; any other task as it is. In a transaction the task is locked: its change or removal
+ * comes before or after.
  * @param present undefined: it is made anew @throws TASK_INVALID, TASK_UNKNOWN
  */
 export async function inFull(
@@ -75,7 +76,7 @@ const otherKind = ({ name, of }: TaskDefinition, present: TaskDefinition) => {
   });
 };
 
-/** In the transaction that stores a definition. */
+/** To be called in the transaction that stores a definition. */
 export async function markSchedule(
   client: SqlClient,
   s: string,

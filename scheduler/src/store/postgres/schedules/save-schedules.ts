@@ -9,7 +9,7 @@ import { createTasks } from "../tasks/new-tasks.ts";
 import type { Tasks } from "../tasks/read.ts";
 import { madeInFull, taskOf } from "./in-full.ts";
 
-/** Each is a transaction of its own; so many go side by side. */
+/** Each write is a transaction of its own; this many run in parallel. */
 const writesAtOnce = 4;
 
 interface Present {
@@ -40,7 +40,7 @@ export async function saveSchedules(
     );
     const present = new Map(rows.map((row) => [row.name, row]));
     const made = given.map((definition) => madeInFull(definition, task.definition));
-    // One with a calendar is made by itself, which keeps the calendar from going away.
+    // A schedule with a calendar is made separately, in a way that keeps the calendar from being removed.
     const absent = made.filter(({ name, calendar }) => !present.has(name) && !calendar);
     const groupId = await groupNumberIn(tasks, inside, task.definition.group);
     const records =

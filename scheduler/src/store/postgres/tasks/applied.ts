@@ -26,13 +26,13 @@ export function appliedStore(database: Database): AppliedStore {
   };
 }
 
-/** Whether the row says already what a change by a bundle would make it say. */
+/** Returns whether the row already has the values that a change by a bundle would write. */
 export const isApplied = (
   { bundle, applied_version, version }: { bundle: string | null; applied_version: number | null; version: number },
   change: Change,
 ): boolean => change.bundle === undefined || (bundle === change.bundle && applied_version === version);
 
-/** In the transaction that stores the version: ownership and definition are never apart. */
+/** To be called in the transaction that stores the version: ownership and definition are never apart. */
 export async function markApplied(
   client: SqlClient,
   s: string,
@@ -44,7 +44,7 @@ export async function markApplied(
   await client.query(`update ${s}.task set bundle = $2, applied_version = $3 where id = $1`, [taskId, bundle, version]);
 }
 
-/** Nobody owns what is removed: whoever defines it again does so anew. */
+/** A removed task has no owner: its next definition sets one anew. */
 export async function markRemoved(client: SqlClient, s: string, taskId: number, change: Change): Promise<void> {
   await client.query(
     `update ${s}.task set deleted_ms = $2, changed_ms = $2, deleted_by = $3, deleted_why = $4, bundle = null,

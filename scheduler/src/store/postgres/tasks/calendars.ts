@@ -9,17 +9,17 @@ import type { TaskDefinition } from "../../../task/task.ts";
 import { audited } from "../access/audit.ts";
 import type { Database } from "../database.ts";
 
-/** What the tasks do when a calendar changes. */
+/** The effects of a calendar's change on tasks. */
 export interface CalendarUsers {
-  /** Plans a task anew in the caller's transaction, as by an edit. */
+  /** Replans a task in the caller's transaction, like an edit. */
   replan(client: SqlClient, what: { name: string; former: Calendar | undefined; change: Change }): Promise<void>;
-  /** Puts the rules of a zone in force that the store has none of. */
+  /** Puts the rules of a zone in force, if the store has none. */
   enterZone(zone: string, nowMs: number): Promise<void>;
 }
 
 /**
- * Versions as they were read. One never changes, so a task's calendar is asked for by name and version, and read once; all
- * tasks that use it share what is made of it.
+ * Calendar versions that were read. A version never changes, so a task's calendar is requested by name and version, and read once; all
+ * tasks that use it share the compiled calendar.
  */
 export class KnownCalendars {
   readonly #database: Database;
@@ -29,7 +29,7 @@ export class KnownCalendars {
     this.#database = database;
   }
 
-  /** The store went back: what is known may be of what it lost. */
+  /** The store was restored to an earlier state: cached versions may be among those that it lost. */
   forget(): void {
     this.#known.clear();
   }
@@ -42,7 +42,7 @@ export class KnownCalendars {
     return this.#read(query, names, "");
   }
 
-  /** Inside a transaction. @param lock keeps the calendar from being removed until its end @throws CALENDAR_UNKNOWN */
+  /** The same inside a transaction. @param lock keeps the calendar from being removed until its end @throws CALENDAR_UNKNOWN */
   async in(client: SqlClient, definition: TaskDefinition, lock: boolean): Promise<Calendar | undefined> {
     const name = definition.calendar?.name;
     if (name === undefined) return undefined;
@@ -70,7 +70,7 @@ export class KnownCalendars {
         if (!row) throw new Error(`calendar ${name} lacks its version ${version}`);
         calendar = { name, version, ...(row.content as CalendarContent) };
         this.#known.set(key, calendar);
-        // Nobody asks for an older one again.
+        // The older version is not requested again.
         this.#known.delete(`${id} ${version - 1}`);
       }
       found.set(name, calendar);
@@ -106,7 +106,7 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
       await enterZone(content.zone, now);
       return database.persist(() =>
         database.transaction(async (client) => {
-          // Creating first and locking then lets two that make it at once agree on who was first.
+          // Inserted first and locked then: two callers that make it at once agree on which was first.
           await client.query(`insert into ${s}.calendar (name, version) values ($1, 0) on conflict (name) do nothing`, [
             name,
           ]);
@@ -115,7 +115,7 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
             [name],
           );
           const row = rows[0] as unknown as StoredCalendar;
-          // In a statement of its own: one that waited for the lock still has the snapshot from before it.
+          // In a statement of its own: a statement that waited for the lock still has its snapshot from before it.
           const { rows: present } = await client.query(
             `select content from ${s}.calendar_version where calendar_id = $1 and version = $2`,
             [row.id, row.version],

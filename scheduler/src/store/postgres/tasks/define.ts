@@ -20,7 +20,7 @@ import { bring, enterRelease, leftTasks, standings } from "./releases.ts";
 import { asRecord, type TaskRow, taskFields, withRules } from "./task-rows.ts";
 import { lockUpstream } from "./upstream.ts";
 
-/** An edit is a transaction of its own; so many go side by side. */
+/** An edit is a transaction of its own; this many run in parallel. */
 const savesAtOnce = 4;
 
 interface Saved {
@@ -57,14 +57,14 @@ export async function saveAll(
   );
   const live = present.filter((row) => row.deleted_ms === null);
   const { replacing, others } = await replacements(database, live, byName, change, by);
-  // What a bundle's files define, code does not define as well: see docs/as-code.md.
+  // A task that a bundle's files define is not defined by code too: see docs/as-code.md.
   const asIs = live.filter((row) => !replacing.has(row.name));
   const records: BroughtTask[] = await asRecords(tasks, asIs);
   const brought = new Set(present.filter((row) => row.is_brought).map(({ name }) => name));
   const there = new Set(present.map(({ name }) => name));
-  // One with a calendar is made by a transaction of its own, which keeps the calendar from going away.
-  // So is one that comes after others, after them and under a lock.
-  // And one that is a schedule of another, made of that one.
+  // A task with a calendar is made in a transaction of its own, which keeps the calendar from being removed.
+  // So is a task that comes after others, after them and under a lock.
+  // So is a schedule of another task, made from that task.
   const absent = definitions.filter(({ name, calendar, after, of }) => !there.has(name) && !calendar && !after && !of);
   if (absent.length > 0) {
     const ids = new Map<string, number>();
@@ -108,7 +108,7 @@ export async function saveAll(
   return records.map((record) => (others.has(record.name) ? { ...record, isOthers: true } : record));
 }
 
-/** Of the tasks that are there and have another definition: to which the release gives its own, and which keep another's. */
+/** Splits the existing tasks with another definition: `replacing` get the release's own, `others` keep another release's. */
 async function replacements(
   database: Database,
   rows: readonly TaskRow[],
@@ -131,7 +131,7 @@ async function replacements(
   };
 }
 
-/** Whether the task, as it is now, keeps the definition of another release. */
+/** Returns whether the task, as it is now, keeps the definition of another release. */
 async function isOthers(
   database: Database,
   present: TaskDefinition,
@@ -163,15 +163,15 @@ export async function adoptLeft(tasks: Tasks, graceMs: number, change: Change): 
 interface TaskWrite {
   name: string;
   /**
-   * Makes the definition from the one that is there; undefined: there is none, or it was removed. @param client in the transaction
-   * that stores it, with the task locked
+   * Makes the definition from the present one; undefined: there is none, or it was removed. @param client in the transaction that stores
+   * it, with the task locked
    */
   make: (present: TaskDefinition | undefined, client?: SqlClient) => Promise<TaskDefinition>;
-  /** In that transaction: what else is to be stored with it. */
+  /** Stores further data in the same transaction. */
   stored?: (client: SqlClient, taskId: number) => Promise<void>;
   expectedVersion: number | null;
   change: Change;
-  /** A caller's own transaction, of which it is to be a part. */
+  /** The caller's transaction, if this write is to be a part of it. */
   client?: SqlClient | undefined;
 }
 
@@ -194,11 +194,11 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   await tasks.zones.enter([wanted], [], change.nowMs);
   const flows = wanted.after !== undefined || live(present)?.definition.after !== undefined;
   const written = await database.within(given.client, async (client) => {
-    // Before the task's own row: whoever changes a calendar locks the two in this order.
+    // Locked before the task's own row: a change of a calendar locks the two in this order.
     let calendar = await calendars.in(client, wanted, true);
     if (flows) await lockUpstream(client, s);
     const groupId = await groupNumberIn(tasks, client, wanted.group);
-    // Creating first and locking then lets two nodes that start at once agree on who was first.
+    // Inserted first and locked then: two nodes that start at once agree on which was first.
     await create(client, s, { definition: wanted, text: wantedText, groupId, nowMs: change.nowMs });
     const row = await lockTask(client, s, name);
     if (expectedVersion !== null && expectedVersion !== row.version)
@@ -233,7 +233,7 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
   return written;
 }
 
-/** Version 0 is a row that `edit` fills in the same transaction. */
+/** A row of version 0, which `edit` fills in the same transaction. */
 async function create(
   client: SqlClient,
   s: string,

@@ -26,14 +26,14 @@ interface Edit {
   text: string;
   groupId: number;
   calendar: Calendar | undefined;
-  /** The calendar that the task has had, where it has changed. */
+  /** The task's calendar before the change, if the calendar has changed. */
   former?: Calendar | undefined;
-  /** Cluster time went back: slots ahead that ranges tell of are planned. */
+  /** Set if cluster time went back: future slots that are only part of a range are planned. */
   rangesAhead?: "planned";
   change: Change;
 }
 
-/** Stores a new version of a task and plans it anew, in the caller's transaction. @returns its record, with its calendar and zones */
+/** Stores a new version of a task and replans it, in the caller's transaction. @returns its record, with its calendar and zones */
 export async function edit(
   tasks: Tasks,
   client: SqlClient,
@@ -99,7 +99,7 @@ export async function edit(
   return withRules(record, calendar, tasks.zones.of(definition, calendar, zonesVersion));
 }
 
-/** Plans a task anew without a change of its own, as after one of its calendar. @param former its calendar before the change */
+/** Replans a task that itself did not change, for example after a change of its calendar. @param former its calendar before the change */
 export async function replan(
   tasks: Tasks,
   client: SqlClient,

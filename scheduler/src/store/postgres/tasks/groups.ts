@@ -49,7 +49,7 @@ export function groupStore(database: Database): GroupStore {
           );
           const [group] = rows;
           if (!group) throw unknown(name);
-          // Read under the lock by which changes follow one another; the row of the limit is the claims' own.
+          // Read under the lock that serialises changes; the limit's own row is for claims.
           if ((group.most ?? null) === most) return { changed: false };
           if (most === null) await client.query(`delete from ${s}.group_limit where group_id = $1`, [group.id]);
           else
@@ -86,7 +86,7 @@ const groupSql = (s: string) => `
                 on conflict do nothing returning id)
   select id from made union all select id from ${s}.worker_group where name = $1`;
 
-/** The group's number. The group is made where there is none of this name. */
+/** The group's number. The group is made if none has this name. */
 export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
   const { database, s, groups } = tasks;
   const known = groups.get(name);
@@ -99,8 +99,8 @@ export async function groupNumber(tasks: Tasks, name: string): Promise<number> {
 }
 
 /**
- * The same in the caller's transaction, with which a group that it made goes away. It waits while another transaction makes a group of this
- * name, so it comes before the locks of tasks.
+ * The same in the caller's transaction; if that is rolled back, a group made by it is gone too. It waits while another transaction makes a
+ * group of this name, so it comes before the locks of tasks.
  */
 export async function groupNumberIn({ s, groups }: Tasks, client: SqlClient, name: string): Promise<number> {
   const known = groups.get(name);

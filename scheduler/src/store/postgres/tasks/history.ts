@@ -7,14 +7,14 @@ import { slotOutcome } from "../states.ts";
 import { outcomesOf } from "./accounted.ts";
 
 const dayMs = 86_400_000;
-/** A node that was away for this long still finds a partition for what it writes. */
+/** A node that was away for this many days still finds a partition for its writes. */
 const defaultDaysAhead = 7;
-/** Where another role drops old days, it does so daily: what is older than that has been forgotten. */
+/** If another role drops old days, it does so daily: a partition older than this was forgotten. */
 const dropLateDays = 2;
-/** Slots caught up after an outage lie in the past; days before these are made when a slot needs one. */
+/** Slots caught up after an outage lie in the past; earlier days are made when a slot needs one. */
 const ledgerDaysBack = 3;
 
-/** Partitioned tables: the column of the time, and the days each needs before today: the ledger takes slots of the past. */
+/** Partitioned tables: the time column, and the days that each needs before today: the ledger takes slots of the past. */
 const partitioned = {
   slot: { by: "slot_ms", daysBack: ledgerDaysBack },
   run_history: { by: "ended_ms", daysBack: 1 },
@@ -26,24 +26,24 @@ const partitioned = {
 } as const;
 const tables = Object.keys(partitioned) as (keyof typeof partitioned)[];
 
-/** The partition that holds every day of its table, where the store was opened with `partitions: "one"`. */
+/** The partition for every day of its table, if the store was opened with `partitions: "one"`. */
 const wholeOf = (table: string) => `${table}_all`;
 
-/** Whoever has read a table in a transaction that stays open is waited for no longer: other work waits behind this. */
+/** The longest wait for a transaction that has read the table and stays open: other work queues behind this wait. */
 const defaultDetachMostMs = 30_000;
-/** The server lets the next node at it when one vanished in its turn; longer than a turn takes. */
+/** If a node vanishes in its turn, the server gives the turn to the next node after this time; longer than a turn takes. */
 const turnMost = "1h";
 const cancelled = "57014";
 const dependedOn = "2BP01";
 
-/** From where a run comes is asked when it is claimed. */
+/** Origins are read only when a run is claimed, so they need no longer retention. */
 const originsKeptMs = 7 * dayMs;
-/** Whoever waits for a run's end says so again each minute. */
+/** A process that waits for a run's end renews its request each minute. */
 const awaitedKeptMs = 3_600_000;
 
 /**
- * Retention by partition, one a day. A partition is made as a plain table and attached, and detached before it is
- * dropped, each under the lightest lock that does it, so running nodes are not held up.
+ * Retention by partition, one per day. A partition is made as a plain table and attached, and detached before it is dropped, each under the
+ * weakest lock that suffices, so that running nodes are not blocked.
  */
 export function historyStore(database: Database, detachMostMs = defaultDetachMostMs): HistoryStore {
   const history = { database, detachMostMs };
@@ -62,7 +62,7 @@ export function historyStore(database: Database, detachMostMs = defaultDetachMos
 
 interface History {
   database: Database;
-  /** How long a detachment waits for transactions that have read the table. */
+  /** The longest wait of a detachment for transactions that have read the table. */
   detachMostMs: number;
 }
 
@@ -108,13 +108,13 @@ const missingDays = (present: Set<string>, today: number, daysAhead: number): Da
 
 export interface MissingPartitions {
   all: number;
-  /** Without these no process starts whose role may not make them. */
+  /** Missing partitions of today: without them no process starts whose role may not make them. */
   today: number;
   /** Whether this connection's role may make them. */
   mayMake: boolean;
 }
 
-/** Only looks. @param daysAhead default: for how many days a node makes them */
+/** Only reads. @param daysAhead default: the number of days for which a node makes them */
 export async function missingPartitions(database: Database, daysAhead = defaultDaysAhead): Promise<MissingPartitions> {
   const today = Math.floor((await readClock(database)).ms / dayMs);
   const present = await database.query<Partition>("history-partitions", partitionsSql, [database.schema]);
@@ -124,7 +124,7 @@ export async function missingPartitions(database: Database, daysAhead = defaultD
   return { all: missing.length, today: missing.filter(({ day }) => day === today).length, mayMake };
 }
 
-/** Of the tables that are not partitioned. */
+/** Deletes old rows of tables that are not partitioned. */
 async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: number): Promise<void> {
   const s = database.schema;
   await database.query("history-arrivals-drop", `delete from ${s}.arrival where at_ms < $1`, [
@@ -152,7 +152,7 @@ async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: nu
 
 const inOnePiece = (partitions: Set<string>): boolean => partitions.has(wholeOf("slot"));
 
-/** A history in one piece: makes it. For a store that its opener alone uses, so nobody else makes partitions meanwhile. */
+/** Makes a history in one piece. For a store used by its opener alone, so that no other process makes partitions meanwhile. */
 export async function makeWhole(database: Database): Promise<void> {
   const s = database.schema;
   const texts = tables.map(
@@ -161,7 +161,7 @@ export async function makeWhole(database: Database): Promise<void> {
   await database.transaction((client) => client.query(texts.join("\n")));
 }
 
-/** A history in one piece: retention deletes rows where days are dropped otherwise. */
+/** For a history in one piece: retention deletes rows instead of dropping days. */
 async function deleteOld(database: Database, nowMs: number, keepMs: number): Promise<void> {
   const s = database.schema;
   const floorMs = Math.floor((nowMs - keepMs) / dayMs) * dayMs;
@@ -172,7 +172,7 @@ async function deleteOld(database: Database, nowMs: number, keepMs: number): Pro
   await deleteUnpartitioned(database, nowMs, keepMs);
 }
 
-/** @throws STORE_PARTITIONS: today's are missing; where only later ones are, it is logged */
+/** @throws STORE_PARTITIONS: today's are missing; if only later ones are, it is logged */
 function reportMissing(database: Database, missing: DayOfTable[], today: number, maker: Maker): void {
   const ahead = missing.filter(({ day }) => day >= today);
   if (ahead.length === 0) return;
@@ -228,8 +228,8 @@ async function slotsOf(
 }
 
 /**
- * One node at a time: two that detach the same partition would make each other fail. The lock is a transaction's, which a pooler
- * keeps together; it holds nothing that a detachment waits for.
+ * One node at a time: two that detach the same partition would make each other fail. The lock belongs to a transaction, which a pooler
+ * keeps on one connection; it holds nothing that a detachment waits for.
  */
 async function dropOld(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
   const holder = await history.database.connect();
@@ -247,9 +247,9 @@ async function dropOld(history: History, isOld: (partition: Partition) => boolea
 }
 
 /**
- * Detaches outside a transaction, as PostgreSQL demands of it: readers and writers of the other days go on meanwhile. A
- * detachment that a crash or a long reader left half done is finished, since it stands in the way of every later one of its
- * table. A day whose process died between the two is found by its name.
+ * Detaches outside a transaction, as PostgreSQL requires: readers and writers of other days go on meanwhile. A detachment left incomplete
+ * by a crash or a long reader is finished first, since it blocks every later one of its table. A day whose process died between the two
+ * steps is found by its name.
  */
 async function dropAll(history: History, isOld: (partition: Partition) => boolean): Promise<string[]> {
   const { database, detachMostMs } = history;
@@ -276,8 +276,8 @@ async function dropAll(history: History, isOld: (partition: Partition) => boolea
 }
 
 /**
- * A detached one, unless somebody has made it a partition again: under the lock of those who do. What cannot go, such as one
- * that a view of somebody's reads, holds nothing else up.
+ * Drops a detached table, unless another process has made it a partition again: under the lock of processes that do. A table that cannot be
+ * dropped, for example because a user's view reads it, does not block the others.
  */
 async function drop({ database, detachMostMs }: History, name: string): Promise<boolean> {
   const table = `${database.schema}.${name}`;
@@ -319,13 +319,13 @@ const partitionsSql = `
   where p.relnamespace = to_regnamespace($1)
   order by i.inhdetachpending desc, c.relname`;
 
-/** Tables that are called as days of ours are, and are no partitions. */
+/** Tables that are named like our days, and are no partitions. */
 const detachedSql = `
   select substring(c.relname from '^(.*)_\\d{8}$') as table, c.relname as name, false as pending from pg_class c
   where c.relnamespace = to_regnamespace($1) and c.relkind = 'r' and not c.relispartition and c.relname ~ '_\\d{8}$'
   order by c.relname`;
 
-/** Makes the ledger's partitions for slots of days that have none. @param slotsMs times of the slots */
+/** Makes the ledger's partitions for days of these slots that have none. @param slotsMs times of the slots */
 export async function ensureLedger(database: Database, slotsMs: number[], nowMs: number): Promise<void> {
   const today = Math.floor(nowMs / dayMs);
   const days = new Set(slotsMs.map((slotMs) => Math.floor(slotMs / dayMs)));
@@ -337,7 +337,7 @@ export async function ensureLedger(database: Database, slotsMs: number[], nowMs:
   );
 }
 
-/** Makes partitions that a dumped store had. @param names such as slot_20261128; a whole one makes all whole */
+/** Makes the partitions that a dumped store had. @param names such as slot_20261128; a whole one makes all whole */
 export async function attachNamed(database: Database, names: string[]): Promise<void> {
   if (inOnePiece(new Set(names))) return makeWhole(database);
   const days = names.flatMap((name) => {
@@ -347,10 +347,10 @@ export async function attachNamed(database: Database, names: string[]): Promise<
   await attach(database, days);
 }
 
-/** So many in one transaction: each is some five locks, of which the server has some thousands for everybody. */
+/** The most partitions made in one transaction: each takes some five locks, of which the server has some thousands in all. */
 const madeAtOnce = 100;
 
-/** Under locks that hold up no reader or writer. @returns the names of those that were made @throws STORE_PARTITIONS */
+/** Under locks that block no reader or writer. @returns the names of the partitions that were made @throws STORE_PARTITIONS */
 async function attach(database: Database, missing: DayOfTable[]): Promise<string[]> {
   const s = database.schema;
   const made: string[] = [];
@@ -383,7 +383,7 @@ async function attach(database: Database, missing: DayOfTable[]): Promise<string
 
 const daysBetween = (from: number, to: number): number[] => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
-/** A partition that there is to be. */
+/** A partition to be made. */
 interface DayOfTable {
   table: string;
   day: number;

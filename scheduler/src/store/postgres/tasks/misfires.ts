@@ -10,11 +10,12 @@ export const misfireSql = `(
          coalesce((t.definition->'misfire'->>'waiting')::boolean, t.definition->'misfire'->>'policy' = 'skip') as waiting) m`;
 
 /**
- * Ends runs `r` that their task's misfire policy gives up: the run as skipped, the slot as missed, with the reason. `skip` gives up what is later
- * than the misfire time; `fire_once` does where a newer slot of the task has come due, so that one of them runs; with a `within`, each what is
- * later than that. A run that stands for a task planned from a run's end, or that was made after its time (a catch-up, a backfill), is only late.
- * @param runs of a FROM list, with `r` @param where a condition on `r` and on the policy `m` @param now a parameter @param skipLocked leaves out
- *   those that others have locked @param answer what the statement returns, over the ended runs `gone`
+ * Ends runs `r` that their task's misfire policy gives up: the run as skipped, the slot as missed, with the reason. `skip` gives up runs
+ * later than the misfire time; `fire_once` gives them up if a newer slot of the task has come due, so that one of them runs; a `within`
+ * gives up each run later than that. A run of a task planned from a run's end, or one made after its time (a catch-up, a backfill), is only
+ * late.
+ * @param runs of a FROM list, with `r` @param where a condition on `r` and on the policy `m` @param now a parameter @param skipLocked
+ * leaves out runs that others have locked @param answer the result columns of the statement, over the ended runs `gone`
  */
 export const endGivenUpSql = (s: string, { runs, where, now, skipLocked = false, answer }: GivenUp): string =>
   endUnclaimedSql(s, {

@@ -14,20 +14,20 @@ import type { TaskRow } from "./task-rows.ts";
 interface NewPlan {
   /** The task as it was before the change. */
   row: TaskRow;
-  /** By which it was planned. */
+  /** The definition, calendar and zone rules by which it was planned. */
   was: Ruled;
-  /** By which it is planned from now on, with the zone rules of `zonesVersion`. */
+  /** Those by which it is planned from now on, with the zone rules of `zonesVersion`. */
   is: Ruled;
   zonesVersion: number;
   paused: boolean;
   nowMs: number;
-  /** Absent: what a range tells of has its account. */
+  /** Absent: times that are only part of a range are accounted for. */
   rangesAhead?: "planned";
 }
 
 /**
- * Sets the plan's next slot: the first after now that the ledger does not have, or one before it, whose local time had not come by the zone
- * rules before.
+ * Sets the plan's next slot: the first after now that the ledger does not have, or an earlier one whose local time had not come by the
+ * former zone rules.
  */
 export async function planAnew(
   { database, s }: Tasks,
@@ -43,7 +43,7 @@ export async function planAnew(
   );
   const accepted = new Set(rows[0]?.accepted as number[]);
   const waits = paused || (afterEnd !== null && rows[0]?.running === true);
-  // A fixed delay's slots follow from its runs: none of them has been before.
+  // A fixed delay's slots follow from its runs: it has no earlier slots.
   const asked = { ruled, nowMs, rangesCount: rangesAhead === undefined };
   const isPlanned = before > 0 && afterEnd === null;
   const moved = isPlanned ? await followMoved(client, s, taskId, { was, is: ruled, nowMs }) : nothingMoved;
@@ -55,10 +55,10 @@ export async function planAnew(
   const accountedMs = accounted.length > 0 ? accounted : null;
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, accounted);
   await joinClaimed(client, s, taskId, { schedule, zones: ruled.zones }, [...accepted]);
-  // Only of a task that was there: a slot that came due before there was one is nobody's.
+  // Only for a task that existed: slots that came due before it are not its own.
   if (before > 0 && !paused) await skipPassed(database, client, taskId, { ruled, lateMs: moved.lateMs, nowMs });
   let next = waits ? null : schedule.next(moved.fromMs ?? nowMs);
-  // Not simply after the last: a slot withdrawn just now may come before one that a worker has claimed ahead.
+  // Not simply after the last one: a slot withdrawn just now may come before one that a worker has claimed ahead.
   while (next !== null && accepted.has(next)) next = schedule.next(next);
   await client.query(
     `update ${s}.plan set next_slot_ms = $2, after_end_ms = $3, paused = $4, zones_version = $5,
@@ -72,7 +72,8 @@ export async function planAnew(
 }
 
 /**
- * Slots that an edit moves to before now, where the planner does not look: told as skipped at their nominal times, which are to come.
+ * Slots that an edit moves to before now, where the planner does not look, are recorded as skipped at their nominal times, which are still
+ * to come.
  * @param lateMs nominal times of those that are planned late
  */
 async function skipPassed(
@@ -97,7 +98,7 @@ async function skipPassed(
   );
 }
 
-/** Slots that came due under the old definition and were not planned yet are not forgotten. @param ruled as it was then */
+/** Accounts for slots that came due under the old definition and were not planned yet. @param ruled as it was then */
 export async function accountMissed(
   { s }: Tasks,
   client: SqlClient,
@@ -121,7 +122,7 @@ export async function accountMissed(
   await writeRanges(client, s, { row, outcome: "missed", ranges: missedRanges(schedule, first, last, reason), now });
 }
 
-/** The nominal times of a moving schedule's slots in [fromMs, toMs], of the newest `slotsMax`. */
+/** The nominal times of a moving schedule's slots in [fromMs, toMs], for the newest `slotsMax` slots. */
 function timesIn(schedule: Schedule, fromMs: number, toMs: number): number[] {
   const times: number[] = [];
   let slot = schedule.previous(toMs + 1);
@@ -145,7 +146,7 @@ interface Account {
   now: number;
 }
 
-/** Accounts for each of these nominal times that has no account yet. */
+/** Accounts for each of these nominal times that is not accounted for yet. */
 async function accountNominal(
   client: SqlClient,
   s: string,
@@ -160,9 +161,9 @@ async function accountNominal(
 }
 
 /**
- * Slots that had been put off to a later day, and whose own time has passed now that they are not any more, are told as missed, each at its
- * own time. What has run there before it was put off, or is claimed at its later time, has its account; what lies before the task's first
- * version is nobody's.
+ * Records slots as missed that had been put off to a later day, are no longer put off, and whose own time has passed, each at its own time.
+ * Slots that ran there before they were put off, or are claimed at their later time, are accounted for; times before the task's first
+ * version are not the task's.
  */
 export async function accountPutBack(
   { s }: Tasks,
@@ -182,8 +183,8 @@ export async function accountPutBack(
 }
 
 /**
- * Slots that came due while the task was paused are told as skipped: by the resume, by a removal, and by an edit for those of the
- * schedule before it. Those that the ledger has already were planned before the pause.
+ * Records slots that came due while the task was paused as skipped: at the resume, at a removal, and at an edit for slots of the former
+ * schedule. Slots that the ledger already has were planned before the pause.
  */
 export async function accountPaused(
   { s }: Tasks,
@@ -192,7 +193,7 @@ export async function accountPaused(
 ): Promise<void> {
   // A fixed delay has no slots while no run ends.
   if (row.paused_ms === null || row.deleted_ms !== null || afterEndOf(row.definition) !== null) return;
-  // The pause or the last edit in it: nothing else changes a paused task.
+  // The time of the pause or of the last edit during it: nothing else changes a paused task.
   const sinceMs = Number(row.changed_ms);
   const schedule = plannedSchedule(ruled.definition, ruled.calendar, row.accounted_ms ?? []);
   if (schedule.nominalTimes) {

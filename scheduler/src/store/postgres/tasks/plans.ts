@@ -20,10 +20,9 @@ export function planStore(database: Database): PlanStore {
 }
 
 /*
- * The heart: compare-and-set of each task's next slot, then ledger, runs and ranges for those that moved, in one
- * statement. A plan row that someone else is writing is passed over (SKIP LOCKED): that writer is a planner who will
- * do the same, or an edit after which the step would be wrong. The share lock on leadership makes
- * authority and write one: a later term cannot begin before this has committed.
+ * The heart: compare-and-set of each task's next slot, then ledger, runs and ranges for those that moved, in one statement. A plan row that
+ * another transaction is writing is skipped (SKIP LOCKED): that is a planner which does the same, or an edit after which the step would be
+ * wrong. The share lock on leadership makes authority and write one: a later term cannot begin before this has committed.
  */
 const acceptSql = (s: string, { skips, moves }: Extras) => `
   with alive as materialized (
@@ -95,7 +94,7 @@ async function due(
       `select ${columns} from ${s}.plan where ${isDue} order by next_slot_ms limit $2`,
       [Math.round(untilMs), limit],
     );
-  // `not in` is hashed: thousands that are set aside cost one probe a plan.
+  // `not in` is hashed: thousands of tasks that are set aside cost one probe per plan.
   return database.query<DuePlan>(
     "plan-due-others",
     `select ${columns} from ${s}.plan where ${isDue}
@@ -118,7 +117,7 @@ async function accept(
     nowMs,
   );
   const gated = writes.filter((write) => write.gated).map(({ taskId }) => taskId);
-  // Not prepared: the plan kept for it would be that of small batches, which takes seconds for ten thousand tasks.
+  // Not prepared: the cached plan would be that of small batches, which takes seconds for ten thousand tasks.
   if (gated.length === 0) return take(queryOf(database), s, given);
   return database.transaction(async (client) => {
     const result = await take(queryIn(client), s, given);
@@ -150,7 +149,7 @@ async function admitHeld(database: Database, untilMs: number, nowMs: number): Pr
   const s = database.schema;
   await fireJoins(database, null, nowMs);
   await fireArrivals(database, null, nowMs);
-  // One statement where nobody waits. What it finds are candidates: they are judged under their gates.
+  // One statement if no run waits. Its results are candidates: they are judged under their gates.
   const look = async () => {
     const [found] = await database.query<{ taskIds: number[]; nextMs: number | null }>(
       "plan-held",
@@ -168,7 +167,7 @@ async function admitHeld(database: Database, untilMs: number, nowMs: number): Pr
   return (await look()).nextMs;
 }
 
-/** Slots that a calendar or a blackout takes out: into the ledger with the reason, and no run. */
+/** Slots that a calendar or a blackout takes out: a ledger row with the reason, and no run. */
 const skippedSql = (s: string) => `, skipped as (
       insert into ${s}.slot (task_id, slot_ms, outcome, reason, term, accepted_ms)
       select i.task_id, i.slot_ms, ${slotOutcome.skipped}, i.reason, $2, $7

@@ -11,15 +11,15 @@ import type { KnownZones } from "../zones/known-zones.ts";
 import type { KnownCalendars } from "./calendars.ts";
 import { asRecord, type TaskRow, taskFields, withRules } from "./task-rows.ts";
 
-/** What the verbs of one task store share. */
+/** Shared by the operations of one task store. */
 export interface Tasks {
   database: Database;
   s: string;
   calendars: KnownCalendars;
   zones: KnownZones;
-  /** Numbers of groups by name: a group keeps its number, unless the store that it was made in is lost. */
+  /** Numbers of groups by name: a group keeps its number, unless the store in which it was made is lost. */
   groups: Map<string, number>;
-  /** Is told how many tasks were made. */
+  /** Called with the number of tasks that were made. */
   counted: (made: number) => Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export async function readTask({ database, s }: Tasks, name: string): Promise<Ta
   return row;
 }
 
-/** What a task is planned by. */
+/** The definition, calendar and zone rules by which a task is planned. */
 export async function ruledOf({ calendars, zones }: Tasks, client: SqlClient, row: TaskRow): Promise<Ruled> {
   const calendar = await calendars.in(client, row.definition, false);
   await zones.readFor([row], queryIn(client));
@@ -65,7 +65,7 @@ export async function byName(tasks: Tasks, name: string): Promise<TaskRecord> {
   return (await asRecords(tasks, [row]))[0] as TaskRecord;
 }
 
-/** The number of a name, also of a task that was removed. @throws TASK_UNKNOWN */
+/** The task number of a name, even if the task was removed. @throws TASK_UNKNOWN */
 export async function idOf(database: Database, name: string): Promise<number> {
   const sql = `select id from ${database.schema}.task where name = $1`;
   const [row] = await database.query<{ id: number }>("task-id", sql, [name]);
@@ -141,7 +141,7 @@ export async function versions(tasks: Tasks, name: string): Promise<VersionRecor
   );
 }
 
-/** Both versions, who made the present one, and what they differ in. */
+/** The error with both versions, the author of the present one, and their differences. */
 export async function stale(
   { database, s }: Tasks,
   name: string,
@@ -164,10 +164,10 @@ export function unknownTask(name: string, near = ""): CarillonError {
   });
 }
 
-/** So many names are compared with one that is unknown. */
+/** The most names compared with an unknown one. */
 const nearMost = 2_000;
 
-/** @throws TASK_UNKNOWN with the nearest name of the same namespace, unless there is the task */
+/** @throws TASK_UNKNOWN with the nearest name of the same namespace, unless the task exists */
 export async function checkTask(client: SqlClient, s: string, name: string): Promise<void> {
   const live = `from ${s}.task where deleted_ms is null and version > 0`;
   const { rows } = await client.query(`select ${live} and name = $1`, [name]);

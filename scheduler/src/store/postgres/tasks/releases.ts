@@ -4,18 +4,18 @@ import { definitionText, type TaskDefinition } from "../../../task/task.ts";
 import type { ReleaseOfTask } from "../../../task/task-record.ts";
 import type { Database } from "../database.ts";
 
-/** Those of which a process lives. */
+/** The releases of which a process lives. */
 const liveSql = (s: string) =>
   `select settings ->> 'release' from ${s}.session where ended_ms is null and settings ? 'release'`;
 
 const newest = "number desc nulls last, first_ms desc, id desc";
-/** Of those that nobody lives of, so many are remembered, for as long. */
+/** The most releases without a living process that are kept. */
 const keptReleases = 50;
 
-/** Of the definition that the task has; null where older code stored it, which says nothing of releases. */
+/** The code of the task's present definition; null if older code stored it, which records no releases. */
 const codeSql = "case when t.code_version = t.version then t.code end";
 
-/** Makes the release known, and says that it was seen. @returns its number in the store */
+/** Registers the release and records that it was seen. @returns its number in the store */
 export async function enterRelease(database: Database, release: Release, nowMs: number): Promise<number> {
   const [row] = await database.query<{ id: number }>(
     "release-enter",
@@ -26,7 +26,7 @@ export async function enterRelease(database: Database, release: Release, nowMs: 
   return (row as { id: number }).id;
 }
 
-/** What is known of these tasks, each of which has another definition than the one given. @param client in its transaction, and as it sees it */
+/** What the store has about these tasks, each of which has another definition than the given one. @param client in its transaction */
 export async function standings(
   database: Database,
   { release, definitions, sinceMs }: { release: Release; definitions: readonly TaskDefinition[]; sinceMs: number },
@@ -57,7 +57,7 @@ export interface Brought {
   definition: TaskDefinition;
 }
 
-/** Remembers that the release brings these definitions. */
+/** Records that the release brings these definitions. */
 export async function bring(
   database: Database,
   releaseId: number,
@@ -76,7 +76,7 @@ export async function bring(
   else await database.query("", text, values);
 }
 
-/** Which releases bring a definition of the task, the newest first. */
+/** The releases that bring a definition of the task, the newest first. */
 export function releasesOf(database: Database, taskName: string): Promise<ReleaseOfTask[]> {
   const s = database.schema;
   return database.query<ReleaseOfTask>(
@@ -89,13 +89,13 @@ export function releasesOf(database: Database, taskName: string): Promise<Releas
   );
 }
 
-/** A task whose definition nobody stands behind any more, and the one that it should have. */
+/** A task whose definition no living release backs any more, and the definition that it should have. */
 export interface LeftTask {
   name: string;
-  /** Of the definition that it has. */
+  /** The code of its present definition. */
   code: string;
   definition: TaskDefinition;
-  /** Which release stood behind it, and which brings the other. */
+  /** The release that backed it, and the one that brings the other. */
   from: string;
   to: string;
 }
@@ -103,8 +103,8 @@ export interface LeftTask {
 const leftAtOnce = 1_000;
 
 /**
- * Tasks of releases of which nobody has been seen since, where a release of which some process lives brings another definition.
- * @returns at most a thousand; they are asked for again until there are none
+ * Tasks of releases of which no process has been seen since then, if a release with a living process brings another definition.
+ * @returns at most a thousand; the caller repeats until there are none
  */
 export async function leftTasks(database: Database, sinceMs: number): Promise<LeftTask[]> {
   const s = database.schema;
@@ -138,7 +138,7 @@ export async function leftTasks(database: Database, sinceMs: number): Promise<Le
   return left;
 }
 
-/** Forgets releases that nobody has lived of since then, and all but the latest of those that nobody lives of. */
+/** Deletes settled releases (without a living process) last seen before then, and all but the latest `keptReleases` of them. */
 export async function forgetReleases(database: Database, beforeMs: number): Promise<void> {
   const s = database.schema;
   await database.query(

@@ -39,13 +39,13 @@ export async function endPauses(tasks: Tasks, change: Change): Promise<{ resumed
     });
     await lookAgain(database, id, change.nowMs);
   }
-  // What was not read comes after these.
+  // Rows that were not read come after these.
   const next = rows[over.length]?.untilMs ?? (over.length === endsAtOnce ? change.nowMs : null);
   return { resumed: over.map(({ name }) => name), nextMs: next };
 }
 
 /**
- * A task whose pause is over is resumed before anything else is done with it, in the same transaction.
+ * Resumes a task whose pause is over before anything else is done with it, in the same transaction.
  * @returns the row as it is then
  */
 export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<TaskRow> {
@@ -54,7 +54,7 @@ export async function pauseEnded(tasks: Tasks, client: SqlClient, row: TaskRow, 
   return lockTask(client, tasks.s, row.name);
 }
 
-/** As of the end of its pause, where that has passed: slots from then on are planned, however late. */
+/** Resumes as of the end of the pause, if that has passed: slots from then on are planned, however late. */
 async function goOn(tasks: Tasks, client: SqlClient, row: TaskRow, change: Change): Promise<void> {
   const { s, calendars, zones } = tasks;
   const { nowMs } = change;

@@ -13,7 +13,7 @@ import { pauseEnded } from "./resume.ts";
 
 const recallAgainMs = 10;
 
-/** @param failures in a row, for which it is paused by itself */
+/** @param failures the number in a row for which it is paused automatically */
 export async function pause(
   tasks: Tasks,
   name: string,
@@ -50,8 +50,8 @@ export async function pause(
 }
 
 /**
- * @param given `of`: only if it is a schedule of that task, else TASK_UNKNOWN. `client`: in a caller's own transaction, and then what a worker
- *   has claimed is not asked back: its row would be locked until that transaction ends
+ * @param given `of`: only if it is a schedule of that task, else TASK_UNKNOWN. `client`: in a caller's own transaction; then claimed runs
+ *   are not recalled, since their rows would be locked until that transaction ends
  */
 export async function remove(
   tasks: Tasks,
@@ -76,25 +76,25 @@ interface Stop {
   name: string;
   how: Extract<Withdrawal, "paused" | "removed">;
   change: Change;
-  /** Writes in the task's row that it is stopped. */
+  /** Records in the task's row that it is stopped. */
   mark: (client: SqlClient, taskId: number) => Promise<unknown>;
   expectedVersion: number | null;
   isWanted?: IsWanted | undefined;
   /** The task whose schedule it has to be. */
   of?: string | undefined;
-  /** A caller's own transaction, of which it is to be a part. */
+  /** The caller's transaction, if this stop is to be a part of it. */
   client?: SqlClient | undefined;
-  /** Of a pause: when it ends by itself. */
+  /** For a pause: when it ends by itself. */
   untilMs?: number | null;
 }
 
 interface Stopped extends Withdrawn {
   taskId: number;
-  /** It was not to be made any more, and changed nothing. */
+  /** The stop was no longer wanted, and changed nothing. */
   isUnwanted?: true;
 }
 
-/** What pause and remove share: no slot of this task is planned any more, and what was is taken back. */
+/** Shared by pause and remove: no slot of this task is planned any more, and planned runs are taken back. */
 async function stop(
   tasks: Tasks,
   { name, how, change, mark, expectedVersion, isWanted, of, client: within, untilMs = null }: Stop,
@@ -113,7 +113,7 @@ async function stop(
     const now = Math.round(change.nowMs);
     const ruled = await ruledOf(tasks, client, row);
     if (isPaused) {
-      // What it holds stays as it is: only its end is another.
+      // The pause stays as it is: only its end changes.
       await accountPaused(tasks, client, { row, ruled, now });
       await mark(client, row.id);
       await auditedTask(client, s, "pause", row, change);
@@ -131,7 +131,7 @@ async function stop(
   });
 }
 
-/** Asks back what is claimed; passes over rows that someone is writing, and comes again until none is left. */
+/** Recalls the claimed runs; skips rows that another transaction is writing, and repeats until none is left. */
 async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<number[]> {
   const recalled = new Set<number>();
   for (;;) {
@@ -148,10 +148,10 @@ async function recallClaimed({ database, s }: Tasks, taskId: number): Promise<nu
       `select id, recall > ${runRecall.none} as asked from ${s}.run where task_id = $1 and state = ${runState.claimed} and started_ms is null`,
       [taskId],
     );
-    // Also what was asked back before, by a cancellation or a newer run: until it is answered, that may start.
+    // Includes runs recalled before, by a cancellation or a newer run: until that is answered, they may start.
     for (const { id, asked } of open) if (asked) recalled.add(id);
     if (open.every(({ asked }) => asked)) break;
-    // Someone ends it in a transaction of their own, which may take its time.
+    // Another transaction, such as a caller's own, is ending the run, which may take time.
     await wait(database.clock, recallAgainMs);
   }
   if (recalled.size > 0) await database.query("", `select ${notifySql(s, "'recall'")}`);

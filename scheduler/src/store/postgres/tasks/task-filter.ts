@@ -1,13 +1,13 @@
 import { defaultNamespace } from "../../../base/namespace.ts";
 import { likeOf, type OperationFilter } from "../../../run/operations.ts";
 
-/** Whether a name is in one of these namespaces, an array of texts; null: in any. */
+/** SQL: is a name in one of these namespaces, an array of texts? null: any. */
 export const inNamespacesSql = (name: string, namespaces: string): string =>
   `(${namespaces} is null or (case when strpos(${name}, '/') = 0 then '${defaultNamespace}' else split_part(${name}, '/', 1) end) = any(${namespaces}))`;
 
 /**
- * The numbers of the tasks that a filter names: parameters $1 to $3, as `taskValues` gives them. $2 is JSON: what the name is
- * like, and the namespaces that it may be in.
+ * The numbers of the tasks that a filter selects: parameters $1 to $3, as `taskValues` returns them. $2 is JSON: the pattern of the name,
+ * and the namespaces that it may be in.
  */
 export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
   where ($1::text is null or f.name = $1)

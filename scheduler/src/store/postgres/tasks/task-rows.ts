@@ -20,7 +20,7 @@ export interface TaskRow {
   bundle: string | null;
   applied_version: number | null;
   accounted_ms: number[] | null;
-  /** By whose zone rules it is planned. */
+  /** The version of the zone rules by which it is planned. */
   zones_version: number;
 }
 
@@ -49,7 +49,7 @@ export const asRecord = (row: TaskRow): TaskRecord => ({
   ...(row.accounted_ms === null ? {} : { accountedMs: row.accounted_ms }),
 });
 
-/** With what it is planned by beside its definition. */
+/** The record with the calendar and zone rules by which it is planned. */
 export const withRules = (
   record: TaskRecord,
   calendar: Calendar | undefined,

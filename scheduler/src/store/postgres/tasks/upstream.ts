@@ -5,20 +5,20 @@ import type { TaskDefinition } from "../../../task/task.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { runOutcome } from "../states.ts";
 
-/** `follow.ends`: the first two are those outcomes' own numbers, so that an outcome is compared with them. */
+/** `follow.ends`: the first two are those outcomes' own numbers, so that an outcome can be compared with them. */
 export const followEnds = { success: runOutcome.succeeded, failure: runOutcome.failed, any: 2 };
 
 /**
- * One at a time save what they come after, so that no two make a circle together. Taken before any row, for it is waited
- * for with none in hand.
+ * Serialises writes of what tasks come after, so that no two together make a circle. Taken before any row lock, so that a transaction waits
+ * for it without holding one.
  */
 export async function lockUpstream(client: SqlClient, s: string): Promise<void> {
   await client.query("select pg_advisory_xact_lock(hashtext($1))", [`${s} upstream`]);
 }
 
 /**
- * Keeps what a task comes after, under that lock. The tasks must be there: one that is made later could be made at the same
- * moment, and neither would see the other. @throws TASK_INVALID for an unknown task and for a circle
+ * Stores the tasks that a task comes after, under that lock. They must exist: a task made later could be made at the same moment, and
+ * neither transaction would see the other's. @throws TASK_INVALID for an unknown task and for a circle
  */
 export async function saveUpstream(
   client: SqlClient,
@@ -61,13 +61,13 @@ export async function saveUpstream(
      where p.task_id = x.task_id and p.followed <> x.followed`,
     [touched],
   );
-  // What waited for those that it no longer comes after may be complete: the dispatcher looks.
+  // Arrivals that waited for the tasks that it no longer comes after may be complete: the dispatcher looks.
   if (before.some((row) => !upstream.includes(row.upstream_id as number)))
     await client.query(`select ${notifySql(s, "'held 0'")}`);
 }
 
 /**
- * All tasks that it comes after, at any remove, each once: of the ways from one to another there may be more than can be counted.
+ * Reads all tasks that it comes after, directly or indirectly, each once: there may be more paths between two tasks than can be counted.
  * @throws TASK_INVALID
  */
 async function refuseCircle(client: SqlClient, s: string, taskId: number): Promise<void> {

@@ -36,7 +36,7 @@ interface ZoneChange {
   version: number;
 }
 
-/** What the store has of zones, as far as it was read. A row never changes what it means, so it is read once. */
+/** The store's zone rules, as far as they were read. A row never changes its meaning, so it is read once. */
 export class KnownZones {
   readonly #database: Database;
   #version = 0;
@@ -50,7 +50,7 @@ export class KnownZones {
     this.#database = database;
   }
 
-  /** The store went back: what is known may be of what it lost. */
+  /** The store was restored to an earlier state: cached rules may be among those that it lost. */
   forget(): void {
     this.#version = 0;
     this.#hasRead = false;
@@ -64,7 +64,7 @@ export class KnownZones {
     return this.#version;
   }
 
-  /** The rules as tasks of this version are planned by them. `refresh` has read that far. */
+  /** The rules by which tasks of this version are planned. `refresh` has read that far. */
   at(version: number): ZonesInForce {
     if (this.#changes.size === 0) return ownZones;
     const upTo = Math.min(version, this.#version);
@@ -76,13 +76,13 @@ export class KnownZones {
     return known;
   }
 
-  /** Those of the zones that this definition and its calendar use; absent: they are this process's own. */
+  /** The rules of the zones that this definition and its calendar use; absent: this process's own rules. */
   of(definition: TaskDefinition, calendar: Calendar | undefined, version: number): { zones?: ZonesInForce } {
     const zones = this.at(version);
     return zonesUsed(definition, calendar).some((zone) => zones.named(zone) !== zone) ? { zones } : {};
   }
 
-  /** Of this change of a zone, or of its first. */
+  /** The zone's name under the rules of its change at this version, or of its first. */
   #named(zone: string, version: number): string {
     const changes = this.#changes.get(zone);
     const change = changes?.findLast((one) => one.version <= version) ?? changes?.[0];
@@ -92,7 +92,7 @@ export class KnownZones {
     if (name === undefined) {
       const { rules } = change;
       const own = readable(() => zoneOf(zone).rules(rules.startsMs[0] as number, rules.toMs));
-      // Whoever compiles by a zone that there is not is told so.
+      // A zone that does not exist here fails when it is compiled.
       name = own === null || sameRules(own, rules) ? zone : ruledZone(zone, rules);
       this.#names.set(key, name);
     }
@@ -100,8 +100,8 @@ export class KnownZones {
   }
 
   /**
-   * Reads what is newer than what is known.
-   * @returns the newest version: whoever plans keeps it, since others may read on meanwhile
+   * Reads the rules that are newer than the cached ones.
+   * @returns the newest version: a planner stores this one, since the cache may be read further meanwhile
    */
   async refresh(query: Query = queryOf(this.#database)): Promise<number> {
     const s = this.#database.schema;
@@ -122,7 +122,7 @@ export class KnownZones {
     return this.#version;
   }
 
-  /** Reads as far as these tasks need it. */
+  /** Reads the rules as far as these tasks need them. */
   async readFor(rows: readonly { definition: TaskDefinition; zones_version: number }[], query?: Query): Promise<void> {
     const isNewer = rows.some((row) => row.zones_version > this.#version);
     const useZones = ({ definition }: { definition: TaskDefinition }) =>
@@ -131,8 +131,8 @@ export class KnownZones {
   }
 
   /**
-   * Puts the rules of zones in force that the store has none of, by this process's own database. Safe to repeat.
-   * To be called before tasks that use them are stored.
+   * Enters the rules of zones for which the store has none, from this process's own database. Safe to repeat. To be called before tasks
+   * that use them are stored.
    */
   async enter(definitions: readonly TaskDefinition[], others: readonly string[], nowMs: number): Promise<void> {
     const names = new Set([...definitions.flatMap((definition) => zonesUsed(definition, undefined)), ...others]);
@@ -143,7 +143,7 @@ export class KnownZones {
     if (wanted.length > 0) await this.#write(wanted, nowMs, "missing");
   }
 
-  /** Once for a store: the rules of zones that tasks and calendars have used since before rules were kept. */
+  /** Done once for a store: enters the rules of zones that tasks and calendars used before rules were stored. */
   async enterUsed(nowMs: number): Promise<void> {
     await this.refresh();
     if (this.#version > 0) return;
@@ -164,7 +164,7 @@ export class KnownZones {
     await this.refresh();
   }
 
-  /** Zones whose rules this process's database, which is newer, has otherwise than the store. They come into force. */
+  /** Brings the rules of zones that differ in this process's newer database into force. */
   async bring(change: Change): Promise<ChangedZone[]> {
     await this.refresh();
     const older: string[] = [];
@@ -172,7 +172,7 @@ export class KnownZones {
     return older.length === 0 ? [] : this.#write(older, change.nowMs, "older", change.author);
   }
 
-  /** Locks the cluster's row, so that one process after the other decides by what is there. */
+  /** Locks the cluster's row, so that processes decide one after the other by the present rows. */
   async #write(
     names: readonly string[],
     nowMs: number,
@@ -196,7 +196,7 @@ export class KnownZones {
           if (rules === null) continue;
           const values = [name, ownData, rules.startsMs, rules.offsetsMs, rules.toMs];
           if (there && sameRules(there.rules, rules)) {
-            // Newer, and says the same: no change.
+            // Newer data with the same rules: no change.
             await client.query(
               `update ${s}.zone_rules set data = $2, starts_ms = $3, offsets_ms = $4, to_ms = $5 where name = $1 and version = $6`,
               [...values, there.version],
@@ -229,7 +229,7 @@ export class KnownZones {
     return changed;
   }
 
-  /** Tasks that are planned by rules from before the newest change of a zone that they use, by their numbers, from after one. */
+  /** Tasks planned by rules from before the newest change of a zone that they use, ordered by number, starting after `afterId`. */
   plannedBefore(
     query: Query,
     changed: readonly ZoneChange[],
@@ -244,7 +244,7 @@ export class KnownZones {
     ]);
   }
 
-  /** Of zones whose rules have changed: their names, and the version of the newest change. */
+  /** The names of zones whose rules have changed, with the version of the newest change. */
   changedZones(): ZoneChange[] {
     const changed = [...this.#changes].filter(([, changes]) => changes.length > 1);
     return changed.map(([name, changes]) => ({ name, version: (changes.at(-1) as StoredRules).version }));
@@ -257,7 +257,7 @@ const stored = ({ version, data, starts, offsets, to }: RulesRow): StoredRules =
   rules: { startsMs: starts, offsetsMs: offsets, toMs: to },
 });
 
-/** null: this process's database has no such zone, and so is no judge of it. */
+/** null: this process's database has no such zone, and cannot judge it. */
 function readable(read: () => ZoneRules): ZoneRules | null {
   try {
     return read();

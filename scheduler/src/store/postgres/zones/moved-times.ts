@@ -1,4 +1,4 @@
-/** What becomes of a task's slots where its zone has other rules than those that it was planned by: see docs/schedules.md. */
+/** Handles a task's slots when the rules of its zone differ from those by which it was planned: see docs/schedules.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { sortedJson } from "../../../base/json.ts";
 import { type ScheduleSpec, zoneNameOf } from "../../../schedule/schedule.ts";
@@ -8,27 +8,27 @@ import { type MovedTime, movedTimes } from "../../../schedule/zone-rules.ts";
 import { accountedOf } from "../tasks/accounted.ts";
 
 export interface Followed {
-  /** Nominal times of slots between that and now, that are not to be planned: they have their account, or are nobody's. */
+  /** Nominal times of slots between `fromMs` and now that are not to be planned: they are accounted for, or need no account. */
   accountedMs: number[];
-  /** Nominal times whose slots lie before now, and had not come by the rules before. */
+  /** Nominal times whose slots lie before now, and had not come by the former rules. */
   lateMs: number[];
-  /** Where there are any, planning begins after this. */
+  /** If there are any, planning begins after this time. */
   fromMs: number | undefined;
-  /** Nominal times before now, that were still to come by the rules before, but put forward by a calendar to before now. */
+  /** Nominal times before now that were still to come by the former rules, but that a calendar put forward to before now. */
   passedMs: number[];
 }
 
-/** As long as a calendar puts a slot off at most. */
+/** The longest time by which a calendar puts a slot off. */
 const backMs = 400 * 86_400_000;
 export const nothingMoved: Followed = { accountedMs: [], lateMs: [], fromMs: undefined, passedMs: [] };
 
-/** So many slots are looked at that lie between the first that is late by the new rules, and now. */
+/** The most slots looked at between the first that is late by the new rules, and now. */
 const slotsMax = 10_000;
 
 /**
- * Each local time keeps its account where its instant has moved: the ledger's row of a slot becomes the account of the new instant, which does
- * not run again; and a local time that had not come, and is past by the new rules, is planned late. The caller has withdrawn what is
- * planned and not claimed.
+ * Each local time stays accounted for when its instant has moved: the ledger's row of a slot becomes the account of the new instant, which
+ * does not run again. A local time that had not come, and is past by the new rules, is planned late. The caller has withdrawn the runs that
+ * are planned and not claimed.
  */
 export async function followMoved(
   client: SqlClient,
@@ -62,8 +62,8 @@ export async function followMoved(
 }
 
 /**
- * Local times that the zone rules before and after have at different instants, from a year back to a day ahead; none where the schedule itself
- * is another. A later edit may ask for the account of what was so long ago, to put it off until then.
+ * Local times that have different instants by the former and the new zone rules, from a year back to a day ahead; none if the schedule
+ * itself differs. The range goes back so far because a later edit may need the account of a slot that a calendar put off until then.
  * @param toMs also up to this time
  */
 export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs): MovedTime[] {
@@ -72,7 +72,7 @@ export function movedBetween(was: Ruled, is: Ruled, nowMs: number, toMs = nowMs)
   return movedTimes(before, after, { fromMs: nowMs - backMs, toMs });
 }
 
-/** The last nominal time ahead that has its account, since a calendar has put its slot forward; now where there is none. */
+/** The last future nominal time that is accounted for because a calendar has put its slot forward; now if there is none. */
 async function putForwardMost(client: SqlClient, s: string, taskId: number, nowMs: number): Promise<number> {
   const { rows } = await client.query(
     `select greatest(
@@ -83,7 +83,7 @@ async function putForwardMost(client: SqlClient, s: string, taskId: number, nowM
   return (rows[0]?.last as number | null) ?? nowMs;
 }
 
-/** A schedule's text, whatever rules its zone has. */
+/** A schedule's text without its zone's rules. */
 const plain = (spec: ScheduleSpec): string => {
   const zone = zoneNameOf(spec);
   return sortedJson({
@@ -94,7 +94,7 @@ const plain = (spec: ScheduleSpec): string => {
   } as never);
 };
 
-/** Nominal times of the slots in (fromMs, nowMs] that are not of these. */
+/** Nominal times of the slots in (fromMs, nowMs] that are not in `lateMs`. */
 function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly number[]): number[] {
   const planned = new Set(lateMs);
   const schedule = plannedSchedule(ruled.definition, ruled.calendar);
@@ -107,7 +107,7 @@ function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly 
   return others;
 }
 
-/** What accounts for the instants before accounts for those that they have become: rows of the ledger, and ranges by their ends. */
+/** Moves the accounts of the former instants to the new ones: rows of the ledger, and ranges by their ends. */
 async function handOn(client: SqlClient, s: string, taskId: number, moved: readonly MovedTime[]): Promise<void> {
   if (moved.length === 0) return;
   const values = [taskId, moved.map(({ wasMs }) => wasMs), moved.map(({ isMs }) => isMs)];
