@@ -25,7 +25,7 @@ export const holdsShown = 10;
  */
 export interface DrainStore {
   /**
-   * No statement that begins after this has returned claims a run for the node; one that was under way may still bring some.
+   * No statement that begins after this has returned claims a run for the node; a claim that was under way may still return some.
    * Repeatable: draining a drained node changes nothing.
    * @throws NODE_UNKNOWN when no process of this name is known
    */

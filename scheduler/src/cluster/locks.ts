@@ -7,9 +7,9 @@ import { limits } from "../base/limits.ts";
  * The port of locks for users. A driver has one task: to grant the permits of a name, each with a fence. A lock is a name with one permit,
  * a semaphore a name with several, an election a lock whose holder leads.
  *
- * Every driver guarantees two things. Never do more processes believe that they hold a permit than there are permits, because each belief
- * ends by its process's own monotonic clock before another process can get the permit. And fences only rise, per kind and name, across
- * holders, processes and restarts. docs/locks.md lists under which faults each driver guarantees this.
+ * Every driver guarantees two things. The number of processes that believe they hold a permit never exceeds the number of permits, because
+ * each belief ends by its process's own monotonic clock before another process can get the permit. And fences only rise, per kind and
+ * name, across holders, processes and restarts. docs/locks.md lists under which faults each driver guarantees this.
  */
 export interface Held extends AsyncDisposable {
   readonly name: string;

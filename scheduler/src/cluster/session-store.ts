@@ -122,7 +122,7 @@ export interface ClusterRecord {
   clusterId: string;
   /** A service's id, `store`, or null before the first node. */
   coordination: string | null;
-  /** Where that service is, as `serviceAddress` writes it; null: not known. */
+  /** The address of that service, as `serviceAddress` writes it; null: not known. */
   coordinationAt: string | null;
   /** The least value of the higher half of fences. */
   lockEra: number;

@@ -74,7 +74,7 @@ export interface RouteStore {
   withdraw(lateMs: number | null): Promise<number>;
   /** Sessions to which runs could be addressed. */
   sessions(): Promise<number[]>;
-  /** Spreads the unclaimed parts anew, since workers came. @returns how many */
+  /** Spreads the unclaimed parts again, since workers came. @returns how many */
   spread(): Promise<number>;
   /** This session takes no more runs; runs addressed to it and not claimed go to other workers. */
   drain(sessionId: number): Promise<void>;

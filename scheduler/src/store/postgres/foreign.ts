@@ -6,7 +6,9 @@ type Migration = (typeof migrations)[number];
 
 const namedMost = 8;
 
-/** SQL: is a table called `migration` Carillon's? An application may have one too. @param table the parameter with its name */
+/**
+ * SQL condition: a table called `migration` is Carillon's, since an application may have one too. @param table the parameter with its name
+ */
 export const isOurs = (table: string) =>
   `exists (select from pg_attribute where attrelid = to_regclass(${table}) and attname = 'applied_ms')`;
 

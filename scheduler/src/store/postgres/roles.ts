@@ -11,7 +11,7 @@ export interface Maker {
   role: string;
   /** The role that owns the partitioned tables. */
   owner: string;
-  /** Whether `role` may make and drop their partitions. */
+  /** True: `role` may make and drop their partitions. */
   may: boolean;
 }
 

@@ -5,7 +5,7 @@ import type { ClaimedRun, ClaimRequest, LocalClaims } from "../../run/claim-stor
 const isRefusal = (error: unknown) => isCarillonError(error) && !error.code.startsWith("STORE_");
 
 export interface OffersHost {
-  /** No run made by other processes may have been waiting in the store for longer. */
+  /** True: no earlier run may be waiting here or in the store. */
   inStep(): boolean;
   room(): number;
   request(limit: number): ClaimRequest;

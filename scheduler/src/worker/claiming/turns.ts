@@ -46,13 +46,13 @@ export class Turns {
     this.#timer = new EarliestTimer(options.clock, () => this.#turn());
   }
 
-  /** @param moreWaits a claim left more in the store, or there was no room for one */
+  /** @param moreWaits a claim left runs in the store, or there was no free slot for one */
   claimed(moreWaits: boolean): void {
     this.#moreWaits = moreWaits;
     if (moreWaits) this.#next();
   }
 
-  /** A run has ended here, so that a place is free. */
+  /** A run has ended here, so that a slot is free. */
   ended(): void {
     if (this.#behind()) this.#next();
   }
@@ -80,7 +80,7 @@ export class Turns {
     return this.#moreWaits && this.#options.overdue.size > 0;
   }
 
-  /** Claims runs that are due now and that the queue here would place before its waiting runs. */
+  /** Claims runs that are due now and need not wait behind the waiting runs here. */
   async #take(): Promise<void> {
     const { claims, membership, overdue, pace, log, request, take, lost } = this.#options;
     if (!membership.trusted()) return;

@@ -26,7 +26,7 @@ export class HeldRun {
   state: ClaimState = "waiting";
   startedMs: number | null = null;
   /**
-   * NaN until it has a value, like the next fields. If a field began as a small integer, V8 would convert every existing object, one after
+   * NaN until it has a value, like `sinceMs`. If a field began as a small integer, V8 would convert every existing object, one after
    * the other as they come due, once the first of them is given a fraction.
    */
   startedMono = Number.NaN;

@@ -218,7 +218,8 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
         where ${endedSql(s)} and t.definition->>'atEnd' = 'alarm' order by t.name limit ${most}`,
     valueOf: () => [],
   },
-  // Each once: what is over is found until the alarm knows it, so that a second one is news. One that takes long is an alarm by itself.
+  // Each recovery raises the alarm once: an ended one is found until the alarm covers it, so that a second one is new. A long one is an
+  // alarm by itself.
   recovery: {
     sql: `select '' as subject, count(*) filter (where ended_ms is not null)::float8 as count, null::float8 as run,
                (array_agg(${recoveryText(s)} order by number desc))[1] as text

@@ -39,7 +39,7 @@ export const unlimitedRunSql = (s: string, groupId: string, taskId: string) =>
 export const unlimitedGroupSql = (s: string, groupId: string) => `${groupId} <> all (${limitedGroups(s)})`;
 export const limitedOfSql = (s: string, groupIds: string) =>
   `array(select group_id from ${s}.group_limit where group_id = any (${groupIds}))`;
-/** SQL: does the end of a run of this task free a slot that others may wait for? */
+/** SQL condition: the end of a run of this task frees a slot that others may wait for. */
 export const makesRoomSql = (s: string, taskId: string) =>
   `exists (select from ${s}.group_limit l join ${s}.task lt on lt.group_id = l.group_id where lt.id = ${taskId})`;
 

@@ -46,8 +46,8 @@ export const waitingSql = (schema: string, before: string, each: number, address
 };
 
 /**
- * SQL: do ready runs of a task `t` wait for a worker? With a limit per worker they wait for that limit instead, if a worker lives that
- * could take them.
+ * SQL condition: ready runs of a task `t` wait for a worker. With a limit per worker they wait for that limit instead, if a worker lives
+ * that could take them.
  */
 export const waitsForWorkerSql = (
   schema: string,

@@ -44,7 +44,7 @@ export async function reclaim(database: Database, request: Reclaiming): Promise<
     const tasks = await gatedTasks(client, s, sessionId);
     await lockPlans(client, s, tasks);
     const lost = await lockLost(client, s, request);
-    // Locks everything in the usual order, before the gates of the retried runs: transactions that lock in different orders would deadlock.
+    // Locks all gates needed here before those of the retried runs: transactions that lock in different orders would deadlock.
     if (lost.some(({ outcome, linked }) => outcome === "retry" && linked)) await lockGates(client, s, tasks);
     await retryIn(client, s, lost.filter(isRetried).map(asRetried(nowMs)), "lost");
     await releaseIn(client, s, lost.filter(({ outcome }) => outcome === "release").map(asReleased), nowMs, loose);

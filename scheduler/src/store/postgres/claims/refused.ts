@@ -54,8 +54,8 @@ export async function tellLate(
 const [chain, child, join] = (["chain", "child", "join"] as const).map(sourceNumber);
 
 /**
- * SQL: did the end `h` of the claim begin the run that the verdict `i` asks for, or none if it asks for none? A run keeps no record of
- * that, but the run that it began exists: the join that waits or was made, or the next run of the chain; `unbegun` records a run that it
+ * SQL condition: the end `h` of the claim began the run that the verdict `i` asks for, or none if it asks for none. A run keeps no record
+ * of that, but the run that it began exists: the join that waits or was made, or the next run of the chain; `unbegun` records a run that it
  * did not begin because it was being cancelled. If the task to run was removed there is no such row, and the verdict is believed.
  */
 const sameOnwardSql = (s: string) => `(

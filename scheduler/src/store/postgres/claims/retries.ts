@@ -27,7 +27,7 @@ export interface Retries {
 
 const noRetries: Retries = { again: new Set(), givenUp: new Set() };
 
-/** SQL: does one more lost worker exceed the limit for the run `r` of the task `t`? */
+/** SQL condition: one more lost worker exceeds the limit for the run `r` of the task `t`. */
 export const isGivenUpSql = `r.losses + 1 >= coalesce((t.definition->>'workerLosses')::int, ${taskOptions.workerLosses.usual})`;
 
 /** The error of a run that is given up because of its lost workers. */

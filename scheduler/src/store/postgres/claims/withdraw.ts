@@ -76,6 +76,6 @@ export async function withdraw(
 /** The ledger's reason for a slot that a backfill ran begins with this, followed by the backfill's number. */
 export const backfillReason = "backfill ";
 
-/** SQL: did a backfill make the run `r` of a slot? */
+/** SQL condition: a backfill made the run `r` of a slot. */
 const ofBackfill = (s: string) => `exists (
   select from ${s}.slot l where l.task_id = r.task_id and l.slot_ms = r.slot_ms and l.run_id = r.id and starts_with(l.reason, '${backfillReason}'))`;

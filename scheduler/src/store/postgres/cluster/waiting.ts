@@ -3,7 +3,7 @@ import { earliestReadySql, unservedSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 
-/** What a heartbeat returns about waiting runs. */
+/** The part of a heartbeat's answer that concerns waiting runs. */
 export interface WaitingRow {
   next_held_ms: number | null;
   next_ready_ms: number | null;

@@ -111,7 +111,7 @@ export class Recovery implements Recovering {
     this.#joinInBackground();
   }
 
-  /** Whether this process has reported in the recovery that it knows. */
+  /** True: this process has reported in the recovery that it knows. */
   #isTold(): boolean {
     return this.#told !== null && this.#told.number === this.#known;
   }

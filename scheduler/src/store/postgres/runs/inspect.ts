@@ -47,11 +47,11 @@ export interface ServerFacts {
   serves: boolean;
   /** Whether there is a pooler before the server, and its mode. */
   pooling: Pooling;
-  /** Whether the server's JIT compiler is on for costly statements: through a pooler Carillon cannot turn it off. */
+  /** The server's JIT compiler is on for costly statements: through a pooler Carillon cannot turn it off. */
   compiles: boolean;
   /** The holders that keep dead rows from being removed: the oldest of each kind. */
   snapshots: HeldSnapshot[];
-  /** Whether the server could just write 16 MB to its disk; null: the role may not find out. */
+  /** The result of a test write of 16 MB to the server's disk; null: the role may not make it. */
   disk: "room" | "full" | null;
 }
 

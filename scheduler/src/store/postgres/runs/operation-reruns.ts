@@ -40,9 +40,9 @@ interface Past {
   shard: string | null;
   /** The origin of a run that a slot did not begin. */
   origin: number | null;
-  /** Whether its task exists. */
+  /** Its task exists. */
   exists: boolean;
-  /** Whether its history exists. */
+  /** Its history exists. */
   kept: boolean;
 }
 

@@ -45,7 +45,7 @@ export interface Cursor {
   endedMs?: number;
   at?: number;
   paceMs?: number;
-  /** For a cancel: runs whose workers were told to stop them, and that are not known to have ended. */
+  /** For a cancel: runs whose workers were asked to stop them, and that are not known to have ended. */
   asked?: number[];
   /** How many times in a row these were looked at in vain. */
   looks?: number;

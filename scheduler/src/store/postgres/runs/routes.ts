@@ -15,7 +15,7 @@ const withdrawnPerStep = 1_000;
 const latePerStep = 50;
 /** The load is counted up to here: a worker with this many runs is loaded. */
 const loadMost = 1_000;
-/** SQL: may a run go to another worker when its addressee has no free slot? Runs of other routes belong to their worker. */
+/** SQL condition: a run may go to another worker when its addressee has no free slot. Runs of other routes belong to their worker. */
 const movable = `coalesce(t.definition->'route'->>'by', 'least-loaded') in
   ('least-loaded', 'random', 'round-robin', 'least-recently-used', 'shards')`;
 

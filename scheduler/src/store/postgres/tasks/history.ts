@@ -110,7 +110,7 @@ export interface MissingPartitions {
   all: number;
   /** Missing partitions of today: without them no process starts whose role may not make them. */
   today: number;
-  /** Whether this connection's role may make them. */
+  /** True: this connection's role may make them. */
   mayMake: boolean;
 }
 

@@ -16,7 +16,7 @@ interface NewPlan {
   row: TaskRow;
   /** The definition, calendar and zone rules by which it was planned. */
   was: Ruled;
-  /** Those by which it is planned from now on, with the zone rules of `zonesVersion`. */
+  /** The definition and calendar by which it is planned from now on, with the zone rules of `zonesVersion`. */
   is: Ruled;
   zonesVersion: number;
   paused: boolean;

@@ -26,7 +26,7 @@ export async function enterRelease(database: Database, release: Release, nowMs: 
   return (row as { id: number }).id;
 }
 
-/** What the store has about these tasks, each of which has another definition than the given one. @param client in its transaction */
+/** The standing of these tasks, each of which has another definition than the given one. @param client reads in its transaction */
 export async function standings(
   database: Database,
   { release, definitions, sinceMs }: { release: Release; definitions: readonly TaskDefinition[]; sinceMs: number },

@@ -1,7 +1,7 @@
 import { defaultNamespace } from "../../../base/namespace.ts";
 import { likeOf, type OperationFilter } from "../../../run/operations.ts";
 
-/** SQL: is a name in one of these namespaces, an array of texts? null: any. */
+/** SQL condition: a name is in one of these namespaces, an array of texts; null: in any. */
 export const inNamespacesSql = (name: string, namespaces: string): string =>
   `(${namespaces} is null or (case when strpos(${name}, '/') = 0 then '${defaultNamespace}' else split_part(${name}, '/', 1) end) = any(${namespaces}))`;
 
