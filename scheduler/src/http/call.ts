@@ -1,30 +1,30 @@
 import type { Principal, Reach } from "../access/access.ts";
 import type { Answer, Event, Read, RouteId, StreamId } from "../api/contract.ts";
 
-/** One request, once it is known whose it is and what it asks. */
+/** One authenticated request. */
 export interface Call {
   /** null only where the policy is `anyone`. */
   who: Principal | null;
-  /** Where who asks has the role that the route asks for. */
+  /** The namespaces in which the caller has the role that the route requires. */
   reach: Reach;
   nowMs: number;
   /** The version that a change is made from; null: whatever is there. */
   ifVersion: number | null;
-  /** When that which showed who asks ends. */
+  /** When the credential of the request expires. */
   expiresMs: number | null;
-  /** The user who asks must add a second factor first. */
+  /** The user must add a second factor before any other call. */
   factorNeeded: boolean;
   /** Numbers of runs that were drawn with the request's idempotency key; without one, none. */
   runIds: readonly number[];
-  /** Of the idempotency key: stands for this request, however often it is made. */
+  /** Identifies this request across repetitions; derived from the idempotency key. */
   token: string;
-  /** Whom it came from, as far as the server can tell. */
+  /** The client's address, as far as the server can determine it. */
   address: string;
-  /** What the browser or program calls itself, cut to what is worth keeping. */
+  /** The client's user agent, cut to a length worth storing. */
   agent: string;
   /** Aborts when the caller has gone, or the server stops. */
   signal: AbortSignal;
-  /** The span of whoever asks, as W3C's traceparent writes it, where they trace. */
+  /** The caller's span as a W3C traceparent; absent without tracing. */
   traceparent: string | undefined;
   /** Where a stream goes on. */
   lastEventId: string | undefined;
@@ -36,8 +36,8 @@ export interface Call {
 
 export type Handler<Id extends RouteId> = (given: Read<Id>, call: Call) => Promise<Answer<Id>>;
 /**
- * With the id by which a stream that broke off goes on behind the event. What refuses it is thrown before there is one: its
- * first event may be hours away.
+ * Each event carries an id, from which a stream that broke off resumes. Refusals are thrown before the stream begins: its first
+ * event may be hours away.
  */
 export type StreamHandler<Id extends StreamId> = (
   given: Read<Id>,

@@ -4,32 +4,33 @@ import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 
 const mostEver = 10_000;
-/** Of the files that this process may have open. The store's connections and the program's own files need the others. */
+/** The share of the process's file limit for these connections. The store's connections and the program's own files need the rest. */
 const share = 0.5;
-/** Addresses that are asked for a connection to close; each may have none that can be. */
+/** How many addresses are searched for an idle connection to close; an address may have none. */
 const lookedAt = 20;
 const toldEveryMs = 60_000;
 
-/** How many connections a server of this process holds. Linux tells how many files it may have open; elsewhere that is `mostEver`. */
+/** How many connections this process's server holds. The file limit is read on Linux; elsewhere the result is `mostEver`. */
 export function connectionsMost(limits = "/proc/self/limits"): number {
   const [, soft] = /^Max open files +(\d+)/m.exec(existsSync(limits) ? readFileSync(limits, "utf8") : "") ?? [];
   return soft === undefined ? mostEver : Math.min(mostEver, Math.floor(Number(soft) * share));
 }
 
 /**
- * Makes true: connections from outside never take the last files of this process, and whoever holds many of them keeps nobody out.
+ * Bounds connections from outside, so that they never take the process's last files, and so that a client with many connections
+ * does not lock out other clients.
  *
- * A new connection × what is held: fewer than the bound: it is held. As many: the one that has been there longest and asks for nothing, of
- * an address that has most, is closed for it; if those addresses have none such, the new one is closed. A connection whose request has not
- * wholly arrived in its head asks for nothing yet. Addresses are those of the connections themselves: behind a proxy they are the proxy's, which
- * then has to bound its clients.
+ * A new connection is held while fewer than the bound are held. At the bound, the oldest idle connection of an address that has
+ * most is closed for it; if those addresses have no idle connection, the new one is closed. A connection is idle until the head
+ * of its request has wholly arrived. The address is that of the connection itself: behind a proxy it is the proxy's, and the
+ * proxy must bound its clients.
  */
 export class Connections {
   readonly #most: number;
   readonly #isBusy: (socket: Socket) => boolean;
   readonly #clock: Clock;
   readonly #log: Log;
-  /** By address, the oldest first. */
+  /** Connections by address, the oldest first. */
   readonly #held = new Map<string, Set<Socket>>();
   /** Addresses by how many they have: at [3] those that have three, the one that has had three for longest first. */
   readonly #having: Set<string>[] = [];

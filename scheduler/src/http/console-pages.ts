@@ -1,8 +1,8 @@
 /**
- * Serves the console: the package @carillon/console, which `npm run build` fills. Its files have their content's hash in their name,
- * so a browser keeps them for good. Those that gain by it lie there as brotli alone; what a client takes instead, gzip above all (over
- * plain HTTP browsers ask for no brotli), is made at the first request for it and kept.
- * Every address that no route has and that a browser asks for as a page is the console's one page, which knows what it shows.
+ * Serves the console: the package @carillon/console, which `npm run build` fills. Its files carry the hash of their content in
+ * their name, so a browser caches them for good. Compressible files are stored as brotli only. Other encodings are made at the
+ * first request and kept; gzip is the usual one, since over plain HTTP browsers do not accept brotli.
+ * A browser's page request to an address without a route gets the console's single page, which picks the view from the address.
  */
 import { randomBytes } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
@@ -36,7 +36,7 @@ const packedEnd = ".br";
 /** How an answer's body is encoded, as `content-encoding` names it; "": as it is. */
 type Encoding = "br" | "gzip" | "";
 const encodings: readonly Encoding[] = ["br", "gzip"];
-/** What the build wrote where each answer has a nonce of its own. */
+/** The placeholder that the build writes where each response has its own nonce. */
 const noncePlace = /CARILLON-NONCE/g;
 
 /** Scripts from this server alone, none inline; a style element needs the answer's nonce. */
@@ -84,7 +84,7 @@ export class ConsolePages {
     );
   }
 
-  /** Whether a browser asks for something to show, and not a program for an answer. */
+  /** True for a browser's request for a page, false for a program's request to the API. */
   isPage({ method, url, headers }: FastifyRequest): boolean {
     return (
       (method === "GET" || method === "HEAD") &&
@@ -104,7 +104,7 @@ export class ConsolePages {
     const type = kinds[extname(name)];
     const isPacked = this.#names.has(`${name}${packedEnd}`);
     if (type === undefined || !(isPacked || this.#names.has(name))) {
-      // After an update a page that is open may ask for a file that is no more: it loads itself anew.
+      // After an update, an open page may request a file that no longer exists: the page then reloads itself.
       reply.callNotFound();
       return reply;
     }

@@ -4,7 +4,7 @@ import { CarillonError, pathTo } from "../base/errors.ts";
 
 const issuesTold = 3;
 
-/** What a request asks, checked part by part and then as one. @throws REQUEST_INVALID */
+/** A request's parameters, each part checked and then all as one. @throws REQUEST_INVALID */
 export function readGiven(
   shape: RouteShape,
   { params, query, body }: { params: unknown; query: unknown; body: unknown },
@@ -67,7 +67,10 @@ function parsed(where: string, schema: z.ZodObject, value: unknown): Record<stri
   });
 }
 
-/** The path of a key `__proto__`, which schemas of names and texts leave out without a word. What may be any JSON is given on as it is. */
+/**
+ * The path of a key `__proto__`, which schemas of names and texts drop silently. Parts that may be any JSON are passed on
+ * unchanged.
+ */
 function lostIn(given: unknown, read: unknown, path: readonly string[]): readonly string[] | undefined {
   if (given === read || typeof given !== "object" || typeof read !== "object" || !given || !read) return undefined;
   for (const [name, part] of Object.entries(given)) {

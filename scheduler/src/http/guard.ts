@@ -18,7 +18,7 @@ export function strictHeaders(reply: FastifyReply, behindProxy: boolean): void {
   if (behindProxy) reply.header("strict-transport-security", "max-age=31536000; includeSubDomains");
 }
 
-/** For what is written past Fastify. */
+/** The headers of a response that is written past Fastify. */
 export const streamHeaders = (behindProxy: boolean): Record<string, string> => ({
   ...headers,
   ...(behindProxy ? { "strict-transport-security": "max-age=31536000; includeSubDomains" } : {}),
@@ -30,15 +30,16 @@ export const streamHeaders = (behindProxy: boolean): Record<string, string> => (
 });
 
 /**
- * A request that counts on a cookie, or asks for one, must come from a page of this server: a browser says so by Origin, which a
- * page cannot set. Where it says nothing, Sec-Fetch-Site must, and what says neither is no browser that sends others' cookies.
+ * A request that uses a cookie, or requests one, must come from a page of this server. A browser proves that by Origin, which a
+ * page cannot set. Without Origin, Sec-Fetch-Site must prove it. A client that sends neither is no browser that sends cookies
+ * across sites.
  * @throws ORIGIN_REFUSED
  */
 export function checkOrigin(request: FastifyRequest, changes: boolean): void {
   const { origin, "sec-fetch-site": site } = request.headers;
   if (site === "cross-site" || site === "same-site") throw refused(`a page that is ${site}`);
   if (origin === undefined || (!changes && site === "same-origin")) return;
-  // What a proxy calls this server is told by it, where there is one: see `trustProxy`.
+  // Behind a proxy, the proxy supplies this server's public host: see `trustProxy`.
   const own = request.host.toLowerCase();
   if (!URL.canParse(origin) || new URL(origin).host !== own) throw refused(origin);
 }
@@ -61,7 +62,7 @@ const refused = (from: string) =>
     hint: "Use the console at this server's own address. A program sends a token instead of a cookie.",
   });
 
-/** Of a browser's sign-in. Behind TLS the name itself keeps other hosts from setting it. */
+/** The name of a browser's sign-in cookie. Behind TLS, the prefix `__Host-` keeps other hosts from setting the cookie. */
 export const cookieName = (behindProxy: boolean): string => (behindProxy ? "__Host-carillon" : "carillon");
 
 const agentLength = 300;
@@ -70,7 +71,7 @@ export const agentOf = ({ headers }: FastifyRequest): string => (headers["user-a
 export const readCookie = (request: FastifyRequest, name: string): string | null =>
   readCookieOf(request, name, /^[A-Za-z0-9_-]{43}$/);
 
-/** @param shape what is not of it is not ours */
+/** @param shape a value of another shape is not this server's cookie and is ignored */
 export function readCookieOf(request: FastifyRequest, name: string, shape: RegExp): string | null {
   for (const part of (request.headers.cookie ?? "").split(";")) {
     const [key = "", value = ""] = part.split("=", 2).map((text) => text.trim());

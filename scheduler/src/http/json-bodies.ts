@@ -4,24 +4,24 @@ import { refuseInexact } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { inexactPlaces } from "./workers/inexact-parts.ts";
 
-/** Of a body: what it brings may be as deep as is kept, and lies a little deeper in it. */
+/** The depth limit of a whole body: the stored value in it may have the full stored depth, and lies a little deeper. */
 const depthMost = limits.jsonDepth + 10;
 /** As JSON escapes them: only so can either be in a text that was UTF-8. */
 const suspectEscapes = /\\u(?:0000|[dD][89a-fA-F])/;
 
 /**
- * Makes true: what a request brings can be stored and told again as it came. A NUL and half of a surrogate pair cannot, nor can what
- * is nested deeper than those who read it go, nor a number that JavaScript has not. The text is looked over, which costs a nanosecond a character; only where it may be
- * wrong, what it says is walked through.
+ * Refuses bodies that the store could not keep and return unchanged: those with a NUL, with half of a surrogate pair, with deeper
+ * nesting than readers support, or with a number that JavaScript cannot represent. The text is scanned, which costs a nanosecond
+ * a character; the parsed value is walked only if the scan finds something suspect.
  */
 export function refuseOddBodies(app: FastifyInstance): void {
-  // As an own key, which JSON.parse makes of it, `__proto__` harms nobody, and the store, files and the library take it too.
+  // `__proto__` is harmless as an own key, which JSON.parse makes of it; the store, files and the library accept it too.
   const parse = app.getDefaultJsonParser("ignore", "ignore");
   app.decorateRequest("inexact", null);
   app.addContentTypeParser<string>("application/json", { parseAs: "string" }, (request, body, done) =>
     parse(request, body, (error, value) => {
       if (error) return done(error, value);
-      // A worker's poll brings what many runs said: what is wrong there is refused by its part.
+      // A worker's poll carries parts of many runs: a wrong number there is refused with its part, not with the whole poll.
       if (request.routeOptions.config.policy === "worker") {
         request.inexact = inexactPlaces(body);
         return done(null, value);

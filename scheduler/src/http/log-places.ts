@@ -5,7 +5,7 @@ export const placeText = ({ atMs, lies }: LogPlace): string => `${atMs}${lies}`;
 
 export function readPlace(text: string): LogPlace {
   const [, atMs, lies, block, line] = /^(\d{1,15})(\((\d{1,10}),(\d{1,5})\))$/.exec(text) ?? [];
-  // The store has no others.
+  // The store has no other places.
   if (atMs !== undefined && lies !== undefined && Number(block) < 2 ** 32 && Number(line) < 2 ** 16)
     return { atMs: Number(atMs), lies };
   throw new CarillonError("REQUEST_INVALID", "that is no place in a log", { hint: "Give a line's id, as it is." });
@@ -43,7 +43,7 @@ function packed(snapshot: string): string {
   ].join(".");
 }
 
-/** A snapshot of PostgreSQL: `lowest:next:others`, the others below `next` and rising. */
+/** Unpacks a PostgreSQL snapshot `lowest:next:others`; the others are below `next` and ascending. */
 function unpacked(text: string): string {
   if (!/^[1-9]\d{0,18}(\.\d{1,18})+$/.test(text)) throw foreign();
   const [lowest = 0n, ...distances] = text.split(".").map(BigInt);

@@ -10,8 +10,9 @@ const lookMs = 500;
 const linesPerLook = 1_000;
 
 /**
- * A run's log as it is written; ends with the run. Lines are told in the order in which they arrive in the store, which is not that of their times: each
- * look tells what no look before it could see, and where it stopped is what a stream goes on from.
+ * Streams a run's log as it is written; the stream ends with the run. Lines are sent in the order in which they arrive in the
+ * store, which is not the order of their times. Each look sends the lines that no earlier look could see, and a stream resumes
+ * from where the last look stopped.
  */
 export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> => {
   return async ({ run: runId, after }, { signal, lastEventId }) => {

@@ -4,10 +4,10 @@ import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { namespaceOf } from "../base/namespace.ts";
 
-/** How long what was read of the store counts: quotas, and what waits. */
+/** How long quotas and counts of waiting runs are cached after a read of the store. */
 const readMs = 1_000;
 const minuteMs = 60_000;
-/** Of those whose last minute is over the oldest are forgotten from here on. */
+/** Above this number, the oldest counters whose minute is over are dropped. */
 const rememberedMost = 10_000;
 
 /** Runs that are to be enqueued. */
@@ -22,8 +22,9 @@ interface Minute {
 }
 
 /**
- * What the API lets be enqueued, by users and by namespaces. A minute begins with the first run that is enqueued in it; its count is this
- * server's own. What waits is counted by the store once a second, and what this server enqueues meanwhile is added.
+ * Limits how many runs the API enqueues, by user and by namespace. A minute begins with the first run enqueued in it, and each
+ * server counts its own. Waiting runs are counted by the store once a second; this server adds the runs that it has enqueued
+ * since.
  */
 export class Quotas {
   readonly #store: QuotaStore;
@@ -52,7 +53,7 @@ export class Quotas {
       const quota = quotaOf(rows, "namespace", namespace);
       if (quota?.waiting != null || quota?.bytes != null) waits.set(namespace, await this.waits(namespace, quota));
     }
-    // From here on nothing is awaited, so that of two requests the second sees what the first takes.
+    // No await from here on: of two concurrent requests, the second sees what the first takes.
     const takes = [this.#minute(quotaOf(rows, "user", user), user, asked.length)];
     for (const [namespace, { runs, bytes }] of of) {
       const quota = quotaOf(rows, "namespace", namespace);
@@ -79,7 +80,7 @@ export class Quotas {
     return minute && !this.#isOver(minute) ? minute.runs : 0;
   }
 
-  /** @param quota of which what waits is counted no further than it says */
+  /** @param quota waiting runs are counted no further than its `waiting` */
   waits(namespace: string, quota: Pick<Quota, "waiting">): Promise<{ found: Waiting; added: Waiting }> {
     const nowMono = this.#clock.monotonic();
     let known = this.#waiting.get(namespace);
@@ -111,7 +112,7 @@ export class Quotas {
     });
   }
 
-  /** Set here: what was read before counts no more. */
+  /** Called after a quota was set on this server: drops the cached values. */
   forget(): void {
     this.#read = undefined;
     this.#waiting.clear();

@@ -7,7 +7,7 @@ import type { InexactNumber } from "../base/json-numbers.ts";
 import type { InexactItems } from "./workers/inexact-parts.ts";
 import type { Attached } from "./workers/sessions.ts";
 
-/** A claim that a worker says something of. */
+/** A claim that a part of a worker's poll refers to. */
 export interface Spoken {
   runId: number;
   fence: number;
@@ -47,7 +47,7 @@ export function stale(spoken: Spoken, part: Refusal["part"], standings: Standing
 
 const keptWords = { report: "progress", log: "log fields" } as const;
 
-/** What cannot be kept is refused by itself: a run must not be done again for a line of its log. */
+/** A value that cannot be stored is refused on its own: a run must not be repeated because of a line in its log. */
 export function kept(
   spoken: Spoken,
   part: keyof typeof keptWords,

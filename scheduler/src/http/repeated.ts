@@ -12,13 +12,16 @@ export interface Answered {
   version: number | null;
 }
 
-/** Whoever began it is taken for gone after this: longer than a request takes, a pause of a busy task apart. */
+/**
+ * After this span the request that began under a key counts as abandoned. It is longer than any request takes, except for a pause
+ * of a busy task.
+ */
 const busyMs = 60_000;
 
 export interface Asked {
   who: Principal;
   key: string;
-  /** What is asked, whole. */
+  /** The whole request. */
   request: { route: string; given: unknown; ifVersion: number | null };
   /** Numbers of runs that it may need. */
   runs: number;
@@ -28,11 +31,11 @@ export interface Asked {
 }
 
 /**
- * Makes true: a request that is repeated with its idempotency key is done once, and answered as the first time.
+ * Executes a request once per idempotency key; a repetition gets the first answer.
  *
- * state × event: (none) –begin→ begun; begun –begin, young→ refused as busy; begun –begin, old or left→ begun anew, with the same
- * numbers; begun –answered→ answered; begun –refused, nothing done→ (none); begun –store away→ left; answered –begin→ the same
- * answer; answered –a day→ (none). Another request under the key is refused in every state.
+ * state × event: (none) –begin→ begun; begun –begin, young→ refused as busy; begun –begin, old or left→ begun again, with the
+ * same numbers; begun –answered→ answered; begun –refused, nothing done→ (none); begun –store away→ left; answered –begin→ the
+ * same answer; answered –a day→ (none). Another request under the key is refused in every state.
  */
 export class Repeated {
   readonly #store: AnswerStore;
@@ -72,7 +75,7 @@ export class Repeated {
     }
     const { runIds } = begun;
     try {
-      // Whatever takes a name of its own for this request takes one that the key gives it.
+      // Names that the request would generate are derived from the key instead.
       const token = `${owner} ${key}`;
       const answered = await act({ runIds, token });
       const kept = secret ? { ...answered, answer: undefined } : answered;
@@ -91,11 +94,11 @@ export class Repeated {
         ? this.#store.forget(owner, key, token)
         : this.#store.leave(owner, key, token, nowMs - busyMs));
     } catch (failure) {
-      // Left as begun, it can be asked for again a little later.
+      // The key stays begun; a repetition is possible a little later.
       this.#log.debug({ error: messageOf(failure) }, "an idempotency key could not be given back");
     }
   }
 }
 
-/** Of a request without a key: it is like no other. */
+/** The token of a request without a key: unique. */
 export const tokenOfItsOwn = (): string => randomUUID();

@@ -1,13 +1,14 @@
 import { deflateRawSync, inflateRawSync } from "node:zlib";
 
-/** Of the memory as text, so that the request line with the cursor fits in the 8 KiB that proxies take. */
+/** The limit of the memory's text: the request line with the cursor must fit in the 8 KiB that proxies accept. */
 const textMost = 5_000;
 /** Runs that a text can name: numbers one after the other take next to no room, and reading them takes time. */
 const runsMost = 100_000;
 
 /**
- * The runs that a walk has shown while they were live. Such a run comes again further on in the list when it ends, or waits for another try:
- * its number tells that it was shown. A walk takes this memory along in its cursor, so that any server can go on with it.
+ * The runs that a walk through the list has shown while they were live. Such a run appears again further on when it ends, or when
+ * it waits for a retry; its number shows that the walk has shown it already. The cursor carries this memory, so any server can
+ * continue the walk.
  */
 export class ShownRuns {
   readonly #runs: Set<number>;

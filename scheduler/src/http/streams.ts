@@ -14,7 +14,7 @@ const lookMs = 500;
 /** A run that ended is stored a little after its end. */
 const endBackMs = 5_000;
 const endsPerLook = 500;
-/** Of a reader that does not keep up, the oldest is left out and counted. */
+/** For a client that does not keep up, the oldest events above this number are dropped and counted. */
 const waitingMax = 2_000;
 
 type LiveEvent = Event<"followEvents">;
@@ -28,10 +28,7 @@ interface Follower {
   wake: () => void;
 }
 
-/**
- * Makes true: whoever follows hears of what happens within a second or so. However many follow, the store is asked once; while
- * nobody does, not at all.
- */
+/** Sends events to all followers within a second or so. The store is read once for all of them, and not at all without followers. */
 export class LiveEvents {
   readonly #browse: BrowseStore;
   readonly #clock: Clock;
@@ -93,7 +90,7 @@ export class LiveEvents {
       const { task, reach, waiting } = follower;
       if (event.type === "ended" && ((task !== undefined && event.run.task !== task) || !reach.has(event.run.task)))
         continue;
-      // A hint that waits already says all that a second one would.
+      // A waiting hint makes a second one of its type redundant.
       if (event.type !== "ended" && waiting.some(({ type }) => type === event.type)) continue;
       if (waiting.length >= waitingMax) {
         waiting.shift();
@@ -120,7 +117,7 @@ export class LiveEvents {
         sinceMs = Math.max(sinceMs, Math.min(from, Math.max(sinceMs, ...runs.map(({ endedMs }) => endedMs as number))));
         for (const [runId, endedMs] of told) if (endedMs < sinceMs - 2 * endBackMs) told.delete(runId);
       } catch (error) {
-        // The store is away; whoever follows hears `resync` when it is back.
+        // The store is away; followers receive `resync` when it is back.
         this.#log.debug({ error: messageOf(error) }, "events could not be read");
       }
       await pause(this.#clock, lookMs, this.#over.signal);

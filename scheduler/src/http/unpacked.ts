@@ -10,9 +10,9 @@ const unpackers: Readonly<Record<string, typeof createGunzip | typeof createInfl
 };
 
 /**
- * Bodies as they are meant. Whoever sends one that is not what its Content-Encoding says is told so: whether it begins wrong or
- * breaks off, the rest of it is read first, as far as a body may go, for a sender whose connection ends in the middle reads no
- * answer. @fastify/compress, which does this otherwise, destroys the request with the unpacker.
+ * Decompresses request bodies. A client whose body does not match its Content-Encoding gets an error, whether the body begins
+ * wrong or breaks off. The rest of the body is read first, up to the body limit, since a client whose connection ends in the
+ * middle reads no answer. @fastify/compress destroys the request together with the unpacker instead.
  */
 export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
   const coding = request.headers["content-encoding"]?.trim().toLowerCase() ?? "identity";
@@ -25,7 +25,7 @@ export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
     );
   const unpacker = (unpackers[coding] as typeof createGunzip)();
   const body = unpacked(raw as Readable, unpacker, request.routeOptions.bodyLimit);
-  // A body that nobody wanted to read to its end would keep the connection's next request back.
+  // An unread rest of a body would block the connection's next request.
   reply.raw.once("finish", () => {
     raw.unpipe(unpacker);
     raw.resume();
@@ -38,7 +38,7 @@ export const unpack: preParsingHookHandler = (request, reply, raw, done) => {
 function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most: number): Readable {
   // Fastify compares it with Content-Length, and what comes out with the limit: a small body may unpack to a huge one.
   const body = Object.assign(new PassThrough(), { receivedEncodedLength: 0 });
-  // Refused for something else, such as its length, it is listened to no more; then this is told to nobody.
+  // If the body was refused for another reason, such as its length, no other listener is left; this one swallows the error.
   body.on("error", () => undefined);
   let ended = false;
   let failure: Error | undefined;
@@ -53,7 +53,7 @@ function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most
     ended = true;
     tell();
   });
-  // Gone in the middle: nobody waits for an answer.
+  // The client is gone in the middle of its body; no answer is needed.
   raw.once("close", () => {
     if (ended) return;
     unpacker.destroy();

@@ -53,7 +53,7 @@ const asSilence = ({ silenceId, rule, task, fromMs, untilMs, author, reason }: S
   reason,
 });
 
-/** A webhook's path and query may be what lets one post there, so only its host is told. */
+/** A webhook's path and query may act as its secret, so only its host is shown. */
 const asChannel = (name: string, channel: ChannelOptions, rules: AlarmSettings["rules"]) => ({
   name,
   ...("webhook" in channel
@@ -87,7 +87,7 @@ const placeOf = ({ openedMs, rule, subject }: AlarmRecord): AlarmPlace => [opene
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 const inOrder = (a: AlarmPlace, b: AlarmPlace): number => b[0] - a[0] || byText(a[1], b[1]) || byText(a[2], b[2]);
 
-/** What is of no task is of the cluster. */
+/** An alarm without a task concerns the cluster. */
 const isSeen = (reach: Reach, task: string): boolean => (task === "" ? reach.namespaces === null : reach.has(task));
 
 /** @throws ACCESS_DENIED */
@@ -97,7 +97,10 @@ function checkAbout(reach: Reach, task: string | undefined): void {
 }
 
 export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): Some<keyof typeof alarmRoutes> {
-  /** What a silence is about never changes, so that it may end between this and its end. @throws ALARM_UNKNOWN, ACCESS_DENIED */
+  /**
+   * A silence's task never changes, so the silence may end between this check and the call that ends it. @throws ALARM_UNKNOWN,
+   * ACCESS_DENIED
+   */
   const checkSilence = async (silence: number, { nowMs, who, reach }: Call) => {
     if (reach.namespaces === null) return;
     const sees = who === null ? reach : new Reach(who, "viewer");
@@ -108,7 +111,7 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
   return {
     async listAlarms({ cursor, limit, rule, task }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
-      // So many are open as there are rules and tasks that fail: a page is a part of what is read.
+      // The number of open alarms is bounded by the rules and the failing tasks, so all are read and one page is cut out.
       const open = (await alarms.open(nowMs)).filter(
         (one) => (rule ?? one.rule) === one.rule && (task ?? one.subject) === one.subject && isSeen(reach, one.subject),
       );

@@ -15,11 +15,12 @@ const refusalsTold = 5;
 /** Some milliseconds' work. */
 const tasksPerTurn = 25;
 
-/** Tasks as code, for whoever has no store: see docs/as-code.md. @param now the store's clock */
+/** Tasks as code for clients without access to the store: see docs/as-code.md. @param now the store's clock */
 export function bundleCalls(store: Store, clock: Clock, now: () => number): Some<keyof typeof bundleRoutes> {
   /**
-   * Made of what whoever asks may see: of a bundle's tasks elsewhere nothing is told, and none is removed. It is the same for
-   * planning and for applying, so that a plan means the same in both; what may be seen and not changed is refused below.
+   * The plan covers only tasks that the caller may see: tasks of the bundle elsewhere are neither reported nor removed. Planning
+   * and applying use the same view, so a plan means the same in both. Tasks that the caller may see but not change are refused
+   * below.
    */
   const planned = async (given: Omit<Read<"applyBundle">, "plan">, { who, reach }: Call): Promise<ApplyPlan> => {
     const { bundle, tasks, prune, adopt, overwriteEdits } = given;

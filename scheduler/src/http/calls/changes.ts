@@ -11,8 +11,8 @@ export const changeOf = ({ who, nowMs }: Call, reason: string | undefined): Chan
 });
 
 /**
- * What a task may name beside itself: groups and calendars of its own namespace and those of none, which are everyone's; and
- * tasks to come after wherever who writes it may see them. @throws ACCESS_DENIED
+ * Checks the groups, calendars and tasks that a definition names. Groups and calendars must be of the task's namespace or of
+ * none; those of none are shared by all. Upstream tasks may be anywhere that the author may view. @throws ACCESS_DENIED
  */
 export function checkUse(
   definition: TaskDefinition,
@@ -22,7 +22,7 @@ export function checkUse(
   if (who === null || reach.namespaces === null) return;
   const there = usedBy(before);
   const { shared, upstream } = usedBy(definition);
-  // What it had already somebody gave it who might.
+  // Names in the previous definition were already checked when they were added.
   const added = (names: string[], had: string[]) => names.filter((name) => !had.includes(name));
   for (const used of added(shared, there.shared))
     if (used.includes("/") && namespaceOf(used) !== namespaceOf(definition.name)) reach.check(used);

@@ -8,8 +8,8 @@ interface Waiting<Key, Result> {
 const flightsMost = 2;
 
 /**
- * Makes true: what is asked of the store while statements are under way travels together in the next. Alone it goes at once, and
- * nothing is answered by a statement that began before it was asked. A round trip costs a node more than a row does.
+ * Batches look-ups: keys requested while statements are under way go together in the next statement. A single key goes at once,
+ * and no key is answered by a statement that began before it was requested. A round trip costs a node more than a row does.
  */
 export class Gathered<Key, Result> {
   readonly #send: (keys: Key[]) => Promise<Result[]>;

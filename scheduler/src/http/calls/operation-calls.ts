@@ -22,7 +22,7 @@ type Given = Letters &
     all?: boolean | undefined;
   };
 
-/** Who may not act, or look, everywhere does so where they may: what they ask for is narrowed to that. @throws ACCESS_DENIED */
+/** Narrows the filter to the namespaces that the caller may act in or view. @throws ACCESS_DENIED */
 const filterOf = ({ since, until, namespaces, run, ...named }: Given, reach: Reach): OperationFilter => ({
   ...named,
   ...narrowed(named.task, namespaces, reach),
@@ -42,7 +42,7 @@ function narrowed(
   return reach.namespaces === null || task !== undefined ? {} : { namespaces: [...reach.namespaces] };
 }
 
-/** Whether an operation acts in these namespaces alone. */
+/** True if the operation acts only in namespaces of `reach`. */
 export const isWithin = ({ task, namespaces }: OperationFilter, reach: Reach): boolean =>
   reach.namespaces === null ||
   (task !== undefined ? reach.has(task) : (namespaces?.every((one) => reach.has(`${one}/`)) ?? false));
@@ -116,7 +116,7 @@ const asCalendar = ({ changedMs, names, ...rest }: CalendarRecord) => ({
   changed: isoTime(changedMs),
 });
 
-/** The tasks that use it are of whoever may see them. */
+/** Lists only those tasks of the calendar that the caller may see. */
 const shownTo = (reach: Reach) => (record: CalendarRecord) =>
   asCalendar({ ...record, tasks: record.tasks.filter((task) => reach.has(task)) });
 

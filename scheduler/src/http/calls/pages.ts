@@ -1,6 +1,6 @@
 import { CarillonError } from "../../base/errors.ts";
 
-/** A place in a list as an opaque text: whoever reads it takes only what it wrote. */
+/** A place in a list as opaque text. `readCursor` accepts only text of the expected shape. */
 export const cursorText = (...place: (string | number)[]): string =>
   Buffer.from(JSON.stringify(place)).toString("base64url");
 
@@ -14,7 +14,7 @@ export function readCursor(text: string | undefined, shape: ("string" | "number"
   try {
     place = JSON.parse(Buffer.from(text, "base64url").toString());
   } catch {
-    // What cannot be read is refused below, as what has another shape.
+    // Text that cannot be parsed is refused below, like a place of another shape.
   }
   const fits =
     Array.isArray(place) &&
@@ -47,7 +47,7 @@ export function pageOf<Row, Item>(
   };
 }
 
-/** Of a list from which much may be left out, a page may be short: whoever walks it goes on by `next`. */
+/** A page may be short where many rows are invisible to the caller; the client continues with `next`. */
 const looksMost = 10;
 const lookedAtOnce = 200;
 
@@ -90,7 +90,7 @@ export async function visiblePage<Row, Item, Place>(
   return { items: seen.map(item), next: last === undefined ? null : cursorText(...place(last)) };
 }
 
-/** What comes after the cursor's name, in its order: the database may have another, by which a page would leave some out. */
+/** The rows after the cursor's name, in JavaScript's order: the database's order may differ, and pages in it would skip rows. */
 export function namedAfter<Row extends { name: string }>(rows: readonly Row[], cursor: string | undefined): Row[] {
   const after = nameCursor(cursor);
   return rows.filter(({ name }) => name > after).sort((a, b) => (a.name < b.name ? -1 : 1));
@@ -101,6 +101,6 @@ export const nameCursor = (text: string | undefined): string =>
   (readCursor(text, ["string"])?.[0] as string | undefined) ?? "";
 export const numberCursor = (text: string | undefined): number =>
   (readCursor(text, ["number"])?.[0] as number | undefined) ?? Number.MAX_SAFE_INTEGER;
-/** Of a list that begins with the lowest number. */
+/** The cursor of a list in ascending order of numbers. */
 export const afterCursor = (text: string | undefined): number =>
   (readCursor(text, ["number"])?.[0] as number | undefined) ?? 0;

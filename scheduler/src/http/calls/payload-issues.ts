@@ -1,6 +1,6 @@
 /**
- * What a payload schema has against a payload. A help to people: what counts is the handler's own schema, which looks at each
- * payload when its run begins.
+ * Finds where a payload violates its payload schema. This only helps people who fill in forms: the handler's own schema decides,
+ * and it checks each payload when its run begins.
  */
 import { Ajv } from "ajv";
 import { Ajv2020, type ErrorObject } from "ajv/dist/2020.js";
@@ -34,7 +34,7 @@ export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadI
     if (!(error instanceof CutOff)) return null;
     // A check that was cut off may have left the readers in the middle of a compilation.
     readers = undefined;
-    // One that got no processor says nothing of its schema.
+    // A check that got too little CPU time does not prove the schema costly.
     const { user, system } = process.cpuUsage(began);
     if ((user + system) / 1_000 < limits.payloadCheckMs / 4) return null;
     tooCostly.add(known);
@@ -44,7 +44,10 @@ export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadI
   }
 }
 
-/** The present dialect, and the one that most schemas were written in before it. What they read schemas by is compiled once. */
+/**
+ * The current dialect of JSON Schema, and the previous one, in which most schemas were written. Their meta-schemas are compiled
+ * once.
+ */
 let readers: Ajv[] | undefined;
 
 const openReaders = (): Ajv[] =>
@@ -66,7 +69,7 @@ function issuesOf(open: readonly Ajv[], { $id: _, ...schema }: PayloadSchema, pa
     } catch (error) {
       unread = error;
     } finally {
-      // A reader keeps what it has compiled otherwise.
+      // Without this, a reader keeps each schema that it has compiled.
       reader.removeSchema(schema);
     }
   }
@@ -82,6 +85,6 @@ function issueOf({ instancePath, keyword, params, message = keyword }: ErrorObje
     at = (at as Record<string, unknown>)[name];
     return isList ? Number(name) : name;
   });
-  // What is missing is told at its own place, where a form has a field for it.
+  // A missing property is reported at its own path, where a form has a field for it.
   return { path: keyword === "required" ? [...path, params.missingProperty as string] : path, message };
 }

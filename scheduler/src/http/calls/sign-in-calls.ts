@@ -75,7 +75,7 @@ export function passwordJudge({ access }: Pick<Store, "access">, throttle: Throt
       return true;
     });
     if (right && user) return user;
-    // A name that nobody has may be a password in the wrong field.
+    // An unknown name is not logged: it may be a password typed into the wrong field.
     const { name: known } = (user as User | null) ?? {};
     security.refused("SIGN_IN_REFUSED", { address: from.address, ...(known === undefined ? {} : { user: known }) });
     throw refused();
@@ -94,7 +94,10 @@ export function signInCalls({
 }: SignInOptions): Some<
   "howToSignIn" | "signIn" | "signOut" | "getMe" | "listSignIns" | "endSignIn" | "endOtherSignIns" | "changePassword"
 > {
-  /** The browser's name, where it has signed in as this user before. Only then is the store asked before the throttle is. */
+  /**
+   * The browser's id, if this browser has signed in as this user before. Only a browser with a proof causes a read of the store
+   * before the throttle.
+   */
   const browserOf = async (name: string, { browser: { present } }: Call): Promise<string | null> =>
     present && knownBrowser(present, name, (await access.userByName(name))?.hash ?? null);
   const changed = <T>(result: T): T => principals.changed(result);
@@ -113,7 +116,7 @@ export function signInCalls({
       const secondFactor = await factors.judge(user, { code, address }, change);
       const secret = makeSecret();
       const expiresMs = call.nowMs + lastsMs;
-      // A hash takes a while, in which the password may have been replaced: whoever still had the old one is not let in by it.
+      // Hashing takes a while, and the password may be replaced meanwhile: the old one must then not let anyone in.
       const since = user.hash === null ? {} : { password: user.hash };
       const given = {
         userId: user.userId,

@@ -14,10 +14,10 @@ type Whose = Pick<Read<"getTimeline">, "days" | "matching" | "group" | "namespac
 
 const dayMinutes = 1_440;
 const readAtOnce = 1_000;
-/** A look at the store tells sooner that a task has changed; after this the timeline's begin has moved on. */
+/** Each use checks the store for changed tasks first; after this span the timeline's begin has moved on. */
 const keptMs = 60_000;
 const keptMost = 8;
-/** A turn of the event loop: others' requests have theirs. */
+/** The builder yields to the event loop, so that other requests proceed. */
 const turnMs = 0.05;
 /** Another node's clock may have stamped a change so much earlier than it was committed. */
 const overlapMs = 5_000;
@@ -52,8 +52,8 @@ const asTimelineTask = ({
 });
 
 /**
- * Makes true: a fleet's timeline is worked out once for everyone who looks at the same part of it, and again when a task has
- * changed, or its begin has moved on. A calendar's change makes a new one with the minute.
+ * Builds a fleet's timeline once for all callers who view the same part of it. It is built again when a task has changed, or when
+ * its begin has moved on. A change to a calendar shows within a minute.
  */
 export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof timelineRoutes> {
   const kept = new Map<string, Kept & { untilMono: number }>();
@@ -102,7 +102,7 @@ export function timelineCalls(store: Store, clock: Clock): Some<keyof typeof tim
     kept.set(key, { line, builtMs: nowMs, seen, untilMono: clock.monotonic() + keptMs });
     for (const oldest of [...kept.keys()].slice(0, -keptMost)) kept.delete(oldest);
     line.catch(() => {
-      // Told to whoever asked for it; the next asks the store again.
+      // The error goes to the callers that share this timeline; the next call reads the store again.
       if (kept.get(key)?.line === line) kept.delete(key);
     });
     return line;

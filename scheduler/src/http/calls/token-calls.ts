@@ -57,7 +57,7 @@ export function tokenCalls(store: Store, principals: Principals): Some<"listToke
           hint: "Give a lesser role, or fewer scopes or namespaces.",
         });
       const secret = makeSecret();
-      // What a token makes ends with it, or a leaked one could outlive itself for ever.
+      // A token made by a token ends no later than its maker; otherwise a leaked token could renew itself for ever.
       const longest = who.kind === "token" ? (call.expiresMs ?? 0) : Number.MAX_SAFE_INTEGER;
       const made = await access.createToken(
         {
@@ -66,7 +66,7 @@ export function tokenCalls(store: Store, principals: Principals): Some<"listToke
           hash: hashOfSecret(secret),
           role: role ?? own,
           scopes: wanted,
-          // One that is made by a token that is good in some namespaces is good in no others.
+          // A token made by a token that is limited to some namespaces is limited to the same ones.
           namespaces: namespaces ?? (who.namespaces && [...who.namespaces]),
           expiresMs: Math.min(call.nowMs + spanMs, longest),
           by: who.token,
@@ -81,7 +81,7 @@ export function tokenCalls(store: Store, principals: Principals): Some<"listToke
       let { userId } = who;
       if (user !== undefined && user !== who.user) {
         const other = who.role === "admin" ? await access.userByName(user) : null;
-        // Who may not know is told the same as where there is none.
+        // A caller without access gets the same error as for a token that does not exist.
         if (!other) throw new CarillonError("TOKEN_UNKNOWN", `there is no token ${token} of ${user}`);
         userId = other.userId;
       }

@@ -10,13 +10,13 @@ import type { Principals } from "../sign-in/principals.ts";
 import { changeOf } from "./changes.ts";
 import { nameCursor, numberCursor, pageOf } from "./pages.ts";
 
-/** The role everywhere is told as a grant too. */
+/** A user's grants; the role for all namespaces is included as a grant for "*". */
 export const grantsOf = ({ role, grants }: Pick<Principal, "role" | "grants">) => [
   ...(role === null ? [] : [{ namespace: "*", role }]),
   ...grants,
 ];
 
-/** @param own the secret's hash of the one that asks */
+/** @param own the hash of the calling sign-in's secret */
 export const asSignIn =
   (own: Buffer | null) =>
   ({ signInId, begunMs, seenMs, expiresMs, address, agent, hash }: SignIn) => ({
@@ -29,7 +29,7 @@ export const asSignIn =
     present: own?.equals(hash) ?? false,
   });
 
-/** Of the secret of the sign-in that asks; null: a token does. */
+/** The hash of the calling sign-in's secret; null: the caller uses a token. */
 export const ownHash = ({ cookie: { present } }: Call): Buffer | null =>
   present === null ? null : hashOfSecret(present);
 

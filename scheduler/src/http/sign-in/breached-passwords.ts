@@ -6,14 +6,15 @@ const hashLength = 40;
 const lineShape = /^[0-9A-F]{40}(?::\d+)?$/i;
 /** Longer than any line: a hash, a colon, a number, and the ends of lines. */
 const lineBytes = 80;
-/** So many lines, evenly over the file, are looked at when the server starts. */
+/** How many lines, evenly spread over the file, are checked when the server starts. */
 const sampled = 256;
 const hint =
   "Give a file of SHA-1 hashes sorted by hash, one to a line, such as haveibeenpwned.com's list in its downloader's single file.";
 
 /**
- * Passwords that were in breaches of others, by a file of their SHA-1 hashes: "HASH" or "HASH:COUNT" to a line, in the order of the hashes.
- * Looked up in the file itself, which may have a thousand million lines: some 30 short reads. It may be replaced meanwhile, as a whole.
+ * Looks passwords up in a file of SHA-1 hashes of breached passwords: "HASH" or "HASH:COUNT" to a line, sorted by hash. The
+ * search reads the file itself, which may have a thousand million lines: some 30 short reads. The file may be replaced as a whole
+ * while the server runs.
  */
 export class BreachedPasswords {
   readonly #path: string;

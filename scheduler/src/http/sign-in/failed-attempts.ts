@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 
-/** So many failures of one address within the window, and until it ends strangers from there are turned away. */
+/** After this number of failures from one address, unknown clients from there are turned away until the window ends. */
 const failuresMost = 20;
 const windowMs = 60_000;
 const addressesMost = 10_000;
@@ -12,8 +12,8 @@ interface Window {
 }
 
 /**
- * Makes true: whoever tries keys is told no so often a minute, and costs the store next to nothing after that. In memory
- * of bounded size: with more addresses than fit, all that are new are taken for those that have tried too often.
+ * Limits failed attempts per network and window; attempts above the limit cost the store next to nothing. The memory is bounded:
+ * when it is full, each new address counts as one that has failed too often.
  */
 export class FailedAttempts {
   readonly #clock: Clock;
@@ -22,7 +22,7 @@ export class FailedAttempts {
   /** In the order in which their windows end. */
   readonly #windows = new Map<string, Window>();
 
-  /** @param what is tried, for the log */
+  /** @param what the kind of credential, for the log */
   constructor(clock: Clock, log: Log, what: string) {
     this.#clock = clock;
     this.#log = log;
@@ -63,7 +63,7 @@ export class FailedAttempts {
   }
 }
 
-/** What one party can have as many addresses of as it likes counts as one: an IPv6 network of 64 bits. */
+/** An IPv6 network of 64 bits counts as one address, since one party can have any number of addresses in it. */
 export function networkOf(address: string): string {
   const [, v4] = /^(?:::ffff:)?(\d+\.\d+\.\d+\.\d+)$/i.exec(address) ?? [];
   if (v4 !== undefined) return v4;

@@ -18,17 +18,18 @@ export interface FirstUserOptions {
   /** A password, or "file:PATH". */
   given: string | null;
   checkPassword: PasswordCheck;
-  /** Writes to whoever started this process by hand; null: nobody did. */
+  /** Writes to the terminal in which this process was started by hand; null: there is none. */
   terminal: ((text: string) => void) | null;
 }
 
 /**
- * Sees to it that somebody can sign in to a cluster that has no users, without a password that every install has and without one in a
- * log, which is copied to where many read it.
+ * Makes the first user of a cluster without users. There is no default password, and no password is written to a log, since logs
+ * are copied to where many people read them.
  *
- * no users × a password was given → `admin` with that one; × this process has a terminal → `admin` with one of chance, told there, once;
- * × neither → nobody is made, and the log says how to. Of nodes that start at once one makes the user. A reply that is lost makes no second
- * one: the same is asked again. The given password is not read where there are users, so its file may be gone by then.
+ * no users × a password was given → `admin` with that one; × this process has a terminal → `admin` with a random one, shown
+ * there, once; × neither → no user is made, and the log says how to make one. Of nodes that start at once one makes the user. A
+ * lost reply makes no second user: the same request is repeated. The given password is not read where there are users, so its
+ * file may be gone by then.
  * @throws PASSWORD_WEAK, SECRET_KEY_OPEN, FILE_INVALID
  */
 export async function makeFirstUser(options: FirstUserOptions): Promise<void> {

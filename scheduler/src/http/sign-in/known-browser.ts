@@ -5,9 +5,9 @@ export const knownBrowserMs = 180 * 86_400_000;
 export const knownBrowserShape = /^[\w-]{22}\.[\w-]{43}$/;
 
 /*
- * A browser that has signed in keeps a proof of it, so that strangers who guess the same account's password do not hold it up. The
- * proof lets nobody in: the password is asked as ever. Its key is the password's hash, so every node can check it, nothing
- * is stored, and it ends with the password.
+ * A browser that has signed in keeps a proof of it, so that strangers who guess the same account's password do not delay it. The
+ * proof does not replace the password. Its key is the password's hash: every node can check it, nothing is stored, and it becomes
+ * invalid when the password changes.
  */
 const proofOf = (id: string, account: string, passwordHash: string) =>
   createHmac("sha256", passwordHash).update(`known browser\n${id}\n${account}`).digest();

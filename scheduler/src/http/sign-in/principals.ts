@@ -8,11 +8,17 @@ import type { Log } from "../../base/log.ts";
 import { Gathered } from "../calls/gathered.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 
-/** What was changed at another server is known here after this; a stream looks as often again, so it ends within a second. */
+/**
+ * How long a credential is cached: a change at another server takes effect here after this. A stream checks at the same interval,
+ * so it ends within a second.
+ */
 const freshMs = 500;
 const rememberedMax = 10_000;
 const readsPerStatement = 100;
-/** Strangers from where too many were wrong are looked up together, no oftener than this, and so many wait for it. */
+/**
+ * Unknown clients from networks with too many failures are looked up together, at most once per `strangersEveryMs`; at most
+ * `strangersMost` of them wait.
+ */
 const strangersEveryMs = 1_000;
 const strangersMost = 500;
 /** Uses of a sign-in are put down no oftener than this. */
@@ -28,13 +34,14 @@ interface Judged {
 interface Known {
   credential: Credential;
   readMono: number;
-  /** Of a sign-in: when a use of it was put down last. */
+  /** When a use of this sign-in was last recorded. */
   seenMono?: number;
 }
 
 /**
- * Who a request comes from, by its token or its sign-in. What is not known costs a read of the store until too many from the same
- * network were none; from then on strangers from there wait for their turn, a good one among them no longer than a second.
+ * Finds a request's principal by its token or its sign-in. An unknown credential costs a read of the store. After too many
+ * failures from one network, unknown credentials from there wait for a shared read; a valid one among them waits a second at
+ * most.
  */
 export class Principals {
   readonly #clock: Clock;
@@ -65,7 +72,7 @@ export class Principals {
   /** @param address whom it comes from @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
   async ofToken(text: string, address: string): Promise<Judged> {
     const given = parseToken(text);
-    // It costs nothing to say so, so it is not counted.
+    // A malformed token costs no read of the store, so it is not counted as a failure.
     if (!given) throw needed("that is no token");
     const hash = hashOfSecret(given.secret);
     const credential = await this.#read(`${given.keyId} ${hash.toString("latin1")}`, address, async () => {
@@ -78,14 +85,15 @@ export class Principals {
   }
 
   /**
-   * @param secret of the cookie
-   * @param uses its user asks for something; not: a stream that was begun looks whether it may go on
+   * @param secret the cookie's secret
+   * @param uses true if the user makes a request; false if a running stream checks whether it may go on
    * @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS
    */
   async ofSignIn(secret: string, address: string, uses: boolean): Promise<Judged> {
     const hash = hashOfSecret(secret);
     const key = hash.toString("latin1");
-    // A browser whose sign-in has ended is told so however often it asks: that is how its page comes to ask for a password.
+    // A browser whose sign-in has ended gets that answer however often it asks: its page needs the answer to show the sign-in
+    // form.
     const credential = await this.#read(key, address, () => this.#signIns.ask(hash));
     const judged = this.#judge(credential, "the sign-in");
     const known = this.#known.get(key);
@@ -97,7 +105,7 @@ export class Principals {
     return judged;
   }
 
-  /** Something changed here: what is remembered may be wrong. */
+  /** Marks all cached credentials as stale, after a change on this server. */
   forget(): void {
     this.#changes++;
     for (const known of this.#known.values()) known.readMono = Number.NEGATIVE_INFINITY;
@@ -125,7 +133,7 @@ export class Principals {
       grants,
       namespaces: token?.namespaces ?? null,
       scopes: token?.scopes ?? null,
-      // A token was made by who had a password of their own, or by an admin.
+      // A token is exempt from the temporary-password rule: its maker had a permanent password, or is an admin.
       temporary: token === null && user.temporary,
       provided: user.provided,
     };
@@ -136,19 +144,19 @@ export class Principals {
     const known = this.#known.get(key);
     if (known && this.#clock.monotonic() - known.readMono < freshMs) return known.credential;
     const network = networkOf(address);
-    // Who was known here once has shown the secret: nobody's wrong guesses hold them up.
+    // A cached credential has been proved, so failures by other clients do not delay it.
     if (!known && this.#failed.turnedAwayMs(network) > 0) await this.#inTurn();
     const [readMono, changes] = [this.#clock.monotonic(), this.#changes];
     const credential = await ask();
     if (credential) {
       if (this.#known.size >= rememberedMax && !known) this.#known.clear();
-      // What was read before a change may come in behind it.
+      // A read that began before a change may finish after it.
       const isFresh = changes === this.#changes;
       const seen = known?.seenMono === undefined ? {} : { seenMono: known.seenMono };
       this.#known.set(key, { credential, readMono: isFresh ? readMono : Number.NEGATIVE_INFINITY, ...seen });
       return credential;
     }
-    // What is not there is not remembered: there is no end of that.
+    // Unknown credentials are not cached: their number is unbounded.
     this.#known.delete(key);
     this.#failed.failed(network);
     return null;

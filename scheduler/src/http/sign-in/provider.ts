@@ -16,26 +16,26 @@ import type { SecurityLog } from "./security-log.ts";
 
 /** Where the provider sends browsers back to: it knows this address, and no other. */
 const returnPath = "/v1/sign-in/provided";
-/** Where a browser is sent in the end, whatever it asked for. */
+/** Where a browser is sent after the sign-in, whatever page it requested before. */
 const homePath = "/";
-/** From the first page to the last: somebody may have to look for a second factor. */
+/** The limit from the first page to the last: the user may have to look for a second factor. */
 const attemptMs = 10 * 60_000;
 const answerMs = 10_000;
-/** What the provider says of itself, such as its keys' place, is asked for again after this. */
+/** How long the provider's metadata, such as the address of its keys, is cached. */
 const discoveredMs = 60 * 60_000;
 
-/** As OpenID Connect has it: what is longer, or has a NUL in it, the store cannot keep. */
+/** OpenID Connect's rule for a subject. The store cannot keep a longer one, or one with a NUL. */
 const subjects = /^[\x20-\x7e]{1,255}$/;
 
 type Claims = Record<string, Json | undefined> & { iss: string; sub: string };
 
 /**
- * Makes true: whom the provider knows, and the rules let in, is signed in here, as anybody who gave a password.
+ * Signs in users whom the provider has authenticated and the rules allow, with the same rights as after a sign-in by password.
  *
  * state × event, of one browser's attempt (its cookie): none –begin→ begun; begun –return with its state→ signed in, or refused;
  * begun –return with another state, or 10 minutes→ refused; signed in or refused –return→ refused: the cookie is gone, and the
- * provider takes a code once. Nothing of it is kept here, so another node may take the return. The attempt's cookie is Lax, since
- * the way back begins at the provider's page; the sign-in's is Strict as ever.
+ * provider accepts a code once. The server keeps no state of an attempt, so another node may handle the return. The attempt's
+ * cookie is Lax, since the way back begins at the provider's page; the sign-in's is Strict as ever.
  */
 export class Provider {
   readonly #settings: ProviderSettings;
@@ -70,7 +70,7 @@ export class Provider {
       behindProxy: boolean;
       /** How long a sign-in lasts. */
       signInMs: number;
-      /** Somebody may do something else than before. */
+      /** Called when a user's rights may have changed. */
       onChanged: () => void;
     },
   ) {
@@ -123,7 +123,8 @@ export class Provider {
       return reply.redirect(homePath, 303);
     } catch (error) {
       this.#setAttempt(reply, null);
-      // That the provider or the store is away is nobody's fault there: it would keep a whole office out when they are back.
+      // A failure of the provider or the store is not counted against the network: it would lock out a whole office when they are
+      // back.
       if (!(error instanceof CarillonError) || statusOf(error.code) < 500) this.#failed.failed(network);
       if (isCarillonError(error, "SIGN_IN_REFUSED"))
         this.#security.refused(error.code, { address: request.ip, route: `GET ${returnPath}` });
@@ -131,20 +132,20 @@ export class Provider {
     }
   }
 
-  /** What the provider says of who came back. */
+  /** The provider's claims about the user who returned. */
   async #claims(request: FastifyRequest): Promise<Claims> {
     const attempt = readCookieOf(request, this.#attemptName, /^[\w-]{43}\.[\w-]{43}\.[\w-]{43}$/);
     if (attempt === null) throw refused("attempt", "this browser began no sign-in here, or too long ago");
     const [state = "", nonce = "", verifier = ""] = attempt.split(".");
     // Not as a URL: a request may name any host, and one that is none.
     const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
-    // Looked at before the provider is asked anything.
+    // Checked before any call to the provider.
     if (searchParams.getAll("state").join() !== state)
       throw refused("answer", "the answer is not to what this browser asked");
     if (searchParams.has("error")) throw refused("nobody", "the provider let nobody in");
     const config = await this.#config();
     try {
-      // The address that the provider was told, whatever host this request names.
+      // The redirect address as the provider received it, whatever host this request names.
       const url = new URL(`${this.#settings.url}${returnPath}?${searchParams}`);
       const checks = { pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, url, checks);
@@ -152,7 +153,7 @@ export class Provider {
       const more = config.serverMetadata().userinfo_endpoint
         ? await oidc.fetchUserInfo(config, tokens.access_token, own.sub)
         : {};
-      // Of either by itself: a verified address of the one says nothing of the other's.
+      // Each source is filtered by itself: a verified address in one does not vouch for the address in the other.
       const [some, all] = [more, own].map((each) => verifiedOnly(each as Record<string, Json | undefined>));
       return { ...some, ...all } as unknown as Claims;
     } catch (error) {
@@ -226,15 +227,15 @@ export class Provider {
   }
 }
 
-/** Whether no answer came, or one that says that the provider is out of order: whoever signs in has no part in that. */
+/** True if the provider gave no answer, or reported an error of its own: the user did nothing wrong. */
 function isAway(error: unknown): boolean {
-  // What fetch throws, and not what was wrong with a call.
+  // The error of a failed fetch has a cause; that of a wrong call has none.
   if (error instanceof TypeError) return error.cause !== undefined;
   const { code, status = 0, cause } = error as { code?: string; status?: number; cause?: unknown };
   return code === "OAUTH_TIMEOUT" || (cause instanceof Response ? cause.status : status) >= 500;
 }
 
-/** Why somebody was refused, in a word for the console: a text in an address could be anybody's. */
+/** The reason for a refusal, as a fixed word for the console: anyone could put free text into an address. */
 type Why = "attempt" | "answer" | "nobody" | "invalid" | "rule" | "name" | "locked";
 
 class Refused extends CarillonError {
@@ -248,7 +249,7 @@ class Refused extends CarillonError {
 
 const refused = (why: Why, what: string) => new Refused(why, what);
 
-/** A browser that is refused is led back to the sign-in page, which tells it; a program gets the problem itself. */
+/** A browser that is refused is redirected to the sign-in page, which shows the reason; a program gets the problem itself. */
 async function led(
   request: FastifyRequest,
   reply: FastifyReply,

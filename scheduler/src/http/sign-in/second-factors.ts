@@ -30,7 +30,7 @@ export interface ShownCode {
   address: string;
 }
 
-/** What a request showed; see `Principals`. */
+/** The credential of a request; see `Principals`. */
 interface Shown {
   who: Principal;
   isProven: boolean;
@@ -65,7 +65,7 @@ export class SecondFactors {
     this.#security = security;
   }
 
-  /** Whether this user signed in with a password alone and must make a second factor. Tokens need none. */
+  /** True if this user signed in with a password alone and must add a second factor. Tokens need none. */
   isLackedBy({ who, isProven, cookie }: Shown): boolean {
     if (cookie === null || isProven) return false;
     return this.#required === "everyone" || (this.#required === "admins" && highestRole(who) === "admin");

@@ -2,14 +2,17 @@ import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { networkOf } from "./failed-attempts.ts";
 
-/** Of one account from one address, browser or sign-in; of one address for any account. */
+/** Free failures: `pair` for one account from one address, browser or sign-in; `address` for any account from one address. */
 const free = { pair: 5, address: 20 };
 const firstWaitMs = 1_000;
 const longestWaitMs = 15 * 60_000;
-/** After so long without a failure it is forgotten. */
+/** A record of failures is dropped after this span without a new one. */
 const forgottenMs = 60 * 60_000;
 const rememberedMax = 10_000;
-/** One password is hashed at a time: it takes a core for 400 ms, which runs must not wait for, and 128 MiB. So many wait in each line. */
+/**
+ * The most that wait in each queue. One password is hashed at a time: a hash takes 128 MiB, and a core for 400 ms, which runs
+ * must not wait for.
+ */
 const lineMax = 8;
 
 /** Where a guess comes from. */
@@ -21,16 +24,16 @@ export interface Guesser {
 
 interface Failures {
   count: number;
-  /** Until then nobody of this kind is heard. */
+  /** Until then, attempts under this key are turned away. */
   untilMono: number;
   lastMono: number;
 }
 
 /**
- * Slows those who guess passwords. Few failures are free, then each doubles the wait, for an account from one address soon, for an
- * address later; never for an account as a whole, or strangers could keep its owner out. Who has shown the password before, by a
- * browser, a sign-in or from the same address, is judged before strangers; a browser or a sign-in is slowed by its own failures
- * alone. It is this server's own memory: of N servers together a guesser has N times as many tries.
+ * Slows down password guessing. A few failures are free, then each one doubles the wait: soon for an account from one address,
+ * later for an address. An account as a whole is never slowed, or strangers could lock its owner out. Clients that have proved
+ * the password before, by a browser, a sign-in or from the same address, go before unknown ones; a browser or a sign-in is slowed
+ * only by its own failures. The memory is this server's own: against N servers a guesser has N times as many tries.
  */
 export class Throttle {
   readonly #clock: Clock;
@@ -53,7 +56,7 @@ export class Throttle {
     // Counted before it is known: as many at once as there may be are no way around it.
     for (const [key, most] of kinds) this.#count(key, most);
     const right = await this.#inTurn(from.proven !== null || this.#known.has(pair), check).catch((error: unknown) => {
-      // Nobody judged it: what cannot be looked up, or waits in too long a line, was no guess.
+      // The check did not complete (the look-up failed, or the queue was full), so the attempt is not counted as a guess.
       this.#uncount(kinds.map(([key]) => key));
       throw error;
     });
@@ -83,7 +86,7 @@ export class Throttle {
     this.#failures.set(key, { count, untilMono: now + waitMs, lastMono: now });
   }
 
-  /** It was no failure after all; and who knows the password has shown that the ones before were mistakes. */
+  /** A correct password: this attempt is uncounted, and earlier failures of the pair were mistakes. */
   #forgive([pair = "", ...others]: string[]): void {
     this.#failures.delete(pair);
     this.#uncount(others);
@@ -96,12 +99,12 @@ export class Throttle {
     }
   }
 
-  /** Strangers wait behind all who are known. */
+  /** Unknown clients wait behind all known ones. */
   async #inTurn(known: boolean, check: () => Promise<boolean>): Promise<boolean> {
     if (this.#hashing) {
       const line = known ? this.#knownLine : this.#strangers;
       if (line.length >= lineMax) throw tooMany(firstWaitMs);
-      // Who ends hands its place on: nobody comes between.
+      // The finished check hands its turn directly to the next; no other can cut in.
       await new Promise<void>((resolve) => line.push(resolve));
     }
     this.#hashing = true;

@@ -19,7 +19,7 @@ import type { ChildWrite, Onward } from "../../run/flow.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 
-/** What is the matter of one claim's wish, and not of the poll that brings it. */
+/** Errors that concern one claim's request, and not the poll that carries it. */
 const ofOneClaim: readonly ErrorCode[] = [
   "FENCE_STALE",
   "TASK_UNKNOWN",
@@ -36,9 +36,9 @@ const ofOneClaim: readonly ErrorCode[] = [
 export type Refuse = (claim: { runId: number; fence: number }, part: Refusal["part"], error: CarillonError) => void;
 
 /**
- * What handlers of remote workers ask for beside their verdicts. Whether a claim is its session's was judged before; the
- * store judges, by the fence, whether it still stands. What a run begins is of the key's groups: a key for one group must
- * not be a way to run, with a payload of one's own, what others keep apart from it.
+ * Executes the calls that handlers of remote workers make beside their verdicts. The caller has already checked that the claim
+ * belongs to the session; the store checks by the fence that it still stands. Runs that a run begins must be of the key's groups:
+ * a key for one group must not allow its holder to start runs of other groups with a payload of its own.
  */
 export class FlowCalls {
   readonly #store: Store;
@@ -100,7 +100,7 @@ export class FlowCalls {
     });
   }
 
-  /** What successes begin, by their verdicts; an error where it cannot be begun. */
+  /** The continuations that successful verdicts begin; an error where one cannot be begun. */
   async onwards(key: WorkerKey, verdicts: GivenVerdict[]): Promise<Map<GivenVerdict, Onward | CarillonError>> {
     const found = new Map<GivenVerdict, Onward | CarillonError>();
     const some = verdicts.flatMap((verdict) => (verdict.onward ? [{ verdict, onward: verdict.onward }] : []));
@@ -127,7 +127,7 @@ export class FlowCalls {
     const known = new Map(records.map(({ name, taskId, definition }) => [name, { taskId, group: definition.group }]));
     return (name) => {
       const task = known.get(name);
-      // Of a namespace in which the key has no group it is not even told which tasks there are.
+      // In a namespace where the key has no group, the answer does not reveal which tasks exist.
       const near = task && key.groups.some((group) => namespaceOf(group) === namespaceOf(name) || group === task.group);
       if (!near)
         throw new CarillonError("TASK_UNKNOWN", `there is no task ${JSON.stringify(name)}`, {

@@ -1,7 +1,7 @@
 import type { PollRequest } from "../../api/worker-protocol.ts";
 import { type InexactNumber, inexactNumbers } from "../../base/json-numbers.ts";
 
-/** What a poll brings for others to read, by the list that it stands in. All other numbers of a poll are the contract's matter. */
+/** The fields of a poll's lists that are stored for other readers. The contract checks all other numbers of a poll. */
 const kept: Readonly<Record<"verdicts" | "reports" | "logs" | "states" | "spawns", readonly string[]>> = {
   verdicts: ["result", "onward"],
   reports: ["progress"],
@@ -11,7 +11,7 @@ const kept: Readonly<Record<"verdicts" | "reports" | "logs" | "states" | "spawns
 };
 type List = keyof typeof kept;
 
-/** By list and place: the first number of each item that a JavaScript number cannot hold. */
+/** By list and index: the first number of each item that a JavaScript number cannot hold. */
 export type InexactPlaces = ReadonlyMap<List, ReadonlyMap<number, InexactNumber>>;
 /** The same by item. */
 export type InexactItems = ReadonlyMap<object, InexactNumber>;

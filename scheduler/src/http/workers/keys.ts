@@ -6,7 +6,10 @@ import { CarillonError } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { FailedAttempts, networkOf } from "../sign-in/failed-attempts.ts";
 
-/** What was revoked elsewhere is known here after this, should its signal be lost. Who joins, or asks for a secret, is looked up anew each time. */
+/**
+ * A key revoked at another server is refused here after this, even if the signal is lost. A worker's join, and its request for a
+ * secret, always read the key again.
+ */
 const freshMs = 500;
 const rememberedMax = 10_000;
 /** For strangers from where too many keys were wrong, all keys are read together, no oftener than this. */
@@ -15,8 +18,8 @@ const allKeysEveryMs = 1_000;
 type Known = WorkerKey & { hash: Buffer };
 
 /**
- * Who a request comes from. Keys are tried at a bounded rate an address; a key that is good is never held up by others
- * that are tried beside it: it is known, or found when all keys are read.
+ * Finds the worker key of a request. Wrong keys are limited by rate per address. Other keys tried from the same address never
+ * delay a valid key: it is cached, or found when all keys are read.
  */
 export class Keys {
   readonly #store: WorkerStore;
@@ -25,7 +28,7 @@ export class Keys {
   readonly #known = new Map<number, { key: Known; readMono: number }>();
   /** Polls of many workers that have one key share a read of it. */
   readonly #reading = new Map<number, Promise<Known | null>>();
-  /** Keys that were revoked since the start, as far as this server was told. */
+  /** How many revocations this server has been notified of since its start. */
   #changes = 0;
   #allReadMono = Number.NEGATIVE_INFINITY;
   #readingAll: Promise<void> | undefined;
@@ -61,7 +64,7 @@ export class Keys {
     return key;
   }
 
-  /** This key was revoked, here or elsewhere: what is remembered of it, or being read, is wrong. */
+  /** This key was revoked, here or elsewhere: cached values and reads under way are stale. */
   forget(keyId: number): void {
     this.#changes++;
     this.#reading.delete(keyId);
@@ -114,7 +117,7 @@ export class Keys {
     for (const key of await this.#store.validKeys(rememberedMax)) this.#remember(key, changes);
   }
 
-  /** @param changes as there were when it was read: what was read before a revocation may come in behind it */
+  /** @param changes the value of `#changes` at the read: a read from before a revocation may finish after it */
   #remember(key: Known, changes: number): void {
     if (this.#known.size >= rememberedMax && !this.#known.has(key.keyId)) this.#known.clear();
     const isFresh = changes === this.#changes;
@@ -122,7 +125,7 @@ export class Keys {
   }
 }
 
-/** Whoever sends it has its secret, and does not guess: it is not counted among the wrong ones, so it is told every time. */
+/** The sender has the key's secret and is not guessing, so it is not counted as a failure, and always gets this error. */
 const revoked = ({ name }: WorkerKey) =>
   new CarillonError("KEY_UNKNOWN", `the worker key ${name} was revoked`, {
     hint: "Its worker must stop. Make another key with carillon keys create NAME, and start the worker with that one.",

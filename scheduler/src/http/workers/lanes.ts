@@ -16,13 +16,13 @@ export interface LanesOptions {
   storeClock: StoreClock;
   definitions: Definitions;
   log: Log;
-  /** Gives claims back unstarted: nobody was given them. */
+  /** Releases claims unstarted: no worker has received them. */
   release: (session: Attached, runs: ClaimedRun[]) => void;
 }
 
 /**
- * Workers that can run the same tasks, equally far ahead: what one of them finds, or does not find, holds for all. Or one
- * worker, and what is addressed to it.
+ * Workers that can run the same tasks and claim equally far ahead, so that one worker's result, runs or none, holds for all. Or
+ * one worker, and the runs addressed to it.
  */
 interface Lane {
   readonly groupIds: number[];
@@ -34,9 +34,9 @@ interface Lane {
   exceptStale: boolean;
   /** Nothing can be claimed that is due before. */
   nextDueMs: number;
-  /** That is being asked, after a claim whose runs did not wait for it; whoever would claim does. */
+  /** A query for the next due time, after a claim that did not wait for its answer; later claims of the lane do wait. */
   asking: Promise<void> | undefined;
-  /** Raised by what may have made something ready, so that an older look says nothing. */
+  /** Incremented when a run may have become ready, so that a query from before is ignored. */
   heard: number;
   /** Before this no other of its workers has a turn. */
   nextTurnMono: number;
@@ -45,23 +45,25 @@ interface Lane {
   cancel: () => void;
 }
 
-/** The safety net below signals, once a lane in which somebody waits. */
+/** The interval of the safety net below, which wakes a lane with waiting polls in case a signal was lost. */
 const lookMs = 5_000;
-/** However many workers of a lane are full, one turn is taken at a time, so far apart; the others wait in a line, but not long. */
+/**
+ * A lane takes one turn at a time, `turnMs` apart, however many of its workers are full; a turn that would wait longer than
+ * `turnWaitMs` returns nothing.
+ */
 const turnMs = 20;
 const turnWaitMs = 1_000;
-/** Lanes that nobody uses are forgotten above this. */
+/** Above this number, unused lanes are dropped. */
 const lanesMax = 1_000;
 
 /**
- * Makes true: what becomes ready goes at once to a poll that waits for it, for one statement however many wait. A lane
- * in which a claim came back short is known to be empty until something is signalled or comes due, so that polls which
- * come and go meanwhile ask the store nothing.
+ * Hands runs that become ready at once to waiting polls, with one statement however many polls wait. After a claim came back
+ * short, its lane counts as empty until a signal arrives or a run falls due, so that polls cause no reads of the store meanwhile.
  */
 export class Lanes {
   readonly #options: LanesOptions;
   readonly #lanes = new Map<string, Lane>();
-  /** Of sessions to which something was addressed while they were here. */
+  /** The lanes of sessions to which runs were addressed while they polled here. */
   readonly #own = new WeakMap<Attached, Lane>();
   readonly #sweeps = new Set<Promise<void>>();
   #closed = false;
@@ -70,17 +72,17 @@ export class Lanes {
     this.#options = options;
   }
 
-  /** Claims what is there now. */
+  /** Claims the runs that are ready now. */
   async claim(session: Attached, want: number, aheadMs: number): Promise<ClaimedRun[]> {
     const runs: ClaimedRun[] = [];
     for (const lane of this.#lanesOf(session, aheadMs)) {
-      // A failure leaves what was claimed before it on the book, where its worker finds it.
+      // If a later lane fails, the runs claimed before remain in the store as the session's claims; its worker finds them there.
       if (runs.length < want && !this.#closed) runs.push(...(await this.#claim(lane, session, want - runs.length)));
     }
     return runs;
   }
 
-  /** A few due runs of each task that would wait behind others. */
+  /** Claims a few due runs of each task that would otherwise wait behind other tasks. */
   async turn(session: Attached, want: number, turn: TakenTurn): Promise<{ runs: ClaimedRun[]; lastTaskId: number }> {
     const { clock } = this.#options;
     const lane = this.#laneOf(session, 0);
@@ -109,7 +111,7 @@ export class Lanes {
     return { runs, lastTaskId };
   }
 
-  /** From now on the poll is given what becomes ready. */
+  /** Registers the poll: it receives runs as they become ready. */
   wait(session: Attached, poll: WaitingPoll): void {
     for (const lane of this.#lanesOf(session, poll.aheadMs)) this.#waitIn(lane, session, poll);
   }
@@ -157,7 +159,7 @@ export class Lanes {
     this.#wake(lane);
   }
 
-  /** Its own first: what is there can go nowhere else. */
+  /** The session's own lane first: only this session can claim the runs in it. */
   #lanesOf(session: Attached, aheadMs: number): Lane[] {
     const own = this.#own.get(session);
     if (own) own.aheadMs = aheadMs;
@@ -201,7 +203,7 @@ export class Lanes {
     if (this.#closed || lane.waiting.size === 0 || lane.sweeping) return;
     const { clock, storeClock } = this.#options;
     const inMs = Math.max(0, lane.nextDueMs - lane.aheadMs - storeClock.now());
-    // Each beat tells of what is addressed to a session; it needs no look.
+    // Each beat reports runs addressed to a session, so its own lane needs no polling.
     if (lane.own && inMs === Number.POSITIVE_INFINITY) return;
     if (inMs > 0) {
       lane.cancel = clock.after(Math.min(inMs, lookMs), () => {
@@ -244,7 +246,7 @@ export class Lanes {
     return this.#accounted(session, () => this.#claimOnce(lane, session, want));
   }
 
-  /** Who reads the session's book waits for claims that are under way. */
+  /** Registers the claim as under way: `readBook` waits for such claims. */
   async #accounted(session: Attached, claim: () => Promise<ClaimedRun[]>): Promise<ClaimedRun[]> {
     const claiming = claim();
     session.claimsBegun++;
@@ -277,7 +279,7 @@ export class Lanes {
       nowMs,
     });
     session.drain(draining);
-    // It says nothing of what others find.
+    // While this session drains, its result does not hold for other workers.
     if (runs.length < want && !draining) this.#askNext(lane, heard, nextDue);
     return this.#keep(lane, session, runs, nowMs);
   }
@@ -309,7 +311,7 @@ export class Lanes {
     }
   }
 
-  /** Of what was claimed, what its worker can run. */
+  /** Keeps the claimed runs that the worker can run, and releases the rest. */
   async #keep(lane: Lane, session: Attached, runs: ClaimedRun[], nowMs: number): Promise<ClaimedRun[]> {
     const { definitions, release } = this.#options;
     for (const run of runs) session.hold(run, nowMs);

@@ -1,15 +1,16 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../base/clock.ts";
 
-/** A credential that was revoked elsewhere is known to be within this and what is remembered of it, a second together. */
+/** How often the credential is checked. Together with the cache of credentials, a revocation elsewhere takes effect within a second. */
 const lookMs = 500;
 const looksPerBeat = 30;
 
 /**
- * A comment now and then shows that a stream's line stands; whoever may no longer listen is told to `stop`. An answer that comes
- * when the stream is over changes nothing: a write behind its end is an error that nobody waits for, and ends the process.
+ * Writes a comment now and then, which shows that the stream's connection stands; calls `stop` when the client may no longer
+ * listen. An answer that arrives after the stream has ended changes nothing: a write after its end would be an unhandled error
+ * and end the process.
  *
- * @param mayGoOn asked at every look; rejects where it cannot be told, which ends the stream at its next beat
+ * @param mayGoOn called at every look; rejects where the answer cannot be determined, which ends the stream at its next beat
  * @returns ends the beat
  */
 export function beatLine(
@@ -25,7 +26,7 @@ export function beatLine(
     cancel = clock.after(lookMs, async () => {
       looks++;
       const beats = looks % looksPerBeat === 0;
-      // Why it cannot be told, whoever listens hears when it comes again.
+      // The client learns the reason when it reconnects.
       const goesOn = await mayGoOn().catch(() => !beats);
       if (over) return;
       if (!goesOn) return stop();

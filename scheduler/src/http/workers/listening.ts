@@ -37,7 +37,7 @@ export interface ListeningOptions {
 const endedBefore = "this poll says before how the claim ended; the first verdict counts, this one is recorded as late";
 const namedBefore = "this poll says this of the claim before; the first counts, this one is left out";
 
-/** Takes what polls tell of claims: verdicts, reports, log lines, and what handlers ask for. */
+/** Handles the parts of polls that concern claims: verdicts, reports, log lines, and calls by handlers. */
 export class Listening {
   readonly #options: ListeningOptions;
 
@@ -45,7 +45,10 @@ export class Listening {
     this.#options = options;
   }
 
-  /** @param refused is given what is refused @param inexact items of the request that hold a number which would become another @throws what a part could not be written for, once all others are */
+  /**
+   * @param refused receives the refused parts @param inexact items of the request with a number that JavaScript would change
+   * @throws the store's error for a part that could not be written, after all other parts are handled
+   */
   async listen(
     key: WorkerKey,
     session: Attached,
@@ -67,8 +70,9 @@ export class Listening {
     const flows = [...states, ...spawns, ...asked, ...wished, ...spans];
     const told = [...reports, ...logs, ...flows];
     if (verdicts.length + told.length === 0) return {};
-    // A verdict on what is not held may be an old one said again. So may be one on what another server may have heard of
-    // before: of a success the store's own answer tells. A log line may come a little after its run's end.
+    // A verdict on a claim that is not held may repeat an earlier one. A verdict other than success may also have reached another
+    // server before, so the store is read; for a success the store's own answer reports that. A log line may arrive a little
+    // after its run's end.
     const standings = await this.look(session, [
       ...verdicts.filter(
         ({ runId, fence, outcome }) => outcome !== "succeeded" || session.held.get(fence)?.runId !== runId,
@@ -131,8 +135,8 @@ export class Listening {
     const inputs = ask && (await apart(() => this.#options.flow.inputs(ask, refuse)));
     const [wish] = held(wished, "secret");
     const secret = wish && (await apart(() => this.#options.flow.secret(wish, refuse)));
-    // A success that came with what was not done, such as children for its join, would not be what its worker means; nor is one whose
-    // result would be kept as another.
+    // A success is refused if a request that came with it failed, such as children for its join: the worker does not mean such a
+    // success. A success whose result would be stored as another value is refused too.
     const unmeant = new Map(
       firstOfEach(verdicts).first.flatMap((one) => {
         const found = inexact.get(one);
@@ -150,7 +154,7 @@ export class Listening {
     return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
   }
 
-  /** What the book says of claims that this server does not know. */
+  /** The store's state of claims that this server has not cached. */
   async look(session: Attached, strange: Spoken[]): Promise<Standings> {
     if (strange.length === 0) return new Standings([], []);
     return new Standings(strange, await this.#options.store.workers.look(session.id, strange));

@@ -36,10 +36,10 @@ export interface PollerOptions {
 }
 
 const defaultTimeoutMs = 6_000;
-/** What a session holds must not wait longer for its worker's next sign of life than this part of its timeout. */
+/** A poll waits no longer than this part of the session's timeout, so that the worker's next sign of life keeps its claims. */
 const waitsPerTimeout = 3;
 
-/** Answers polls: each says what its worker has to tell, in one go, and waits for what there is to answer. */
+/** Answers polls: each carries all that its worker has to report, and waits until there is something to answer. */
 export class Poller {
   readonly #options: PollerOptions;
   readonly #sessions: Sessions;
@@ -80,7 +80,7 @@ export class Poller {
     this.#sessions.endOf(keyId);
   }
 
-  /** What waits is answered; nothing more is claimed. */
+  /** Answers waiting polls and claims nothing more. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#sessions.close();
@@ -89,8 +89,9 @@ export class Poller {
   }
 
   /**
-   * @param more traces: whether the worker wants to know from where its runs come; inexact: items with a number that would become another
-   * @param gone aborts when nobody is there any more to be answered
+   * @param more traces: true if the worker wants the trace contexts of its runs; inexact: items with a number that JavaScript
+   * would change
+   * @param gone aborts when the client has disconnected
    * @throws SESSION_LOST, KEY_FORBIDDEN, NODE_NAME_TAKEN, TASK_INVALID, STOPPED, STORE_…
    */
   async poll(
@@ -121,14 +122,14 @@ export class Poller {
       runs = runs.concat(turn.runs);
       turnedTo = turn.lastTaskId;
     } else if (!request.join) {
-      // What is given again is among those that it has places for.
+      // Runs that are delivered again count towards the number that the worker wants.
       const left = () => Math.max(0, (request.want ?? 0) - runs.length);
       runs.push(...(await this.#ungiven(session, left())));
       const answerNow = runs.length + refused.length + found.lost.length > 0 || Object.keys(heard).length > 0;
       runs = runs.concat(await this.#runsFor(session, { ...request, want: left() }, gone, answerNow));
     }
     if (session.row.ended && !request.leave) throw sessionOver(session.id);
-    // Nobody is there to have them; whoever asks next is.
+    // The client is gone; the session's next poll gets the runs.
     if (gone.aborted) session.ungiven.push(...runs);
     // A trace is not worth a run: with the store away there is none.
     const origins = traces && runs.length > 0 ? await this.#traces.tracesOf(runs).catch(() => undefined) : undefined;
@@ -178,8 +179,9 @@ export class Poller {
   }
 
   /**
-   * What no answer carried, and is still its claim: its worker may have learned of it by another server's copy of the book,
-   * and be through with it. What it ends while this is asked it leaves out of the answer itself.
+   * Claims that no answer has delivered and that the session still holds: the worker may have learned of such a claim from
+   * another server's copy, and have settled it. A claim that ends during this check is dropped from the answer by the worker
+   * itself.
    */
   async #ungiven(session: Attached, most: number): Promise<ClaimedRun[]> {
     const runs = session.ungiven.splice(0, Math.max(0, most));
@@ -238,8 +240,9 @@ export class Poller {
   }
 
   /**
-   * Only what ended can be followed, and only by whoever had it. @returns the session whose claims move, if there is one: of
-   * one that no key opened, be it forgotten or a process's that has the store itself, nothing is moved
+   * A session can be followed only by its own worker, and without an instance only once it has ended. @returns the session whose
+   * claims move; undefined for a session without a key, whether forgotten or of a process with direct access to the store: its
+   * claims stay
    */
   async #followed(key: WorkerKey, node: string, former: number, instance: string): Promise<number | undefined> {
     const { store, storeClock } = this.#options;
@@ -293,7 +296,7 @@ export class Poller {
     );
   }
 
-  // ---- what it is told
+  // ---- the parts of its answer
 
   #given(run: ClaimedRun, nowMs: number): PollAnswer["runs"][number] {
     const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null } = run;
@@ -328,7 +331,7 @@ export class Poller {
   }
 }
 
-/** What a worker calls the task: by whose handler it runs, and of which of its schedules. */
+/** The names by which a worker knows the task: the task whose handler runs it, and which of its schedules it is. */
 function calledTo(definition: TaskDefinition): { task: string; schedule?: string } {
   const schedule = scheduleCalled(definition);
   return { task: handlerTask(definition), ...(schedule !== null && { schedule }) };

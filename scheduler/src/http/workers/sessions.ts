@@ -7,15 +7,15 @@ import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
 
-/** What is needed to settle a claim that was given out here. */
+/** The facts needed to settle a claim that was given out here. */
 export interface Holding {
   runId: number;
   taskId: number;
   attempt: number;
-  /** Of its attempts, those that outlived their worker's session. Absent: none. */
+  /** How many of its attempts outlived their worker's session. Absent: none. */
   losses?: number | undefined;
   linked: boolean;
-  /** By the store's clock: what its worker says of it lies between this and now. */
+  /** By the store's clock: times that the worker reports are clamped between this and now. */
   claimedMs: number;
 }
 
@@ -23,7 +23,7 @@ export interface Holding {
 export class Attached {
   readonly row: RemoteSession;
   readonly groupIds: number[];
-  /** By the store's clock: nobody takes it for dead before. */
+  /** By the store's clock: until then the session is not presumed dead. */
   sureUntilMs = 0;
   heardMono = 0;
   /** Claims by fence. */
@@ -32,7 +32,7 @@ export class Attached {
   settled = new Map<number, Holding>();
   settledBefore = new Map<number, Holding>();
   recalls: SessionRecall[] = [];
-  /** Recalls that some answer had: those wake nobody again. */
+  /** Recalls that an answer has delivered: they end no waiting poll again. */
   told = new Set<number>();
   waiting: WaitingPoll | undefined;
   /** Claims for it that are under way here. */
@@ -40,7 +40,7 @@ export class Attached {
   claimsBegun = 0;
   /** Claims of its own that no answer could carry: its next one does. */
   ungiven: ClaimedRun[] = [];
-  /** The book had others of its claims than this server knows of, a beat ago. */
+  /** One beat ago the store's claims of this session differed from those cached here. */
   suspect = false;
 
   constructor(row: RemoteSession, groupIds: number[]) {
@@ -63,7 +63,7 @@ export class Attached {
     return holding?.runId === runId ? holding : undefined;
   }
 
-  /** Of the book's claims those that this server did not know of; from now on it does. */
+  /** Adds the store's claims that this server has not cached yet, and returns them. */
   learn(book: readonly ClaimedRun[], nowMs: number): ClaimedRun[] {
     const unknown = book.filter((run) => !this.known(run));
     for (const run of unknown) this.hold(run, nowMs);
@@ -82,13 +82,13 @@ export class Attached {
     this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
   }
 
-  /** What is on the book no more was settled by another server. */
+  /** A cached claim that the store no longer has was settled by another server. */
   dropBut(book: readonly ClaimedRun[]): void {
     const onBook = new Set(book.map(({ fence }) => fence));
     for (const fence of [...this.held.keys()]) if (!onBook.has(fence)) this.drop(fence);
   }
 
-  /** Its waiting poll is asked for nothing by a lane any more, or may be again. */
+  /** Sets draining, and ends the waiting poll: while it drains, no lane claims for the session. */
   drain(draining: boolean): void {
     if (draining === this.row.draining) return;
     this.row.draining = draining;
@@ -133,7 +133,7 @@ const foreign = (sessionId: number) =>
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #attached = new Map<number, Attached>();
-  /** By session and key. */
+  /** Attachments under way, by session and key. */
   readonly #attaching = new Map<string, Promise<Attached>>();
   #cancel: (() => void) | undefined;
   #beatenMono: number;
@@ -198,7 +198,7 @@ export class Sessions {
     }
   }
 
-  /** What the store's book says that the session holds, read while no claim for it is under way here. */
+  /** The store's claims of the session, read while no claim for it is under way here. */
   async readBook(session: Attached): Promise<ClaimedRun[]> {
     for (;;) {
       const begun = session.claimsBegun;
@@ -249,9 +249,9 @@ export class Sessions {
   }
 
   /**
-   * A claim may be made by a server that its worker has given up on, and whose answer reaches nobody. Whatever is on the
-   * book of a session that polls here and unknown for two beats is given with its next answer. And its worker may have told
-   * another server how one ended: what is on the book no more is forgotten.
+   * A server may claim runs for a poll that its worker has given up on, so the answer is lost. A claim in the store that this
+   * server has not known for two beats is therefore delivered with the session's next answer. Conversely, the worker may have
+   * settled a claim through another server: a cached claim that the store no longer has is dropped.
    */
   async #compareBooks(sessions: Attached[]): Promise<void> {
     const sums = await this.#options.store.workers.heldSums(sessions.map(({ id }) => id));
@@ -296,7 +296,7 @@ export class Sessions {
       session.settledBefore = session.settled;
       if (session.settled.size > 0) session.settled = new Map();
       if (session.waiting || session.heardMono >= this.#beatenMono) due.push(session);
-      // It went to another server, or died: whoever watches sessions finds out which.
+      // The worker polls another server, or died: the process that ends silent sessions finds out which.
       else if (mono - session.heardMono > 2 * session.row.timeoutMs) this.#attached.delete(session.id);
     }
     if (due.length === 0) return;
@@ -321,7 +321,7 @@ export class Sessions {
       await this.#compareBooks(due);
       await this.#lookForDirected(due);
     } catch (error) {
-      // Their trust runs out with nobody's beat; a worker that notices goes to another server.
+      // Without a beat the workers' trust runs out; a worker that notices goes to another server.
       log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");
     }
   }

@@ -4,10 +4,10 @@ import type { Log } from "../../base/log.ts";
 import type { ClaimStore, Settlement, Verdict } from "../../run/claim-store.ts";
 import { firstOfEach } from "../../run/first-of-each.ts";
 
-/** Of verdicts, by their claims' fences. */
+/** Results of a batch of verdicts, by their claims' fences. */
 interface Written {
   refused: Set<number>;
-  /** What could not be written, with the store's error. */
+  /** Verdicts that could not be written, with the store's error. */
   failed: Map<number, unknown>;
 }
 
@@ -37,14 +37,14 @@ export class Settling {
   }
 
   /**
-   * @returns the fences whose verdict was refused: the claim was over. Of several verdicts on one claim it tells of the first
-   * @throws what the store answered to a verdict that could not be written, once all others are
+   * @returns the fences whose verdict was refused, since the claim was over; of several verdicts on one claim the first counts
+   * @throws the store's error for a verdict that could not be written, once all others are written
    */
   async add(settlements: Settlement[]): Promise<Set<number>> {
     const { first, later } = firstOfEach(settlements);
     const fresh: Settlement[] = [];
     const others: Settlement[] = [];
-    /** What each batch is asked about here: it has verdicts of other polls too, also on the same claims. */
+    /** The fences to report on from each batch; a batch also carries verdicts of other polls, some on the same claims. */
     const asked = new Map<Batch, Set<number>>();
     for (const settlement of first) {
       const under = this.#under.get(settlement.fence);
@@ -60,7 +60,7 @@ export class Settling {
       asked.set(this.#enter([...fresh, ...later.filter(({ fence }) => entered.has(fence))]), entered);
     const answers = await Promise.allSettled([...asked].map(([batch, fences]) => answerOf(batch, fences)));
     if (waits.length > 0) {
-      // Whether those under way could be written is what their own polls are answered.
+      // The polls that sent the verdicts under way get the results of those.
       await Promise.all(before);
       answers.push(...(await Promise.allSettled([this.#late(others, waits)])));
     }
@@ -72,7 +72,7 @@ export class Settling {
     return refused;
   }
 
-  /** Sends what waited for another verdict on its claim. @returns of `others` the fences whose verdict was refused */
+  /** Sends verdicts that waited for another verdict on their claim. @returns those fences of `others` whose verdict was refused */
   async #late(others: Settlement[], waits: Settlement[]): Promise<Set<number>> {
     const refused = await this.add(waits);
     return amongThese(refused, new Set(others.map(({ fence }) => fence)));
@@ -122,7 +122,7 @@ export class Settling {
     } catch (error) {
       const claims = [...new Set(items.map(({ fence }) => fence))];
       const isStopped = isCarillonError(error, "STOPPED");
-      // The store is not away, so something in one of them is at fault: the others must not suffer for it.
+      // The store is reachable, so one of the verdicts causes the error: split the batch, so that the others are written.
       if (claims.length > 1 && !isStopped) {
         const half = new Set(claims.slice(0, claims.length >> 1));
         const refused = await this.#write(
@@ -150,7 +150,7 @@ async function answerOf({ written }: Batch, these: Set<number>): Promise<Set<num
   return amongThese(refused, these);
 }
 
-/** When a retry is due differs from one telling to the next, and so may when the run ended. */
+/** Two copies of one verdict may differ in the retry's due time and in the run's end, so both are left out. */
 function saysTheSame({ verdict: one }: Settlement, { verdict: other }: Settlement): boolean {
   const text = (verdict: Verdict) => JSON.stringify(verdict.kind === "retry" ? { ...verdict, dueMs: 0 } : verdict);
   return text(one) === text(other);

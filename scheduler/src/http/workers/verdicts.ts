@@ -30,9 +30,9 @@ interface Judging {
 }
 
 /**
- * What a worker's word comes to: the task's policy decides here whether there is another try, not the worker. A result
- * that cannot be kept does not undo the work: `note` is told of it. What goes on as something that cannot be begun has
- * failed, as it would by the same call in process.
+ * Converts a worker's verdict to the store's: the task's retry policy here decides on another attempt, not the worker. A result
+ * that cannot be stored does not undo the work: `note` receives the reason. A run whose continuation cannot be begun has failed,
+ * as it would by the same call in process.
  */
 export function verdictOf(given: GivenVerdict, { definition, attempt, nowMs, random, note, onward }: Judging): Verdict {
   const failed = (error: string): Verdict => {
@@ -73,7 +73,7 @@ export function verdictOf(given: GivenVerdict, { definition, attempt, nowMs, ran
   }
 }
 
-/** A worker says how long ago; the store's clock and the claim bound it. */
+/** The settlement of a verdict. The worker reports times as ages; the store's clock and the claim's time bound them. */
 export function settlementOf(
   sessionId: number,
   given: Pick<GivenVerdict, "runId" | "fence" | "startedAgoMs" | "endedAgoMs">,

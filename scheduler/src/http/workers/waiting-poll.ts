@@ -40,12 +40,12 @@ export class WaitingPoll {
   }
 
   /**
-   * While a claim is under way for it, it does not end: its answer is the one that carries what was claimed. Of two lanes
-   * that claim for it the second waits, and finds it over or goes on.
+   * Runs `claim` for this poll, which does not end meanwhile: its answer carries the claimed runs. If two lanes claim for it, the
+   * second waits, and goes on unless the poll is over.
    */
   claiming(claim: () => Promise<ClaimedRun[]>): Promise<void> {
     const next = this.#claimed.then(() => this.#claimOnce(claim));
-    // Who claims hears of a failure; whoever is next finds the poll over.
+    // The caller gets a failure of its claim; the next lane finds the poll over.
     this.#claimed = next.catch(() => undefined);
     return next;
   }
@@ -59,7 +59,7 @@ export class WaitingPoll {
       if (runs.length > 0 || this.#wantsEnd) this.#finish(() => this.#settle.resolve(runs));
     } catch (error) {
       this.#claiming = false;
-      // Whether runs were claimed is not known: its worker must hear that, and compare with the book.
+      // It is unknown whether runs were claimed: the worker gets the error and compares its runs with the store.
       this.#finish(() => this.#settle.reject(error));
       throw error;
     }
