@@ -8,14 +8,14 @@ import type { Terminal } from "./screen/terminal.ts";
 import { plain } from "./screen/text.ts";
 import { lookingOptions } from "./store-choice.ts";
 
-/** Whoever has pressed a key waits no longer than this for names; then there are none. */
+/** The time limit for names after the user has pressed Tab; after it, none are offered. */
 const answerMs = 1_500;
 const namesMost = 200;
 
 /**
- * Answers a shell: `files` or `words` on the first line, then a candidate a line, for zsh and fish with what it is after a tab.
- * Says nothing on its own: a complaint in the middle of a line that is being typed helps nobody.
- * @param given of bash: the word as bash has split it, and the line up to the cursor; of the others the words
+ * Answers a shell: `files` or `words` on the first line, then a candidate a line; zsh and fish also get its description after a
+ * tab. Prints no errors: a message in the middle of a line that is being typed only disturbs.
+ * @param given for bash: the word as bash has split it, and the line up to the cursor; for the other shells: the words
  */
 export async function complete(program: Command, [shell = "", ...given]: string[]): Promise<ExitCode> {
   const words = shell === "bash" ? wordsOf(given[1] ?? "").slice(1) : given;
@@ -42,7 +42,7 @@ async function named({ named: thing, beginning, options }: Completion): Promise<
     const names = await namesOf(thing, beginning, { color: false, ...options, ...(file ? { file } : {}) });
     return names.map((value) => ({ value, description: "" }));
   } catch {
-    // Nobody is there, or refuses: then there is nothing to offer.
+    // The cluster is unreachable or refuses the request: there is nothing to offer.
     return [];
   }
 }
@@ -56,7 +56,7 @@ export async function namesOf(
   return (await namesAt(thing, beginning, options)).filter((name) => name.startsWith(beginning));
 }
 
-/** Of some things all names. */
+/** The names of one kind; for some kinds all of them, for others those that match. */
 async function namesAt(thing: Named, beginning: string, options: Parameters<typeof chosenReach>[0]): Promise<string[]> {
   if (thing === "profiles") return Object.keys(readProfiles(process.env).profiles);
   const reach = chosenReach(options);

@@ -1,7 +1,7 @@
 import type { Command, Option } from "commander";
 import type { CommonOptions } from "./store-choice.ts";
 
-/** What a word may be of, beside what the tree of commands says itself. */
+/** The kinds of names that a word can hold, beside the words in the tree of commands. */
 export type Named = "tasks" | "calendars" | "groups" | "keys" | "nodes" | "profiles";
 
 export interface Candidate {
@@ -9,21 +9,21 @@ export interface Candidate {
   description: string;
 }
 
-/** What may stand where the last word is typed. */
+/** The candidates for the last word. */
 export interface Completion {
   candidates: Candidate[];
   /** Names of such things too, as the cluster has them. */
   named: Named | null;
   files: boolean;
-  /** What of it all begins so. */
+  /** The part that the candidates begin with. */
   beginning: string;
   /** Stands before each when the option's name and its value are one word: "--task=". */
   before: string;
-  /** What the line says about which cluster is meant. */
+  /** The options on the line that choose the cluster. */
   options: Pick<CommonOptions, "store" | "server" | "profile" | "directory" | "schema">;
 }
 
-/** Whose names an argument called `name` has, by the command that takes it or the family above. */
+/** The kind of an argument called `name`, by its command or that command's family. */
 const families: Readonly<Record<string, Named>> = {
   tasks: "tasks",
   export: "tasks",
@@ -33,7 +33,7 @@ const families: Readonly<Record<string, Named>> = {
   nodes: "nodes",
   profiles: "profiles",
 };
-/** What an option's value is, by its long name. */
+/** The kind of an option's value, by the option's long name. */
 const values: Readonly<Record<string, Named>> = {
   "--task": "tasks",
   "--group": "groups",
@@ -110,7 +110,7 @@ const begun = (candidates: Candidate[], beginning: string) =>
 const optionsOf = (path: readonly Command[]): Option[] =>
   [...path].reverse().flatMap((command) => command.options.filter(({ hidden }) => !hidden));
 
-/** The first clause says enough beside a name. */
+/** The first clause is enough beside a name. */
 const brief = (text: string) => (text.split(/\.(?:\s|$)|[:;]/)[0] ?? "").trim();
 
 function ofValue(found: Completion, { long, flags, argChoices }: Option, typed: string): Completion {

@@ -57,7 +57,7 @@ export async function dev(file: string | undefined, options: NodeOptions, termin
 }
 
 function viewFor({ logLevel }: NodeOptions, terminal: Terminal): View {
-  // What Carillon itself logs at info is what the view shows anyhow.
+  // The view already shows what Carillon itself logs at info.
   const level = logLevel === "info" ? "warn" : logLevel;
   if (terminal.json) return new JsonView(level === "warn" ? "info" : level);
   if (process.stdout.isTTY && process.env.TERM !== "dumb") return new LiveView(terminal.style, level);

@@ -42,7 +42,7 @@ export async function login(address: string, options: LoginOptions, terminal: Te
   const before = Object.hasOwn(profiles.profiles, name) ? profiles.profiles[name] : undefined;
   const profile = options.withToken ? await givenToken(url) : await madeToken(url, options);
   writeProfiles({ current: name, profiles: { ...profiles.profiles, [name]: profile } }, process.env);
-  // What nobody has any more must not stay good; where it cannot be ended, it expires.
+  // The replaced token is revoked, since no profile holds it any more; if that fails, it stays valid until it expires.
   if (before && before.token !== profile.token)
     await revoke(before).catch((error) => tellUnrevoked(before, error, terminal));
   if (terminal.json) terminal.object({ profile: name, ...shown(profile), current: true });
@@ -210,7 +210,7 @@ export async function useProfile(name: string, terminal: Terminal): Promise<Exit
   return exitCodes.ok;
 }
 
-/** A line that somebody types, or of a pipe. */
+/** Reads one line, typed on the terminal or from a pipe. */
 async function firstLine(what: string, { hidden = false } = {}): Promise<string> {
   const { stdin, stderr } = process;
   if (!stdin.isTTY) {

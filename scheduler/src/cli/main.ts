@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** Only what any Node can read, so that one too old is told so instead of failing on a syntax error. */
+/** This file uses only syntax that any Node can parse, so that a version too old gets a message and not a syntax error. */
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 20 || (major === 20 && minor < 19)) {
   process.stderr.write(
@@ -10,7 +10,8 @@ if (major < 20 || (major === 20 && minor < 19)) {
 const { main } = await import("./program.ts");
 const { exitAfterOutput } = await import("./readers.ts");
 const exit = await main(process.argv.slice(2));
-// What a user's file left open (a pool, a timer) must not keep a command alive that has ended. An error of the stream is told after its writes are.
+// Handles that a user's file left open (a pool, a timer) must not keep an ended command alive. A stream reports its error only
+// after its writes.
 process.stdout.write("", () => setImmediate(() => process.exit(exitAfterOutput(exit))));
 
 export {};

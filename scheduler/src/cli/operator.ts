@@ -1,6 +1,6 @@
 import { hostname, userInfo } from "node:os";
 
-/** Whom a change is put down to. */
+/** The author of changes that this command makes. */
 export function operator(): string {
   try {
     return `${userInfo().username}@${hostname()}`;

@@ -29,9 +29,9 @@ const firstSteps = [
   "The package's README.md has a first task.",
 ];
 
-/** Carries out a command line. What went wrong has been said when this resolves. @returns the exit code */
+/** Carries out a command line. Errors have been printed when this resolves. @returns the exit code */
 export async function main(args: string[]): Promise<ExitCode> {
-  // Known before anything is parsed, so that a wrong command line is told in the right form too.
+  // Read before parsing, so that a wrong command line is also reported in the right form.
   const asked = { json: args.includes("--json"), colour: !args.includes("--no-color") };
   const terminal = new Terminal(asked);
   watchReaders(terminal);
@@ -45,7 +45,7 @@ export async function main(args: string[]): Promise<ExitCode> {
   });
   const named = commandNamed(program, args);
   try {
-    // What a shell asks while a line is typed: its words are another command's.
+    // A shell's completion request: its words belong to another command.
     if (args[0] === "__complete") return await (await import("./complete.ts")).complete(program, args.slice(1));
     await program.parseAsync(ownOptionsJoined(program, args), { from: "user" });
     return exit;
@@ -102,7 +102,7 @@ function ownOptionsJoined(program: Command, args: readonly string[]): string[] {
 
 type Handle = (code: ExitCode) => void;
 
-/** All that can be said on a command line; nothing is carried out before it is parsed. Completion walks through it too. */
+/** All commands and options; nothing is carried out before parsing. Completion walks through this tree too. */
 export function commands(terminal: Terminal, ended: Handle): Command {
   const program = new Command("carillon")
     .description(

@@ -1,9 +1,9 @@
 import { createInterface } from "node:readline";
 
-/** Somebody sits there who reads what is asked, and can answer. */
+/** True if a person sits at the terminal, who reads the question and can answer. */
 export const isWatched = (): boolean => process.stdin.isTTY === true && process.stdout.isTTY === true;
 
-/** Asks on the terminal. Ctrl-D is a no, as an empty line is; Ctrl-C, or a signal, is for the command to end by. */
+/** Asks for confirmation on the terminal. Ctrl-D means no, like an empty line; Ctrl-C or a signal makes the command end. */
 export async function askToGoOn(signal: AbortSignal): Promise<"yes" | "no" | "interrupted"> {
   const lines = createInterface({ input: process.stdin, output: process.stdout });
   const interrupted = new Promise<undefined>((resolve) => {

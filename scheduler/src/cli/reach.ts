@@ -9,14 +9,14 @@ import { type CommonOptions, defaultDirectory, withStore } from "./store-choice.
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a command talks to, and who said so. */
+/** The cluster that a command talks to, and the source of that choice. */
 export type Reach =
   | ({ kind: "server"; profile: string | null; from: string } & ServerChoice)
   | { kind: "store"; from: string | null };
 
 /**
- * The nearest says: the command line, the environment, the project's own file or folder; and only where none of these names
- * anything, the profile that one has signed in to last. So a project's commands never go elsewhere by surprise.
+ * The nearest source decides: the command line, the environment, the project's own file or folder. Only where none of these names
+ * anything, the profile of the last sign-in does. A project's commands so never go elsewhere by surprise.
  * @throws USAGE, PROFILE_UNKNOWN, CONFIG_INVALID
  */
 export function chosenReach(options: CommonOptions, environment: Environment = process.env): Reach {
@@ -68,7 +68,7 @@ export function chosenReach(options: CommonOptions, environment: Environment = p
   return current === null ? byStore(null) : byProfile(current, "the last carillon login");
 }
 
-/** Of a profile of this very address: a token is never sent elsewhere. */
+/** The token of a profile with exactly this address: a token is never sent elsewhere. */
 function tokenFor(url: string, environment: Environment): string | undefined {
   const { profiles, current } = readProfiles(environment);
   const here = Object.entries(profiles).filter(([, { server }]) => server === url);

@@ -1,7 +1,7 @@
 /**
- * Whoever reads what a command says may go: `carillon runs tail | head`, a terminal that is closed, a log collector that ended.
- * What becomes of the command then is its own affair: one that only looks has been seen enough of and ends, one that changes
- * something goes on to its end, and a node stops in order.
+ * Handles a reader of standard output that goes away: `carillon runs tail | head`, a terminal that is closed, a log collector
+ * that ended. The reaction depends on the command: one that only reads ends, one that changes something completes its work, and a
+ * node stops in order.
  */
 import { CarillonError, messageOf } from "../base/errors.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
@@ -25,11 +25,11 @@ const looking: ReadonlySet<string> = new Set([
   "profiles",
 ]);
 
-/** By the word that names it; `apply --plan` is `diff`. */
+/** True for commands that change nothing, by their last name; `apply --plan` is `diff`. */
 const onlyLooks = (command: string, { plan = false }: { plan?: boolean }): boolean =>
   looking.has(command) || (command === "apply" && plan);
 
-/** Nobody reads a pipe any more, or the terminal was closed. A file that its disk refuses is a failure. */
+/** True if the reader of a pipe has gone, or the terminal was closed. A file on a full disk is a failure instead. */
 export const isUnread = ({ code }: NodeJS.ErrnoException, isTerminal: boolean): boolean =>
   code === "EPIPE" || (isTerminal && (code === "EIO" || code === "ENXIO"));
 
@@ -57,20 +57,24 @@ export function watchReaders(terminal: Terminal): void {
     }
     onUnread();
   });
-  // Remarks and what handlers print are lost then, which is better than a node that ends over them; nowhere is left to say so.
+  // Remarks and output of handlers are then lost, which is better than a node that ends because of them; no channel is left to
+  // report it.
   process.stderr.on("error", () => undefined);
 }
 
-/** Of a command whose work came to that: it failed, if nobody can read what it found. Once all that it says is written or refused. */
+/** The exit code after all output is written or refused: a command whose output could not be written has failed. */
 export const exitAfterOutput = (exit: ExitCode): ExitCode =>
   refused && exit === exitCodes.ok ? exitCodes.failed : exit;
 
-/** From a command's begin to the end of the process: its last words come after its work. */
+/** Holds from a command's begin to the end of the process: its last output comes after its work. */
 export function readBy(command: string, options: { plan?: boolean }): void {
   onUnread = onlyLooks(command, options) ? endAtOnce : goOn;
 }
 
-/** What to do besides when nobody reads standard output any more; at once where that is so already. @returns takes it back */
+/**
+ * Sets what to do when standard output has lost its reader; runs `work` at once if it already has. @returns restores the previous
+ * reaction
+ */
 export function whenUnread(work: () => void): () => void {
   const before = onUnread;
   onUnread = work;

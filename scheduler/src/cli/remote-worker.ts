@@ -11,7 +11,7 @@ import type { Terminal } from "./screen/terminal.ts";
 
 export type RemoteOptions = NodeOptions & { key?: string };
 
-/** What only a process of the cluster's own has a use for. */
+/** Options that only a process of the cluster itself can use. */
 const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolean][] = [
   ["--store", ({ store }) => store !== undefined],
   ["--directory", ({ directory }) => directory !== undefined],
@@ -29,7 +29,7 @@ const ownOnly: readonly [flag: string, given: (options: RemoteOptions) => boolea
   ["--allow-http", ({ allowHttp }) => allowHttp !== undefined],
 ];
 
-/** What the command line makes of a worker's own options: over them what the operator wrote, beneath them the settings. @throws USAGE, CONFIG_INVALID */
+/** A remote worker's options: the command line over the file's own, and both over the settings. @throws USAGE, CONFIG_INVALID */
 export function decidingRemote(options: RemoteOptions, log: Log): (given: RemoteWorkerOptions) => RemoteWorkerOptions {
   const { server = [], key, name, group, label, concurrency, failFast } = options;
   const useless = ownOnly.filter(([, given]) => given(options)).map(([flag]) => flag);
@@ -37,7 +37,7 @@ export function decidingRemote(options: RemoteOptions, log: Log): (given: Remote
     throw new CarillonError("USAGE", `${useless.join(", ")} cannot go with worker --server`, {
       hint: "Leave it out: this worker has no store, and runs the handlers of its file alone. Or leave out --server.",
     });
-  // A file may be for all processes of a folder: what it says of alarms or commands is theirs.
+  // A configuration file may serve all processes of a folder: its settings for alarms or commands are theirs.
   const all = optionsBeneath(options.file, process.env, (given) => given);
   const beneath: RemoteWorkerOptions = Object.fromEntries(
     shared.filter((one) => all[one] !== undefined).map((one) => [one, all[one]]),

@@ -10,7 +10,7 @@ import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { whenUnread } from "./readers.ts";
 import { type CommonOptions, chosenAddress, chosenCoordination, chosenStore } from "./store-choice.ts";
 
-/** What `dev`, `server` and `worker` take beside the common options. */
+/** The options of `dev`, `server` and `worker` beside the common ones. */
 export interface NodeOptions extends CommonOptions {
   coordination?: string;
   failFast?: boolean;
@@ -40,7 +40,7 @@ interface Role {
   worker: boolean;
 }
 
-/** What a command makes of the options of a Carillon: its own role, and over the file's what the operator wrote. */
+/** Completes the options of a Carillon: adds the command's role, and lets the command line override the file's options. */
 export function deciding(options: NodeOptions, log: Log, role: Role) {
   const { directory, schema, name, group, label, concurrency, failFast, observer, allow, shell, rehearse } = options;
   const { allowEnv = [], allowHttp = [], listen, listenUrl, behindProxy, trustedProxy } = options;
@@ -54,7 +54,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
   if (options.file?.open) tell(options.file.open);
   const files = { alarms: options.alarms, provider: options.provider };
   const named = Object.entries(files).flatMap(([name, file]) => (file === undefined ? [] : [[name, read(file, name)]]));
-  // What only schedulers have: a file may be for all processes of a folder.
+  // Options that only schedulers have: a configuration file may serve all processes of a folder.
   const {
     listen: at,
     behindProxy: behind,
@@ -70,7 +70,7 @@ export function deciding(options: NodeOptions, log: Log, role: Role) {
       }
     : {};
   return (given: CarillonOptions): CarillonOptions => {
-    // `dev` is for one's own machine: without a store it asks for the embedded one.
+    // `dev` is for one's own machine: without a store it uses the embedded one.
     const chosen = chosenStore(options, given) ?? (role.scheduler && role.worker ? embeddedStore : undefined);
     const coordination = chosenCoordination(options, given.coordination);
     const address = chosenAddress(options, given.address);
@@ -145,8 +145,8 @@ export const hangUpIgnored = (log: Log) => () =>
   );
 
 /**
- * Has the files of a process read anew at SIGHUP, by which a service manager reloads it. One reading at a time: a
- * signal that comes meanwhile has them read after it.
+ * Makes SIGHUP, by which a service manager reloads a process, read the process's files again. One reading runs at a time; a
+ * signal that arrives meanwhile causes another afterwards.
  */
 export function reading(towers: readonly Carillon[], options: NodeOptions, log: Log, role: Role): () => void {
   const read = async () => {
@@ -185,8 +185,8 @@ interface Running {
 }
 
 /**
- * Starts them, waits for a signal, stops them: what runs ends first. A second signal ends the process at once, and what
- * ran is run again elsewhere, as each task says. @throws why one of them stopped by itself
+ * Starts them, waits for a signal, stops them: current runs end first. A second signal ends the process at once; its runs are run
+ * again elsewhere, as each task allows. @throws why one of them stopped by itself
  */
 export async function runUntilStopped(
   towers: readonly { start(): Promise<unknown>; stop(): Promise<void>; ended?(): Promise<void> }[],

@@ -14,10 +14,10 @@ import { type ExitCode, exitCodes } from "./exit-codes.ts";
 import { shownPath } from "./files/shown-path.ts";
 import { plain } from "./screen/text.ts";
 
-/** What every command takes. */
+/** The options of every command. */
 export interface CommonOptions {
   store?: string;
-  /** By whose HTTP API the cluster is asked instead. */
+  /** The URLs of servers, whose HTTP API is used instead of the store. */
   server?: string[];
   profile?: string;
   /** carillon.config.…, where there is one. */
@@ -32,7 +32,7 @@ const createStore = settings.find(({ key }) => key === "createStore") as Setting
 
 export const defaultDirectory = ".carillon";
 
-/** What carillon.config.… says; its kind was checked when it was read. */
+/** A text of carillon.config.…; its kind was checked when the file was read. */
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
   (file?.values[name] as string | undefined) || undefined;
 
@@ -43,8 +43,9 @@ export function chosenUrl(...given: Parameters<typeof chosenStore>): string | un
 }
 
 /**
- * The store that the nearest setting names, in the order of `chosenReach`: a URL or "embedded". Undefined when no setting names one.
- * @param own what a file of tasks says itself
+ * The store that the nearest setting names, in the order of `chosenReach`: a URL or "embedded". Undefined when no setting names
+ * one.
+ * @param own the options in a file of tasks
  */
 export function chosenStore(
   { store, directory, file }: CommonOptions,
@@ -58,7 +59,7 @@ export function chosenStore(
   return CARILLON_STORE || DATABASE_URL || (CARILLON_DIRECTORY ? undefined : textIn(file, "store"));
 }
 
-/** What else than the store to coordinate by: the URL given, else the file's, else that of the environment. */
+/** The coordination service, if one is used beside the store: the URL given, else the file's, else that of the environment. */
 export function chosenCoordination(
   { coordination, file }: { coordination?: string; file?: ConfigFile },
   fileUrl?: string,
@@ -66,7 +67,7 @@ export function chosenCoordination(
   return coordination || fileUrl || process.env.CARILLON_COORDINATION || textIn(file, "coordination");
 }
 
-/** Where the others reach this process: the address given, else the file's, else that of the environment. */
+/** The address at which other processes reach this one: the address given, else the file's, else that of the environment. */
 export function chosenAddress(
   { address, file }: { address?: string; file?: ConfigFile },
   fileAddress?: string,
@@ -74,10 +75,10 @@ export function chosenAddress(
   return address || fileAddress || process.env.CARILLON_ADDRESS || textIn(file, "address");
 }
 
-/** What a service's URL says to people; it may come from anywhere. */
+/** A coordination service's URL as text for people; made safe to print, since the URL may come from anywhere. */
 export const coordinationText = (url: string): string => plain(servicePlace(url));
 
-/** Where a URL leads, without what is secret in it. */
+/** The target of a store's URL, without its secrets. */
 export function urlPlace(url: string): string {
   const { hosts, url: first } = parseStoreUrl(url);
   if (!URL.canParse(first)) return "the store";
@@ -88,7 +89,10 @@ export function urlPlace(url: string): string {
   return plain(`${places}${database && `/${database}`}`);
 }
 
-/** "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app". The folder is the store's own, whoever named it. */
+/**
+ * "embedded PostgreSQL 18 in .carillon"; "PostgreSQL at db.example:5432/app". The folder is the store's own, whichever option
+ * named it.
+ */
 export function placeText(
   url: string | undefined,
   embedded: Pick<EmbeddedStore, "version" | "directory"> | undefined,
@@ -107,7 +111,7 @@ export interface Opened {
   signal: AbortSignal;
 }
 
-/** A Carillon that neither plans nor runs, does not wait for a store that is away, and says nothing by itself. */
+/** The options of a Carillon that neither plans nor runs, does not wait for a store that is away, and logs nothing. */
 export function lookingOptions(options: CommonOptions): CarillonOptions {
   const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
   const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));
@@ -138,7 +142,7 @@ export async function withStore(
   { make = false }: { make?: boolean } = {},
 ): Promise<ExitCode> {
   const looking = make ? lookingOptions(options) : { ...lookingOptions(options), createStore: false };
-  // Only now: what only helps, or asks a server, does without the drivers.
+  // Loaded only here: help, and commands that call a server, need no database drivers.
   const { Carillon } = await import("../library/carillon.ts");
   const tower = new Carillon(looking);
   if (!make) await requireCluster(looking, tower.settings.schema);

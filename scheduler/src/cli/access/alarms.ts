@@ -18,7 +18,7 @@ const openObject = ({ openedMs, lastMs, runId, seen, silencedUntilMs, ...rest }:
   acknowledged: seen && { at: isoTime(seen.atMs), by: seen.by, why: seen.why },
 });
 
-/** Why nobody is told of it any more, or for now. */
+/** Why no more messages are sent about the alarm, for good or for now. */
 function quietText({ seen, silencedUntilMs }: AlarmRecord): string {
   if (seen) return `known to ${plain(seen.by)}${seen.why === "" ? "" : ` (${plain(seen.why)})`}; `;
   return silencedUntilMs === null ? "" : `silenced until ${isoTime(silencedUntilMs)}; `;
@@ -30,7 +30,7 @@ const messageObject = ({ createdMs, sentMs, ...rest }: OutboxRow) => ({
   sent: iso(sentMs),
 });
 
-/** What is wrong now, and the last messages: sent, waiting, or given up. */
+/** Lists the open alarms and the last messages: sent, waiting, or given up. */
 export function listAlarms(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const { open, messages } = await cluster.alarms.look(messagesShown);

@@ -35,7 +35,7 @@ export class AuditFile {
   readonly #path: string;
   readonly #lines: AsyncIterator<string>;
   #number = 0;
-  /** Whether the last line was there, and what it says. */
+  /** The chain's head from the last line; null until that line has been read. */
   end: ChainPlace | null = null;
 
   constructor(path: string) {
@@ -100,7 +100,7 @@ export class AuditFile {
       const value: unknown = JSON.parse(text);
       if (typeof value === "object" && value !== null) return value;
     } catch {
-      // Said below, with the line's number.
+      // The error below reports it, with the line's number.
     }
     throw this.#invalid("is no line of JSON");
   }

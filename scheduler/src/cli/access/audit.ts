@@ -11,7 +11,7 @@ import { plain } from "../screen/text.ts";
 import { type CommonOptions, withStore } from "../store-choice.ts";
 import { AuditFile, type ChainLine, firstLine, lastLine, rowLine } from "./audit-file.ts";
 
-/** Of rows that are pruned. */
+/** The least age of rows that are pruned. */
 const leastAgeMs = 86_400_000;
 
 export interface VerifyOptions extends CommonOptions {
@@ -77,7 +77,7 @@ function tell({ head, rows, olderRows, fault }: ReturnType<ChainCheck["end"]>, t
   return fault ? exitCodes.problems : exitCodes.ok;
 }
 
-/** Checks what it writes: what does not hold is written all the same, and told. */
+/** Checks the rows while writing them: a row that fails the check is still written, and reported. */
 export function exportAudit(options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const write = async (line: string) => {
     if (!process.stdout.write(`${line}\n`)) await once(process.stdout, "drain");

@@ -8,7 +8,7 @@ import { plain } from "../screen/text.ts";
 import { ageText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** @param enqueues with waiting and bytes: a number, or none; what is left out is none */
+/** @param enqueues like waiting and bytes: a number, or none; one left out counts as none */
 interface SetOptions extends CommonOptions {
   enqueues?: string;
   waiting?: string;

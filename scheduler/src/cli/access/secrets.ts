@@ -24,7 +24,7 @@ export interface SetOptions extends CommonOptions {
   reason?: string;
 }
 
-/** The value comes by standard input alone: arguments and variables are seen by others. */
+/** The value is read only from standard input: other processes can see arguments and variables. */
 export async function setSecret(name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   if (options.anyTask && options.task)
     throw new CarillonError("USAGE", "--any-task and --task were given, and a secret is for any task or for some", {
@@ -53,7 +53,10 @@ export async function setSecret(name: string, options: SetOptions, terminal: Ter
   );
 }
 
-/** By the store the keys are this process's: refused before a store is looked for. By a server they are the server's. */
+/**
+ * With direct access to the store this process needs the secret keys, so it is refused before a store is looked for. Through a
+ * server, the server's keys are used.
+ */
 function requireKeys(options: CommonOptions): void {
   if (chosenReach(options).kind === "store") readSecretKeys(undefined).present;
 }

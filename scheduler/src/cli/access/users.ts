@@ -55,7 +55,7 @@ export async function createUser(
   );
 }
 
-/** For whoever has the store and no password any more. Also lets a user in again who was locked out. */
+/** Sets a new password with access to the store alone, without the old one. It also unlocks a user who was locked out. */
 export async function setPassword(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   const password = madePassword();
   return withCluster(options, async ({ cluster }) => {

@@ -36,7 +36,7 @@ import {
 } from "./records.ts";
 import { serverRuns } from "./server-runs.ts";
 
-/** Of a leader that whoever asks may not see. */
+/** Stands for the session of a leader that the user may not see. */
 const unseenSession = 0;
 
 /** A cluster by one of its servers. @throws SERVER_UNREACHABLE, SIGN_IN_NEEDED */
@@ -100,7 +100,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     },
     drains: {
       async list() {
-        // Who may see one namespace alone sees no nodes.
+        // A user with access to only one namespace sees no nodes.
         const drained = await unlessDenied(
           pages((page) => api.listDrained(page)),
           [],
@@ -115,7 +115,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     secrets: serverSecrets(api),
     alarms: serverAlarms(api),
     async members() {
-      // Who may see one namespace alone sees the workers that serve it.
+      // A user with access to only one namespace sees the workers that serve it.
       const [nodes, workers, { term, leader }] = await Promise.all([
         unlessDenied(
           pages((page) => api.listNodes(page)),
@@ -276,7 +276,7 @@ function serverOperations(api: Client): ClusterOperations {
     find: async (operation) => operationRecord(await api.getOperation({ operation })),
     list: async (limit) => (await pages((page) => api.listOperations(page), limit)).map(operationRecord),
     stop: async (operation) => (await api.stopOperation({ operation })).state,
-    // Whoever leads does that.
+    // The leader does that.
     step: async () => ({ stepped: null, nextMs: null }),
   };
 }

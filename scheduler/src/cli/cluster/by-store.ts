@@ -36,7 +36,7 @@ import { operator } from "../operator.ts";
 import { relativesShown } from "../runs/run-relatives.ts";
 import { storeAudit } from "./audits.ts";
 
-/** Of users, of secrets. */
+/** The most users, and the most secrets, that are listed. */
 const listedMost = 10_000;
 
 type MakeChange = (reason: string) => { author: string; reason: string; nowMs: number };
@@ -91,7 +91,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
     secrets: storeSecrets(store, change),
     alarms: storeAlarms(store, change, nowMs),
     members: () => store.sessions.members(),
-    // One at least: it says since when the present one leads.
+    // At least one: it holds the time since which the present leader leads.
     terms: (limit) => store.sessions.terms(Math.max(1, limit)),
     coordination: async () => (await store.sessions.cluster()).coordination,
     close: () => tower.stop(),
@@ -119,7 +119,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       if (names === undefined) return store.tasks.list();
       const found = await store.tasks.byNames(names);
       const missing = names.find((name) => !found.some((record) => record.name === name));
-      // Says so as for any other.
+      // Throws the same error as for any other missing task.
       if (missing !== undefined) await store.tasks.byName(missing);
       return found;
     },

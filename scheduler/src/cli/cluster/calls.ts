@@ -1,4 +1,4 @@
-/** How a command asks a server: bounded waits, pages, and changes that are done once. */
+/** The client with which a command calls a server: bounded waits, pages, and changes that are done once. */
 import { randomUUID } from "node:crypto";
 import { type CallOptions, type Client, client } from "../../api/client.ts";
 import { isKept, type RouteShape } from "../../api/contract/route.ts";
@@ -11,15 +11,18 @@ export interface ServerChoice {
   token: string | undefined;
 }
 
-/** Of a server that does not answer at all; an action may wait until what it recalls is known not to start. */
+/**
+ * The time limit for a server that does not answer at all. `answerMs` is longer: an action may wait until the runs that it
+ * recalls are known not to start.
+ */
 export const firstAnswerMs = 5_000;
 const answerMs = 60_000;
-/** A change whose answer was lost is asked for again under its key, so it is done once. */
+/** The waits before a change whose answer was lost is repeated under its idempotency key, so that it is done once. */
 export const againAfterMs = [200, 1_000];
 export const pageSize = 200;
 const atOnce = 8;
 
-/** A server that sends a stream says something every 15 s. */
+/** A server sends something on a stream at least every 15 s. */
 const silentMs = 40_000;
 
 /** A client for a person: nothing is waited for without end, a token goes nowhere else, and a change is done once. */
@@ -84,7 +87,7 @@ export async function pages<Item>(
   return found.slice(0, most);
 }
 
-/** What may be seen of the whole cluster alone is left out for whoever may see one namespace of it. */
+/** Leaves out data of the whole cluster for a user with access to only one namespace. */
 export async function unlessDenied<Answer>(asking: Promise<Answer>, otherwise: Answer): Promise<Answer> {
   try {
     return await asking;
@@ -94,7 +97,7 @@ export async function unlessDenied<Answer>(asking: Promise<Answer>, otherwise: A
   }
 }
 
-/** Each asked for, a few at a time. */
+/** Calls `ask` for each, a few at a time. */
 export async function each<Given, Made>(given: readonly Given[], ask: (one: Given) => Promise<Made>): Promise<Made[]> {
   const made: Made[] = [];
   for (let at = 0; at < given.length; at += atOnce)
@@ -105,8 +108,8 @@ export async function each<Given, Made>(given: readonly Given[], ask: (one: Give
 type Ask = (given?: object, options?: CallOptions) => Promise<unknown>;
 
 /**
- * A client whose changes are done once: where an answer does not arrive whole, it asks again under the same key. Where no answer
- * does, or a read fails after a change, its error says so and names the command that shows what was done.
+ * A client whose changes are done once: if an answer does not arrive whole, it repeats the request under the same key. If no
+ * answer arrives, or a read fails after a change, the error says so and names the command that shows what was done.
  */
 function doneOnce(api: Client): Client {
   let changed: RouteShape | undefined;
@@ -143,11 +146,11 @@ async function askAgain(ask: Ask, shape: RouteShape, given: object | undefined, 
   }
 }
 
-/** Whether what was asked for is done cannot be known from this error. */
+/** True for an error that leaves open whether the request was carried out. */
 const isLost = (error: unknown): error is CarillonError =>
   isCarillonError(error, "SERVER_UNREACHABLE") || isCarillonError(error, "IDEMPOTENCY_BUSY");
 
-/** Commands that show what was changed, by the first part of a route's path. */
+/** Commands that show the result of a change, by the first part of its route's path. */
 const looks: Readonly<Record<string, string>> = {
   nodes: "carillon nodes list",
   tasks: "carillon tasks show NAME, and for a run carillon runs list",
@@ -176,7 +179,7 @@ function lookAt({ path, secret }: RouteShape): string {
 const withLook = (cause: CarillonError, what: string, hint: string): CarillonError =>
   new CarillonError(cause.code, `${cause.message}; ${what}`, { cause, hint, path: cause.path });
 
-/** Of a change whose answer is lost. @param look what to do about it */
+/** The error of a change whose answer is lost. @param look the command that shows what was done */
 export const mayBeDone = (error: unknown, look: string): unknown =>
   isLost(error) ? withLook(error, "it may have been done all the same", look) : error;
 

@@ -15,7 +15,7 @@ import type { Cluster, ClusterAccess } from "../nodes/cluster.ts";
 const keyNameLength = 100;
 const userNameLength = 100;
 
-/** No path of a URL leads to it, or no store has a name so long: nothing is asked for by it. */
+/** True for a name that no URL path can hold or that is too long for any store: no request is made for it. */
 const isNowhere = (name: string, longest: number): boolean => /^\.{0,2}$/.test(name) || name.length > longest;
 
 /** @throws TASK_INVALID */
@@ -76,7 +76,10 @@ function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"]
   };
 }
 
-/** The cluster, each request checked before it is made: so what is wrong is refused in the same words by the store and by a server. */
+/**
+ * Wraps a cluster so that each request is checked before it is made. Wrong requests are refused in the same words by the store
+ * and by a server.
+ */
 export function checked(cluster: Cluster): Cluster {
   const { tasks, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;
   return {

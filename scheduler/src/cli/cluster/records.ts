@@ -180,7 +180,7 @@ export const memberRecord = (member: ApiMember): Member => {
     capacity,
     tasks,
     settings: settings as Member["settings"] & object,
-    // It is counted by the store, and asked by nobody who looks.
+    // The store counts it, and no command reads it.
     beat: 0,
     witnessed: member.reliesOn === "service",
     startedMs: Date.parse(member.started),

@@ -10,7 +10,7 @@ import { logLine, runCard, runRecord } from "./records.ts";
 
 /** After a stream that broke off: at first at once, then less often. */
 const againMs = [100, 500, 1_000, 2_000];
-/** What ended while nobody listened, and what a stream only counts, is read up to so many. */
+/** The most ended runs that are read at once, to catch up on those that no event reported. */
 const caughtUpMost = 5_000;
 /** A run that ended is stored a little after its end. */
 const endBackMs = 5_000;
@@ -55,17 +55,17 @@ interface Following {
 }
 
 /**
- * Each end once. A stream's first event, `resync`, says that ends before it were not told, so they are read; so is what it only
- * counts, and what ended while it was broken off.
+ * Reports each end once. A stream's first event, `resync`, means that earlier ends were not reported, so they are read. So are
+ * ends that the stream only counts, and those that fell into an interruption of the stream.
  */
 async function followEnds(api: Client, list: ClusterRuns["list"], following: Following): Promise<void> {
   const { task, known, listener, signal } = following;
   const ofTask = task === undefined ? {} : { task };
   const seen = new Set(known.map(({ runId }) => runId));
   const filter: RunFilter & { states: (typeof outcomes)[number][] } = { ...ofTask, limit: 1, states: [...outcomes] };
-  // By the server's clock: the last end that is known, else the last of all.
+  // By the server's clock: the end of the last known run, else the latest end of all.
   let latestMs = known.at(-1)?.endedMs ?? (await list(filter))[0]?.endedMs ?? 0;
-  // What ended before it was not asked for.
+  // Runs that ended by then are marked as seen, so that they are not reported.
   const before = await list({ ...filter, limit: caughtUpMost, sinceMs: Math.max(0, latestMs - endBackMs) });
   for (const { runId, endedMs } of before) if ((endedMs ?? 0) <= latestMs) seen.add(runId);
   const tell = (run: Parameters<EndListener["ended"]>[0]) => {

@@ -18,7 +18,7 @@ const listUsers = late(() => import("../access/users.ts"), "listUsers");
 const removeUser = late(() => import("../access/users.ts"), "removeUser");
 const setPassword = late(() => import("../access/users.ts"), "setPassword");
 
-/** Who may do what, and what groups of workers may have at once. */
+/** Commands for worker keys and users, for worker groups and their limits, and for quotas. */
 export function addAccess({
   add,
   family,

@@ -15,7 +15,7 @@ const simulateTasks = late(() => import("../tasks/simulate.ts"), "simulateTasks"
 const onlyPlans = (command: Command, args: string[]) =>
   command.name() === "diff" || (command.name() === "apply" && args.includes("--plan"));
 
-/** A script must be able to tell what is wrong with its files from what is to be done. */
+/** A command that only plans fails with `failed` on wrong files, so that a script can tell wrong files from pending changes. */
 export const tellsChanges = (command: Command, args: string[], code: ExitCode): ExitCode =>
   code === exitCodes.usage && onlyPlans(command, args) ? exitCodes.failed : code;
 

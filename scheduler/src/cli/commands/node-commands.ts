@@ -41,7 +41,7 @@ export async function serve(
   return exit;
 }
 
-/** A busy worker ends thousands of runs a second: at info it tells of those that went wrong. */
+/** Logs a run's event. A busy worker ends thousands of runs a second, so at level info only runs that went wrong appear. */
 export function tell(log: Log, { kind, runId, task, attempt, outcome, error, startedMs, endedMs }: RunNotice): void {
   const fields = { run: runId, task, attempt };
   const tookMs = endedMs === null ? undefined : Math.round(endedMs - startedMs);

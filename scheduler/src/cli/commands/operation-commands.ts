@@ -25,7 +25,7 @@ const whole = (text: string) => {
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new InvalidArgumentError("Give a whole number from 1 to 9999999.");
   return Number(text);
 };
-/** Of a run or an operation: they begin with 1. */
+/** The number of a run or an operation; numbers begin with 1. */
 const counted = /^0*[1-9]\d{0,14}$/;
 const operationNumber = (text: string): number => {
   if (counted.test(text)) return Number(text);
@@ -92,7 +92,7 @@ export function byFilter(names: unknown[], options: BulkOptions): boolean {
   return names.length === 0;
 }
 
-/** What is named at once, else by a filter as an operation. */
+/** Handles named items at once; with a filter instead of names, begins an operation. */
 export const namedOr =
   (kind: OperationKind, terminal: Terminal, work: (names: string[], options: BulkOptions) => Promise<ExitCode>) =>
   ([given]: string[], options: BulkOptions): Promise<ExitCode> => {

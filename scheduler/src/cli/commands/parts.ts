@@ -3,7 +3,7 @@ import type { ExitCode } from "../exit-codes.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** What the program gives to a part of it that adds commands. */
+/** The parts of the program that a module needs to add its commands. */
 export interface CommandParts {
   program: Command;
   /** @param how isDefault: the command of its family that runs when none is named */

@@ -32,13 +32,13 @@ import { profileCalled, readProfiles, serverUrl } from "./profiles.ts";
 
 interface Told {
   setting: string;
-  /** As it may be shown; null: nobody says anything, and `preset` holds. */
+  /** The value as it may be shown; null: no source sets it, and `preset` applies. */
   value: unknown;
   preset: string;
   from: string | null;
 }
 
-/** Each setting, who says it, and everything that is wrong. Asks no store and no server. */
+/** Shows each setting with its source, and all problems. Contacts no store and no server. */
 export async function checkConfig(options: CommonOptions & { config?: string }, terminal: Terminal): Promise<ExitCode> {
   const problems: CarillonError[] = [];
   const attempt = <T>(work: () => T): T | undefined => {
@@ -98,7 +98,7 @@ function redacted({ key, secret }: Setting, value: unknown): unknown {
   if (secret === "all") return "(set, and not shown)";
   if (secret === "url")
     return /^(?:store|listenUrl)$/.test(key) ? urlPlace(String(value)) : servicePlace(String(value));
-  // What stands in it may be an address with a secret in it, or a password.
+  // The value may hold a password, or an address with a secret in it.
   if (key in pages && typeof value === "object") return "(set, and not shown)";
   return value;
 }
@@ -118,7 +118,7 @@ function checkAdminPassword(given: string): void {
 /** The other settings by which a setting is checked. */
 const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horizon: "sessionTimeout" };
 
-/** What cannot be, said by the very checks that a process makes when it starts. */
+/** Invalid values, found by the same checks that a process makes when it starts. */
 async function wrongValues(
   told: readonly { setting: string; raw: unknown; from: string | null }[],
 ): Promise<CarillonError[]> {
@@ -176,18 +176,18 @@ const fits = (name: string, value: unknown): boolean => {
   }
 };
 
-/** What is of another kind was told with the file. */
+/** A value of the wrong kind was already reported with the file. */
 function isOfKind(name: string, value: unknown): boolean {
   try {
     checkKind(settings.find(({ key }) => key === name) as Setting, value, "");
     return true;
   } catch {
-    // Told by problemsIn.
+    // Reported by problemsIn.
     return false;
   }
 }
 
-/** A variable that nobody reads was meant to be one that is read. */
+/** An unknown variable with the prefix is probably a misspelling of a known one. */
 function strangeVariables(): CarillonError[] {
   const known = [...settings.flatMap(({ variables }) => variables), ...otherVariables];
   return Object.keys(process.env)

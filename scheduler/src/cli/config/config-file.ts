@@ -5,7 +5,7 @@ import { shownPath } from "../files/shown-path.ts";
 import { checkKind, inFile, settings } from "./config-settings.ts";
 import { openSecrets, secretsInSettings } from "./open-secrets.ts";
 
-/** What a project's own file says: carillon.config.yaml and the like. */
+/** The contents of a project's own file: carillon.config.yaml and the like. */
 export interface ConfigFile {
   /** As people know it. */
   path: string;
@@ -17,8 +17,8 @@ export interface ConfigFile {
 export const configNames = ["yaml", "yml", "json", "ts", "mts", "js", "mjs"].map((end) => `carillon.config.${end}`);
 
 /**
- * The file that is named, else the one in this folder; undefined: there is none. What it says is checked as a whole, so that a
- * setting that is not read today does not surprise tomorrow.
+ * Reads the named file, else the one in this folder; undefined: there is none. The whole file is checked, also the settings that
+ * this command does not use, so that those cause no surprise later.
  * @throws CONFIG_INVALID
  */
 export async function readConfig(
@@ -31,7 +31,7 @@ export async function readConfig(
   return file;
 }
 
-/** The same, unchecked: for whoever tells all that is wrong with it. @throws CONFIG_INVALID */
+/** The same, unchecked: for a caller that reports every problem in it. @throws CONFIG_INVALID */
 export async function readRaw(named: string | undefined): Promise<ConfigFile | undefined> {
   const there = named ? [named] : configNames.filter((name) => existsSync(name));
   const [path] = there;

@@ -1,7 +1,7 @@
 import { CarillonError, isCarillonError, messageOf } from "../../base/errors.ts";
 import type { CarillonOptions } from "../../settings/settings.ts";
 
-/** What a setting's value is: of a file as it is, of a variable read from its text. */
+/** The kind of a setting's value: in a file it is the value itself, in a variable it is parsed from text. */
 type Kind = "text" | "number" | "switch" | "texts" | "pairs" | "options";
 
 export interface Setting {
@@ -12,7 +12,7 @@ export interface Setting {
   flag: string | null;
   /** The first one that is set counts. */
   variables: readonly string[];
-  /** What counts where nobody says anything. */
+  /** The value that applies where no source sets one. */
   preset: string;
   /** Shown only as being there: a URL without its password, anything else not at all. */
   secret?: "url" | "all";
@@ -87,7 +87,7 @@ export const settings: readonly Setting[] = [
   setting("logLevel", "text", "info"),
 ];
 
-/** That are no settings of a file: secrets, what says where the file is, and what a command task is told by its worker. */
+/** Variables that are not settings of a file: secrets, the place of the file, and those that a worker sets for a command task. */
 export const otherVariables = [
   "CARILLON_TOKEN",
   "CARILLON_WORKER_KEY",
@@ -105,7 +105,7 @@ type Values = Readonly<Record<string, unknown>>;
 
 const shown = (value: unknown): string => JSON.stringify(value).slice(0, 100);
 
-/** What a file says of a setting; undefined: nothing. */
+/** The value of a setting in a file; undefined: the file has none. */
 export function inFile(values: Values, key: string): unknown {
   const [first = "", second] = key.split(".");
   const value = Object.hasOwn(values, first) ? values[first] : undefined;
@@ -114,7 +114,7 @@ export function inFile(values: Values, key: string): unknown {
   return (value as Values)[second];
 }
 
-/** What the environment says of it, as a value. @throws CONFIG_INVALID */
+/** The setting's value from the environment. @throws CONFIG_INVALID */
 export function inEnvironment(
   setting: Setting,
   environment: Environment,
@@ -158,7 +158,7 @@ function readText(
   }
 }
 
-/** What a variable that is no setting switches on. @throws CONFIG_INVALID */
+/** True if a variable that is not a setting is switched on. @throws CONFIG_INVALID */
 export const isOn = (name: string, environment: Environment): boolean =>
   readText({ key: "it", kind: "switch" }, name, environment[name] || "0") === true;
 
@@ -181,7 +181,7 @@ export function checkKind({ key, kind, secret }: Setting, value: unknown, from: 
     });
 }
 
-/** Where the shape of a file of options is told. */
+/** The pages that describe a file of options. */
 export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md", provider: "docs/access.md" };
 
 /** Spans may also be numbers of milliseconds. */
@@ -200,7 +200,7 @@ export function optionsBeneath(
     // Where a command goes is decided elsewhere; how much is logged is no option of a Carillon.
     if (/^(?:server|profile|store|coordination|address|logLevel)$/.test(key)) continue;
     const said = inEnvironment(one, environment);
-    // Several keys, by commas: whoever opens the store reads them.
+    // Several keys, separated by commas: parsed when the store is opened.
     if (key === "secretKeys" && said) continue;
     const value = said?.value ?? (file && inFile(file.values, key));
     if (value === undefined) continue;

@@ -7,8 +7,8 @@ import { clockText, localZone } from "../screen/times.ts";
 import { type LogLevel, logLevels } from "./log-levels.ts";
 
 /**
- * One JSON object a line on standard output, written before the call returns, so that a crash loses none. From here on
- * standard output has nothing else: what a handler prints goes to standard error.
+ * Logs one JSON object a line on standard output, written before the call returns, so that a crash loses none. Afterwards only
+ * the log writes to standard output: output of handlers goes to standard error.
  */
 export function jsonLog(level: LogLevel): Log {
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write;

@@ -17,7 +17,7 @@ const isWritten = (value: unknown): boolean =>
 
 const holdsPassword = (url: unknown): boolean => typeof url === "string" && hasPassword(url);
 
-/** Chat services give each webhook a path that nobody guesses: whoever knows it may post. */
+/** A chat service's webhook has an unguessable path, which suffices to post there. */
 const holdsKey = (webhook: unknown): boolean => {
   if (typeof webhook !== "string" || !URL.canParse(webhook)) return false;
   const { protocol, pathname, search } = new URL(webhook);

@@ -7,8 +7,8 @@ import { openSecrets, secretsInOptions } from "./open-secrets.ts";
 
 /**
  * Options of a node from a YAML file; a text "env:NAME" stands for that variable, so that secrets stay out of it.
- * @param name of the option, alarms or provider
- * @param tell called with SECRET_KEY_OPEN where a secret is written out in the file and other users may read it
+ * @param name the option: alarms or provider
+ * @param tell called with SECRET_KEY_OPEN if a secret is written out in the file and other users may read it
  * @throws FILE_INVALID, OPTION_INVALID
  */
 export function readOptionFile<Options>(name: string, file: string, tell: (open: CarillonError) => void): Options {

@@ -10,21 +10,21 @@ import { isOn } from "./config-settings.ts";
 export interface Profile {
   server: string;
   token: string;
-  /** Whose the token is, what it is called there, and until when it holds. */
+  /** The token's user, its name on the server, and when it expires. */
   user: string;
   tokenName: string | null;
   expires: string | null;
 }
 
 export interface Profiles {
-  /** Which one counts where nothing nearer says what to talk to. */
+  /** The profile that is used when no nearer source names a cluster. */
   current: string | null;
   profiles: Record<string, Profile>;
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** By the XDG base directories; on Windows beside what other programs keep for this user. */
+/** The path by the XDG base directories; on Windows beside this user's data of other programs. */
 export function profilesPath(environment: Environment): string {
   const { XDG_CONFIG_HOME: given, APPDATA: roaming } = environment;
   // The specification has relative paths ignored.
@@ -34,7 +34,7 @@ export function profilesPath(environment: Environment): string {
 
 const othersMayRead = 0o077;
 
-/** @throws CONFIG_INVALID for a file that cannot be read, is no such file, or is open to others */
+/** @throws CONFIG_INVALID for a file that cannot be read, that is not a file of profiles, or that other users may read */
 export function readProfiles(environment: Environment): Profiles {
   const path = profilesPath(environment);
   if (!existsSync(path)) return { current: null, profiles: {} };
@@ -76,7 +76,7 @@ export function writeProfiles(profiles: Profiles, environment: Environment): voi
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     writeFileSync(beside, `${JSON.stringify(profiles, null, 2)}\n`, { mode: 0o600 });
-    // The mode of a new file is what the umask leaves of it, and of one that was there what it was.
+    // The umask may narrow the mode of a new file, and an existing file keeps its mode.
     chmodSync(beside, 0o600);
     renameSync(beside, path);
   } catch (cause) {
@@ -101,8 +101,8 @@ export function profileCalled({ profiles }: Profiles, name: string): Profile {
 }
 
 /**
- * @returns the address without a slash at its end @throws USAGE for what is no address, and for one by which a token would be
- * sent so that anyone between can read it
+ * @returns the address without a slash at its end @throws USAGE for a text that is not an address, and for an address that would
+ * send a token unencrypted
  */
 export function serverUrl(text: string, where: string, environment: Environment): string {
   const wrong = (what: string, hint: string) => new CarillonError("USAGE", `${where} ${what}`, { hint });

@@ -27,7 +27,7 @@ export interface ApplyOptions extends CommonOptions {
   yes?: boolean;
 }
 
-/** Shows what is to be done, and does it. A plan with a step that cannot be done is not begun. */
+/** Shows the plan and carries it out. A plan with an impossible step is not begun. */
 export async function applyFiles(files: string[], options: ApplyOptions, terminal: Terminal): Promise<ExitCode> {
   const { prune = false, adopt = false, overwriteEdits = false } = options;
   const { bundle, named, definitions, problems } = await readTaskFiles(files, options.bundle);
@@ -54,7 +54,7 @@ export async function applyFiles(files: string[], options: ApplyOptions, termina
       if (refused.length > 0) return exitCodes.failed;
       return options.plan && acting(plan).length > 0 ? changesExit : exitCodes.ok;
     }
-    // Where nobody can be asked, the command line has said it.
+    // Without a terminal there is no question: the command line itself is the confirmation.
     if (!options.yes && isWatched()) {
       if (terminal.json)
         throw new CarillonError(

@@ -46,7 +46,10 @@ interface Remark {
   hint: string;
 }
 
-/** Crontabs become tasks; what cannot is told by file and line, and makes the exit code 1, but stops nothing else. */
+/**
+ * Turns crontabs into tasks. A line that cannot be converted is reported by file and line and makes the exit code 1, but stops no
+ * other line.
+ */
 export async function importCrontabs(files: string[], options: ImportOptions, terminal: Terminal): Promise<ExitCode> {
   const { found, problems: unread, notes } = read(files, options);
   if (options.output !== undefined || options.compare) {
@@ -150,7 +153,7 @@ function textOf(file: string): string {
 type Outcome = "new" | "changed" | "unchanged" | "would be imported" | "not imported";
 
 interface Saved {
-  /** In their order, as far as it came: an error or Ctrl-C leaves the others. */
+  /** The tasks that were saved, in their order; an error or Ctrl-C leaves the rest out. */
   saved: (Found & { outcome: Outcome })[];
   leftOver: Remark[];
   exit: ExitCode;
@@ -158,8 +161,8 @@ interface Saved {
 }
 
 /**
- * What was edited by hand since the last import stays so. A line that was deleted, or that gives another name now, leaves its
- * former task behind, which would go on firing; whether it should, only the operator knows.
+ * Edits by hand since the last import are kept. A line that was deleted, or that now gives another name, leaves its former task
+ * behind, which would go on firing; only the operator can decide about it.
  */
 async function save(found: Found[], files: string[], options: ImportOptions): Promise<Saved> {
   const saved: Saved["saved"] = [];

@@ -35,7 +35,7 @@ export function writeImported(
   return exit;
 }
 
-/** On standard error. What several sources have in common is told once, with their names. */
+/** Prints remarks on standard error. A remark that several sources share is printed once, with their names. */
 export function tellRemarks(taskCount: number, remarks: readonly Remark[], terminal: Terminal): void {
   const { errorStyle: style } = terminal;
   const paint = { problem: style.bad, lost: style.warning, note: style.dim };

@@ -1,4 +1,4 @@
-/** From which schedulers tasks are imported, for those who ask what there is. */
+/** The schedulers whose tasks can be imported, for help texts. */
 export const imports = {
   quartz: {
     what: "Turn Quartz's XML scheduling data (and quartz.properties) or a dump of its tables into a file of tasks.",

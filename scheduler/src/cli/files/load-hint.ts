@@ -1,4 +1,4 @@
-/** What to do about a module that could not be loaded: Node and jiti name the symptom, often without the cause. */
+/** Hints for a module that could not be loaded: Node and jiti name the symptom, often without the cause. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, extname, isAbsolute, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ export interface NotLoaded {
   /** The module's absolute path, and the path as people know it. */
   file: string;
   shown: string;
-  /** What "carillon" exports. */
+  /** The names that "carillon" exports. */
   exported: readonly string[];
 }
 
@@ -56,7 +56,7 @@ function ofTypes({ error, message, file, shown }: NotLoaded): string | undefined
 const isSyntaxError = (error: unknown) =>
   error instanceof Error && (error.name === "SyntaxError" || error.message.startsWith("ParseError: "));
 
-/** jiti turns what it cannot read into code that reports the error. */
+/** jiti turns source that it cannot parse into code that reports the error. */
 function isTypeScript(file: string): boolean {
   const { transform } = createJiti(import.meta.url, { fsCache: false });
   const source = readFileSync(file, "utf8");

@@ -10,7 +10,7 @@ import { loadTasksModule } from "./task-file.ts";
 
 export interface TasksRead {
   bundle: string;
-  /** Someone named the bundle: an option, or a file. */
+  /** True if an option or a file names the bundle. */
   named: boolean;
   definitions: TaskDefinition[];
   problems: FileProblem[];
@@ -18,7 +18,7 @@ export interface TasksRead {
 
 const defaultBundle = "default";
 
-/** All tasks of some files, each mistake told. @throws FILE_INVALID, OPTION_INVALID, USAGE */
+/** Reads all tasks of some files, and collects every problem. @throws FILE_INVALID, OPTION_INVALID, USAGE */
 export async function readTaskFiles(files: string[], given: string | undefined): Promise<TasksRead> {
   const reads: ReadFile[] = [];
   for (const file of files) reads.push(await readOne(file));

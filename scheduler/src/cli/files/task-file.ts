@@ -18,9 +18,10 @@ import { shownPath } from "./shown-path.ts";
 const wanted = "Export what carillon() gives, for example: export const tower = carillon();";
 
 /**
- * The Carillons that a module exports, made with what `decide` makes of their options. Whatever the file imports as
- * "carillon" is this very package, wherever the file lies: command line and library are then one version and one copy.
- * @throws FILE_INVALID, and what the file's own calls of Carillon throw
+ * The Carillons that a module exports, each made with the options that `decide` returns for its own. The file's import of
+ * "carillon" always resolves to this very package, wherever the file lies: command line and library are then one version and one
+ * copy.
+ * @throws FILE_INVALID, and errors from the file's own calls of Carillon
  */
 export async function loadFile(path: string, decide: (given: CarillonOptions) => CarillonOptions): Promise<Carillon[]> {
   const { shown, loaded } = await loadModule(path, (work) => carillonPreset.during(decide, work));
@@ -39,7 +40,7 @@ export async function loadFile(path: string, decide: (given: CarillonOptions) =>
   throw invalid(`${shown} exports no Carillon${exportsText(loaded)}`, hint);
 }
 
-/** What a file for `worker --server` exports. @throws FILE_INVALID, and what its own calls throw */
+/** The workers that a file for `worker --server` exports. @throws FILE_INVALID, and errors from the file's own calls */
 export async function loadWorkers(
   path: string,
   decide: (given: RemoteWorkerOptions) => RemoteWorkerOptions,
@@ -53,7 +54,7 @@ export async function loadWorkers(
   );
 }
 
-/** What a module of tasks exports: `tasks` and perhaps `bundle`, or both in its default export. @throws FILE_INVALID */
+/** The tasks that a module exports: `tasks` and perhaps `bundle`, or both in its default export. @throws FILE_INVALID */
 export async function loadTasksModule(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
   const { tasks, bundle, default: whole } = loaded;
@@ -70,7 +71,7 @@ export async function loadTasksModule(path: string): Promise<unknown> {
   );
 }
 
-/** What a module exports by default, such as a configuration. @throws FILE_INVALID */
+/** The default export of a module, such as a configuration. @throws FILE_INVALID */
 export async function loadDefault(path: string): Promise<unknown> {
   const { shown, loaded } = await loadModule(path, (work) => work());
   if (loaded.default !== undefined) return loaded.default;
@@ -136,13 +137,13 @@ type Resolve = (specifier: string, context: Context, next: (specifier: string, c
 /** As if this file had imported it: the package refers to itself by its own name. */
 const resolveHere: Resolve = (specifier, context, next) => {
   if (!/^carillon(\/|$)/.test(specifier)) return next(specifier, context);
-  // A CommonJS module's requests are resolved from that module whatever the context says.
+  // For a CommonJS module, Node resolves from that module whatever the context says.
   if (context.conditions?.includes("require"))
     return { url: import.meta.resolve(specifier), format: "module", shortCircuit: true };
   return next(specifier, { ...context, parentURL: import.meta.url });
 };
 
-/** Node remarks that it reads TypeScript, and that a file lies in no package: both are what we ask it to do. */
+/** Hides Node's warnings that it reads TypeScript and that a file lies in no package: both are intended here. */
 async function importQuietly(url: string): Promise<Record<string, unknown>> {
   const { emitWarning } = process;
   process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {

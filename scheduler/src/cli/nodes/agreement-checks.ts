@@ -6,13 +6,13 @@ import type { ClusterFacts } from "../../store/postgres/runs/inspect.ts";
 import { type Check, good, list, problem, remark, silent } from "./checks.ts";
 import { usedCoordination } from "./nodes.ts";
 
-/** What was found at the service that this machine is told to use. */
+/** The result of a look at the coordination service that this machine is configured for. */
 export type CoordinationLook = { place: string } & (
   | { found: { clusterId: string; serviceId: string } | undefined; openToAll: boolean }
   | { error: CarillonError }
 );
 
-/** Whether all that take part are set up for one and the same cluster. */
+/** Checks that all nodes are configured for one and the same cluster. */
 export function checkAgreement(facts: ClusterFacts, look: CoordinationLook | undefined): Check[] {
   return [coordination(facts, look), ...access(look), names(facts), addresses(facts), ...settings(facts)];
 }
@@ -77,7 +77,7 @@ function addresses({ sharedAddresses, members, nowMs }: ClusterFacts): Check {
 
 function settings({ members, nowMs }: ClusterFacts): Check[] {
   const live = members.filter((member) => !silent(member, nowMs));
-  // In the order of their sessions, as a start compares; one of each kind is enough to see what is wrong.
+  // Compared in the order of their sessions, as at a start; one finding of each kind is enough.
   const found = live.flatMap((other, at) => live.slice(0, at).flatMap((elder) => disagreements(elder, other)));
   if (found.length === 0) return [good("settings", live.length > 1 ? "the nodes' go together" : "nothing to compare")];
   const kinds = new Map(found.map((one) => [one.setting, one]));

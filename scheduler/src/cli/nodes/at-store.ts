@@ -13,7 +13,7 @@ export interface StorePlace {
 
 /**
  * Works at the chosen store without making a Carillon. An embedded store is opened, and released afterwards.
- * @param create whether an embedded store is made where there is none; default: as the settings say
+ * @param create true if a missing embedded store is made; default: as the settings say
  */
 export async function atStore<T>(
   options: CommonOptions,

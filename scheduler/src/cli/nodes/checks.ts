@@ -5,19 +5,19 @@ import { ageText, spanText } from "../screen/times.ts";
 import { routeText } from "../tasks/policy-text.ts";
 import { groupWorkers, workersOf } from "../tasks/tasks.ts";
 
-/** What doctor found out about one thing. `problem` makes it say so by its exit code, `remark` does not. */
+/** One finding of doctor. A `problem` makes the exit code report it, a `remark` does not. */
 export interface Check {
   what: string;
   verdict: "good" | "remark" | "problem";
   found: string;
-  /** What to do; empty when it is good. */
+  /** The advice to the operator; empty for a good finding. */
   advice: string;
 }
 
 const oldestNode = [20, 19] as const;
 const oldestServer = 150_000;
 const clockRemarkMs = 500;
-/** Half a round trip: below this, nobody needs to be told how far a measured offset may be off. */
+/** Half a round trip: below this, the uncertainty of a measured offset is not worth mentioning. */
 const clockUncertainMs = 50;
 /** Ended runs of less than this are walked by every claim in milliseconds. */
 const snapshotRemarkMs = 180_000;
@@ -26,7 +26,7 @@ const snapshotRemarkTransactions = 100_000;
 const partitionsProblemMs = 86_400_000;
 /** Nodes make 7 days ahead, today not counted; where they may not, they warn from here on. */
 const partitionsRemarkMs = 7 * 86_400_000;
-/** What happened before is history, which changes no verdict. */
+/** A recovery longer ago than this is history, which changes no verdict. */
 const recoveryRemarkMs = 7 * 86_400_000;
 const mebibyte = 1_048_576;
 /** The log of changes of an embedded store may take 512 MiB, and a part of it, 16 MiB, before the next statement is through. */
@@ -60,7 +60,7 @@ export function checkNode(nodeVersion: string): Check {
 }
 
 /** The server and the schema, before anything of Carillon's is read. */
-/** Of a store that other machines have, and whose URL does not ask for TLS. */
+/** The check of a store on another machine, whose URL does not demand TLS. */
 export function checkWay(url: string, environment: NodeJS.ProcessEnv): Check[] {
   const hosts = plainHosts(url, environment);
   return hosts.length === 0 ? [] : [remark("store", plainWords(hosts), plainAdvice)];
@@ -161,7 +161,7 @@ const snapshotKinds = {
   standby: "a standby",
 };
 
-/** An old snapshot keeps every row dead that ended since: claims and looks at what is due walk all of them. */
+/** An old snapshot keeps all rows that have died since: claims and looks for due runs walk all of them. */
 function snapshots({ snapshots: held }: ServerFacts): Check {
   const isOld = ({ ms, transactions }: (typeof held)[number]) =>
     ms === null ? transactions >= snapshotRemarkTransactions : ms >= snapshotRemarkMs;
@@ -189,7 +189,7 @@ function disk({ disk: found }: ServerFacts): Check[] {
   ];
 }
 
-/** Where an embedded store is, for psql and pg_dump while a process holds it, and what is left of its disk. */
+/** The place of an embedded store, for psql and pg_dump while a process holds it, and the free space on its disk. */
 export function checkEmbedded({ url, data, freeBytes }: { url: string; data: string; freeBytes: number }): Check[] {
   const free = `${Math.floor(freeBytes / mebibyte)} MiB are free on the disk of ${data}`;
   const advice = "Free space there, or move the store to another disk: end its processes, move its folder.";
@@ -425,7 +425,7 @@ function unplanned({ unplanned: found, leadership, members: all, nowMs }: Cluste
   return problem("unplanned slots", list(words), advice);
 }
 
-/** Tasks of a zone whose rules have changed go by the rules before until they are planned anew. */
+/** If a zone's rules have changed, its tasks follow the old rules until they are planned again. */
 function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Check {
   if (zonesBehind.length > 0)
     return remark(
@@ -438,7 +438,7 @@ function timeZones({ zones: { count, newest }, zonesBehind }: ClusterFacts): Che
   return good("time zones", `the rules of ${count} are in the store${by}`);
 }
 
-/** Where cluster time went back, what was planned before lies ahead, and a leader that stands has nothing to do. */
+/** If cluster time went back, slots planned before lie ahead, and the leader has nothing to do until then. */
 function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   if (!timeBack) return good("cluster time", "it is past all that was seen of it");
   const { reachedMs, sinceMs, replanned } = timeBack;
@@ -452,7 +452,7 @@ function clusterTime({ timeBack, nowMs }: ClusterFacts): Check {
   );
 }
 
-/** What became of the store's last fail-over or restore. */
+/** The result of the store's last fail-over or restore. */
 function recovery({ recovery: last, nowMs }: ClusterFacts): Check {
   if (last === undefined) return good("recovery", "none: the store never went back");
   const { beganMs, endedMs, backMs, runs, verdicts, missing, inDoubt } = last;

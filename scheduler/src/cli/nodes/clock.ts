@@ -22,7 +22,7 @@ export function adoptClock(options: CommonOptions & { reason?: string }, termina
   });
 }
 
-/** Cluster time is behind what it has been: plans tasks from now on, instead of from where it was. */
+/** For cluster time that is behind its former maximum: plans tasks from now on, instead of from that maximum. */
 export function replanClock(options: CommonOptions & { reason?: string }, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "clock replan");
   return withStore(options, async ({ tower, nowMs }) => {

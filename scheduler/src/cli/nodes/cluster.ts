@@ -23,9 +23,9 @@ import type { TaskDefinition, TaskOptions } from "../../task/task.ts";
 import type { Counters, ReleaseOfTask, TaskRecord, VersionRecord } from "../../task/task-record.ts";
 
 /**
- * What commands ask of a cluster, and do to it: by its store (cluster/by-store.ts), or by a server's HTTP API
- * (cluster/by-server.ts). Both answer in the store's own records, so that a command prints the same whichever it talks to.
- * Changes are put down to whoever the implementation knows: this machine's user, or the token's. What only the store can do is
+ * The calls that commands make to a cluster: through its store (cluster/by-store.ts), or through a server's HTTP API
+ * (cluster/by-server.ts). Both return the store's own records, so that a command prints the same with either. The author of a
+ * change is the user that the implementation knows: this machine's user, or the token's. Calls that only the store supports are
  * refused with STORE_NEEDED.
  */
 export interface Cluster {
@@ -50,7 +50,7 @@ export interface Cluster {
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
   /** The last terms, newest first. */
   terms(limit: number): Promise<Term[]>;
-  /** What the cluster coordinates by: a service's id, `store`, or null before the first node. */
+  /** The cluster's coordination: a service's id, `store`, or null before the first node. */
   coordination(): Promise<string | null>;
   close(): Promise<void>;
 }
@@ -59,10 +59,10 @@ export type ListedTask = ReturnType<typeof taskObject>;
 
 export interface EndListener {
   ended(run: RunRecord): void;
-  /** The cluster cannot be asked; it is tried on. */
+  /** The cluster cannot be reached; the listener's follower keeps trying. */
   away(): void;
   back(): void;
-  /** More ended at once than are told. */
+  /** More runs ended at once than are reported. */
   left(): void;
 }
 
@@ -85,7 +85,7 @@ export interface ClusterTasks {
   find(name: string): Promise<TaskCard>;
   /** Newest first. */
   versions(name: string): Promise<VersionRecord[]>;
-  /** What defines it from now on, as code would: edits by hand stay. */
+  /** Sets the task's definition, as code would: edits by hand stay. */
   define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
   /** @throws TASK_STALE unless the task is at this version */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
@@ -105,7 +105,7 @@ export interface ClusterTasks {
 }
 
 export interface ClusterBundles {
-  /** What is to be done so that the bundle's tasks are these. */
+  /** The changes that would make the bundle's tasks equal to `wanted`. */
   plan(wanted: readonly TaskDefinition[], options: PlanOptions): Promise<Planned>;
 }
 
@@ -135,13 +135,13 @@ export interface RunCard {
 
 export interface ClusterRuns {
   /**
-   * What lives, then what ended, the latest first.
-   * @param whole with payload, progress and result: a server is asked for each run then
+   * Live runs, then ended ones, the latest first.
+   * @param whole includes payload, progress and result, for which a server is called once for each run
    */
   list(filter: RunFilter & { states: RunRecord["state"][] }, whole?: boolean): Promise<RunRecord[]>;
   /** @throws RUN_UNKNOWN */
   find(runId: number): Promise<RunRecord>;
-  /** With all that there is to tell of it. @throws RUN_UNKNOWN */
+  /** The run with all its details. @throws RUN_UNKNOWN */
   card(runId: number): Promise<RunCard>;
   /** The oldest lines. */
   logs(runId: number, limit: number): Promise<LogLine[]>;
@@ -149,7 +149,7 @@ export interface ClusterRuns {
   /** One that ended, as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
   rerun(runId: number, reason: string): Promise<Enqueued>;
   decide(runId: number, how: "retry" | "fail", reason: string): Promise<void>;
-  /** Tells of each run that ends from now on, until `signal` aborts; goes on when the cluster was away, and tells of that. */
+  /** Reports each run that ends from now on, until `signal` aborts. Continues after the cluster was away, and reports that too. */
   follow(
     task: string | undefined,
     known: readonly RunRecord[],
@@ -241,7 +241,7 @@ export interface ClusterAudit {
   older(): AsyncIterable<string>;
 }
 
-/** What there is, never the values. */
+/** The secrets that exist, never their values. */
 export interface ClusterSecrets {
   list(): Promise<SecretRecord[]>;
   /** @param tasks undefined: as before */
@@ -252,7 +252,7 @@ export interface ClusterSecrets {
 }
 
 export interface ClusterAlarms {
-  /** What is wrong now, and the last messages about it. */
+  /** The open alarms, and the last messages about them. */
   look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
   /** @param task null: all that are open @returns how many */
   acknowledge(rule: AlarmRule, task: string | null, reason: string): Promise<number>;

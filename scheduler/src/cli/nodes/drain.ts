@@ -19,7 +19,7 @@ interface DrainOptions extends CommonOptions {
   timeout?: string;
 }
 
-/** Gives a node no more runs, and waits until it has ended those that it has, where that is asked. */
+/** Stops giving a node runs; with --wait, waits until its present runs have ended. */
 export function drainNode(node: string, options: DrainOptions, terminal: Terminal): Promise<ExitCode> {
   const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
   if (timeoutMs !== null && !options.wait)
@@ -61,7 +61,10 @@ export function holdsText({ held, runs }: Holds, nowMs: number): string {
   return `${held} ${held === 1 ? "run" : "runs"}: ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-/** Until it has none, its process has ended, somebody has resumed it, or the time is over. @param timeoutMs null: without an end */
+/**
+ * Waits until the node has no runs, its process has ended, it is resumed, or the time is over. @param timeoutMs null: without an
+ * end
+ */
 async function ended(cluster: Cluster, node: string, timeoutMs: number | null): Promise<Holds> {
   const until = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
   for (;;) {

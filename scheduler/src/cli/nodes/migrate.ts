@@ -72,8 +72,9 @@ interface Partitions {
 }
 
 /**
- * The store answered just now, so what it waits for is a table that others have; it asks again until it gets it. What is past the
- * retention of the live nodes is dropped, by the longest of theirs; where none is alive, nothing is.
+ * Rotates the partitions. The store answered just now, so a wait here is for a table that another transaction has locked; the
+ * call repeats until it gets the lock. Partitions older than the retention of the live nodes are dropped, by the longest of
+ * theirs; if no node is alive, none is dropped.
  */
 const migrate = (url: string, schema: string, days: number, terminal: Terminal): Promise<Partitions> =>
   interruptible(async (signal) => {
@@ -87,7 +88,7 @@ const migrate = (url: string, schema: string, days: number, terminal: Terminal):
     }
   });
 
-/** What a process would log is said here: partitions that are missing and that this role may not make. */
+/** Prints what a process would log: partitions that are missing and that this role may not make. */
 const warnings = (terminal: Terminal): Log => ({
   ...silentLog,
   warn: (fields, message) => terminal.aside(`${message}. ${(fields as { hint?: string }).hint ?? ""}`.trim()),
@@ -137,7 +138,7 @@ interface Migrated {
   place: string;
   schema: string;
   partitions: Partitions | undefined;
-  /** Of a plan: how many partitions it would make. */
+  /** How many partitions a plan would make. */
   wanted: number | undefined;
   /** Was given the rights that the work needs. */
   role: string | undefined;

@@ -20,7 +20,7 @@ interface Cluster {
   nowMs: number;
 }
 
-/** Who takes part, and who led when and why that ended. */
+/** Lists the members, and the past leaders with the reason why each term ended. */
 export function listNodes(options: CommonOptions & { terms: number }, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster: { place, nowMs, ...asked } }) => {
     const { members, leadership } = await asked.members();
@@ -44,14 +44,14 @@ const isSilent = ({ seenMs, timeoutMs }: Member, nowMs: number) => nowMs - seenM
 const reliesOn = ({ witnessed }: Member) => (witnessed ? "service" : "store");
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
 
-/** "ZooKeeper at zk1:2181/billing", as those who live call it; a service that nobody is left to name goes by its id. */
+/** "ZooKeeper at zk1:2181/billing", as the live members call it; a service that no live member names is shown by its id. */
 export function usedCoordination(coordination: string | null, members: Member[]): string {
   if (coordination === null || coordination === storeAlone) return "the store alone";
   const known = members.map(({ settings }) => settings?.coordination).find((place) => typeof place === "string");
   return known ?? `service ${coordination}`;
 }
 
-/** The term under way; undefined while nobody leads, also when the one who did has died. */
+/** The present term; undefined without a leader, also when the leader has died. */
 const current = ({ leadership, terms }: Cluster): Term | undefined =>
   leadership.sessionId === null
     ? undefined

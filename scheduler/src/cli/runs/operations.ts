@@ -16,7 +16,7 @@ import { plain } from "../screen/text.ts";
 import { ageText, spanText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** What the commands that act on many take. */
+/** The options of commands that act on many items. */
 export interface BulkOptions extends CommonOptions {
   task?: string;
   matching?: string;
@@ -91,7 +91,7 @@ export function filterOf(options: BulkOptions, nowMs: number): OperationFilter {
   };
 }
 
-/** Shows what would be touched, asks where it is much, and begins the operation. */
+/** Shows what would be touched, asks for confirmation where that is much, and begins the operation. */
 export function beginOperation(
   kind: OperationKind,
   options: BulkOptions,

@@ -4,7 +4,7 @@ import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { timeText } from "../screen/times.ts";
 
-/** Of its children and followers, a page shows so many, whoever is asked. */
+/** How many of a run's children and followers a page shows, by the store and by a server alike. */
 export const relativesShown = 50;
 
 const words: Record<Relative["relation"], string> = {
@@ -26,7 +26,7 @@ export function printRelatives(relatives: readonly Relative[], terminal: Termina
   if (relatives.length === relativesShown) terminal.line(style.dim(`  the first ${relativesShown}`));
 }
 
-/** What workers said of it too late: refused, and shown, for it may have happened. */
+/** Prints results that workers reported too late: they were refused, but are shown, since the work may have been done. */
 export function printLateResults(late: readonly LateResult[], zone: Zone, terminal: Terminal): void {
   if (late.length === 0) return;
   const { style } = terminal;

@@ -5,7 +5,7 @@ const leave = "\u001b[?7h\u001b[?25h\u001b[?1049l";
 const beginUpdate = "\u001b[?2026h\u001b[H";
 const endUpdate = "\u001b[J\u001b[?2026l";
 
-/** Whoever ends this process by one of these still gets the terminal back. */
+/** Signals that end this process; the terminal is restored first. */
 const ending = { SIGTERM: 143, SIGHUP: 129, SIGQUIT: 131 } as const;
 
 const keys: Readonly<Record<string, string>> = {
@@ -48,7 +48,7 @@ export class FullScreen {
     const heard = (data: Buffer) => this.#hear(data.toString());
     this.#input.on("data", heard);
     this.#output.on("resize", this.#options.onDraw);
-    // Runs also where an error that nobody catches ends the process, before it is printed.
+    // Also runs when an uncaught error ends the process, before the error is printed.
     const onExit = () => this.#leave();
     process.on("exit", onExit);
     this.#restore.push(

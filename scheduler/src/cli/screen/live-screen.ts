@@ -9,8 +9,8 @@ const endUpdate = "\u001b[?2026l";
 type Write = typeof process.stdout.write;
 
 /**
- * A block of lines at the bottom of the terminal, redrawn in place. What anything else in this process prints meanwhile
- * (a handler's console.log) is put above the block, where it stays, instead of into the middle of it.
+ * A block of lines at the bottom of the terminal, redrawn in place. Other output of this process (a handler's console.log) goes
+ * above the block, where it stays, instead of into the middle of it.
  */
 export class LiveScreen {
   readonly #stream: WriteStream;

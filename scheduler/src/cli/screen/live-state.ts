@@ -23,7 +23,7 @@ export interface Counts {
 const keptEnds = 200;
 const keptLateness = 1_000;
 
-/** What a live view shows, from the notices of runs; drawing it asks nobody anything. */
+/** The data of a live view, from the events of runs; drawing it makes no calls. */
 export class LiveState {
   readonly counts: Counts = { started: 0, succeeded: 0, failed: 0, cancelled: 0, retried: 0 };
   readonly running = new Map<string, RunNotice>();
@@ -53,7 +53,7 @@ export class LiveState {
     else this.#lateness[this.#latest++ % keptLateness] = ms;
   }
 
-  /** Of the latest runs; null before the first. */
+  /** The lateness of the latest runs; null before the first. */
   lateness(): { p50: number; p99: number; max: number } | null {
     if (this.#lateness.length === 0) return null;
     const sorted = [...this.#lateness].sort((a, b) => a - b);
@@ -154,7 +154,7 @@ function footer(state: LiveState, { style, upMs, phase, width }: Frame): string 
     if (late !== null) parts.push(style.dim(`late p50 ${spanText(late.p50)}, max ${spanText(late.max)}`));
     parts.push(style.dim(`up ${spanText(upMs)}`), style.dim("Ctrl-C ends"));
   }
-  // What does not fit is left out whole, the least important first.
+  // Parts that do not fit are left out whole, the least important first.
   while (parts.length > 1 && styledWidth(parts.join("   ")) > width - 2) parts.pop();
   return parts.join("   ");
 }

@@ -1,6 +1,6 @@
 export type Paint = (text: string) => string;
 
-/** What a colour means here, not which one it is. */
+/** Colours by meaning, not by hue. */
 export interface Style {
   title: Paint;
   dim: Paint;

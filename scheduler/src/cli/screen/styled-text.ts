@@ -1,6 +1,6 @@
 import { widthOf } from "./text.ts";
 
-/** What `style.ts` puts around text; \p{Cc} stands for the escape character. */
+/** The sequences that `style.ts` puts around text; \p{Cc} stands for the escape character. */
 const colour = /\p{Cc}\[[0-9;]*m/gu;
 
 /** Columns that a line with colours in it takes up. */

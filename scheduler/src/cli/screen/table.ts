@@ -25,7 +25,7 @@ export function tableLines(
   const natural = columns.map(({ title }, at) =>
     Math.max(widthOf(title), ...rows.map((row) => widthOf(textOf(row[at])))),
   );
-  // A column without a word in it says nothing.
+  // A column without any text is left out.
   let shown = columns
     .map((_, at) => at)
     .filter((at) => rows.length === 0 || rows.some((row) => textOf(row[at]) !== ""));
@@ -77,7 +77,7 @@ function fitted(
   const widths = new Map(shown.map((at) => [at, natural[at] as number]));
   let over = [...widths.values()].reduce((sum, one) => sum + one, 0) + gap * Math.max(0, shown.length - 1) - width;
   while (over > 0) {
-    // From the widest, so that short columns stay whole as long as they can.
+    // Narrows the widest column first, so that short columns stay whole as long as possible.
     const room = (at: number) => (widths.get(at) as number) - (columns[at]?.least ?? Number.POSITIVE_INFINITY);
     const giving = shown.filter((at) => room(at) > 0);
     if (giving.length === 0) return undefined;

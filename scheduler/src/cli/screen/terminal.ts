@@ -8,7 +8,7 @@ export interface TerminalOptions {
   colour: boolean;
 }
 
-/** Where a command says what it found: people get lines and tables, programs get JSON. */
+/** Prints a command's results: lines and tables for people, JSON for programs. */
 export class Terminal {
   readonly json: boolean;
   readonly style: Style;
@@ -20,7 +20,7 @@ export class Terminal {
     this.errorStyle = styleOf(wantsColour(process.stderr, process.env, colour));
   }
 
-  /** Columns; without end where nobody watches, so that nothing is cut for grep. */
+  /** Columns; infinite without a terminal, so that nothing is cut for grep. */
   get width(): number {
     return process.stdout.isTTY ? process.stdout.columns || 80 : Number.POSITIVE_INFINITY;
   }
@@ -29,7 +29,7 @@ export class Terminal {
     process.stdout.write(`${text}\n`);
   }
 
-  /** For people: what is not the answer itself. Silent where a program reads. */
+  /** Prints remarks for people beside the result. Prints nothing with --json. */
   aside(text: string): void {
     if (this.json) return;
     const width = process.stderr.isTTY ? process.stderr.columns || 80 : Number.POSITIVE_INFINITY;
@@ -40,7 +40,7 @@ export class Terminal {
     process.stdout.write(`${JSON.stringify(value, null, process.stdout.isTTY ? 2 : undefined)}\n`);
   }
 
-  /** One document of what was named: of one its object, of several a list of them. */
+  /** Prints one document: the object itself for one name, a list of objects for several. */
   objects(values: readonly object[], named: number): void {
     if (named > 1) this.object(values);
     else for (const value of values) this.object(value);
@@ -52,7 +52,7 @@ export class Terminal {
       this.line(indent + line);
   }
 
-  /** An expected failure in a line and a hint; a bug keeps its stack, for whoever has to mend it. */
+  /** Prints an expected failure as a line and a hint; a bug keeps its stack, which its fix needs. */
   failure(error: unknown): void {
     process.stderr.write(`${failureText(error, this.json, this.errorStyle)}\n`);
   }

@@ -29,7 +29,7 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** At most `width` columns; what was cut shows as "…". */
+/** At most `width` columns; a cut shows as "…". */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   return width < 1 ? "" : `${start(text, width - 1)}…`;

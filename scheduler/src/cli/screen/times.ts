@@ -1,7 +1,7 @@
 import { type ScheduleSpec, zoneNameOf } from "../../schedule/schedule.ts";
 import { type Zone, zoneOf } from "../../schedule/zone.ts";
 
-/** This machine's zone; UTC where the runtime cannot tell. */
+/** This machine's zone; UTC if the runtime does not know it. */
 export function localZone(): Zone {
   try {
     return zoneOf(Intl.DateTimeFormat().resolvedOptions().timeZone);

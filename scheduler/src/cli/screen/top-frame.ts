@@ -30,7 +30,7 @@ export interface TopView {
   /** The cluster's time by now; between two looks it goes on. */
   nowMs: number;
   everyMs: number;
-  /** Since when, and why, the cluster cannot be asked. */
+  /** Since when the cluster is unreachable, and why. */
   away: { sinceMs: number; why: string } | null;
 }
 
@@ -100,7 +100,7 @@ function headLines(state: TopState, { style, zone, nowMs, away, paused, width }:
   return [first, verdict, fitting(figures, width), fitting(who, width), ""];
 }
 
-/** What does not fit is left out whole, the least important first. */
+/** Parts that do not fit are left out whole, the least important first. */
 function fitting(parts: string[], width: number): string {
   const kept = [...parts];
   while (kept.length > 1 && styledWidth(kept.join("   ")) > width) kept.pop();
@@ -142,7 +142,7 @@ function wide(state: TopState, view: TopView, room: number): string[] {
   });
 }
 
-/** Parts one below the other, a free line between them: each gets its share, and what others leave of theirs. */
+/** Puts parts one below the other with an empty line between: each gets its share, and the lines that earlier parts leave unused. */
 function shared(parts: string[][], room: number): string[] {
   const lines: string[] = [];
   let left = parts.length;
@@ -240,7 +240,7 @@ function failingLines({ failing, ended }: TopState, { style, nowMs }: TopView, w
     plain(tasks.join(", ")),
     { text: plain(reason), paint: style.bad },
   ]);
-  // What failed a moment ago and is no dead letter yet, or was redriven since.
+  // A run that failed a moment ago and is not a dead letter yet, or was redriven since.
   const recent = ended.find(({ state }) => state === "failed");
   if (rows.length === 0 && recent)
     rows.push([

@@ -3,12 +3,12 @@ import { outcomes } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import type { Cluster, ListedTask } from "../nodes/cluster.ts";
 
-/** Of each kind of run so many are read; more are told as "200+". */
+/** How many runs of each kind are read; more show as "200+". */
 const runsRead = 200;
 const recentMs = 60_000;
 /** A worker that is there starts a run at once, so what waits for longer has none, or waits for a place. */
 export const overdueMs = 1_000;
-/** What is later than this is not on time any more. */
+/** A run that starts later than this is not on time. */
 export const lateMs = 1_000;
 const fewTasks = 500;
 const oftenMs = 2_000;
@@ -21,7 +21,7 @@ export interface TopState {
   tasks: ListedTask[];
   /** With a worker, and due. */
   running: RunRecord[];
-  /** Due, and nobody has them. */
+  /** Due runs that no worker has. */
   overdue: RunRecord[];
   /** That ended within the last minute, the latest first. */
   ended: RunRecord[];
@@ -88,7 +88,7 @@ export interface Lateness {
   max: number;
 }
 
-/** Of first attempts that started; null: none did. */
+/** The lateness of first attempts that started; null: none did. */
 export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
   const late = runs
     .flatMap(({ startedMs, dueMs, attempt }) =>
@@ -103,7 +103,7 @@ export function latenessOf(runs: readonly RunRecord[]): Lateness | null {
 export const silentOf = ({ members, nowMs }: Pick<TopState, "members" | "nowMs">): Member[] =>
   members.filter(({ seenMs, timeoutMs }) => nowMs - seenMs > timeoutMs);
 
-/** What is wrong, the worst first; nothing: all is on time. */
+/** The present troubles, the worst first; an empty list: all is on time. */
 export function troublesOf(state: TopState): { text: string; bad: boolean }[] {
   const { overdue, leader, members, nowMs, ended } = state;
   const troubles: { text: string; bad: boolean }[] = [];
@@ -144,7 +144,7 @@ export interface TaskRow {
   nextMs: number | null;
   running: number;
   overdue: number;
-  /** Of its runs of the last minute, and of those that wait: the latest. */
+  /** The greatest lateness of its runs of the last minute, and of those that wait. */
   lateMs: number | null;
   failed: number;
   succeeded: number;

@@ -51,7 +51,7 @@ export function top(options: TopOptions, terminal: Terminal): Promise<ExitCode> 
 
 type Kept = Pick<TopView, "sort" | "everyMs" | "style" | "zone" | "paused" | "from" | "away">;
 
-/** What ends with the store or the server being away for a while; everything else is told as of any other command. */
+/** True for errors that pass, because the store or the server is away for a while; others are reported as by any other command. */
 const passing = (error: unknown): error is CarillonError =>
   isStoreAway(error) || (isCarillonError(error) && /^(?:SERVER_UNREACHABLE|SERVER_BUSY|STOPPED)$/.test(error.code));
 
@@ -125,7 +125,7 @@ class Top {
 
   #draw(): void {
     const { columns: width = 80, rows: height = 24 } = process.stdout;
-    // What is paused stands still, its clock too.
+    // A paused view stands still, and its clock too.
     const nowMs = this.#view.paused ? this.#state.nowMs : Math.max(this.#state.nowMs, this.#cluster.nowMs());
     this.#screen.draw(topLines(this.#state, { ...this.#view, nowMs, width, height }));
   }

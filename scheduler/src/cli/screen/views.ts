@@ -8,7 +8,7 @@ import { frameLines, LiveState, type UpcomingFire, upcomingLines } from "./live-
 import type { Style } from "./style.ts";
 import { localZone, spanText } from "./times.ts";
 
-/** What a view asks while it shows. */
+/** The data that a view reads while it shows. */
 export interface Scene {
   /** Parts of the header, the program's name first. */
   header(): string[];

@@ -3,8 +3,8 @@ import type { Zone } from "../../schedule/zone.ts";
 import { offsetText, spanText } from "../screen/times.ts";
 
 /**
- * What a change of clocks has to do with a slot: that its local time comes twice, or not at all, or that the offset is
- * another one than at the slot before it.
+ * Notes how a change of clocks affects a slot: its local time comes twice, or not at all, or its offset differs from that of the
+ * slot before.
  */
 export function clockChange(spec: ScheduleSpec, slotMs: number, previousMs: number | null, zone: Zone): string {
   const span = zone.at(slotMs);

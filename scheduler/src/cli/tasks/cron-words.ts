@@ -15,7 +15,7 @@ export interface CronOptions extends CommonOptions {
   count: number;
 }
 
-/** A schedule in one text is put into words, words into a schedule; either way with what it means next. */
+/** Puts a schedule given as one text into words, or words into a schedule; either way prints the next slots. */
 export async function cronWords(words: string[], options: CronOptions, terminal: Terminal): Promise<ExitCode> {
   const spec = specOf(words, options);
   const zone = zoneOfSpec(spec);

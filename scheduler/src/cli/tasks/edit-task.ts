@@ -56,7 +56,7 @@ export function editTask(name: string, options: EditOptions, terminal: Terminal)
   );
 }
 
-/** Puts back what the code (or an import) says of parts that were edited; of all, when none is named. */
+/** Restores edited parts to the definition by code (or an import); all of them, when none is named. */
 export function revertTask(name: string, names: string[], options: EditOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, ({ cluster }) =>
     change(name, options, cluster, terminal, (record, given) => {
@@ -108,7 +108,7 @@ async function change(
   return exitCodes.ok;
 }
 
-/** What a definition says of one part, in a line; of a policy only that in which it is another than the one beside. */
+/** The value of one part in a line; for a policy only the fields that differ from `beside`. */
 export function partText(
   definition: Partial<TaskDefinition>,
   part: TaskPart | "asDefined",
@@ -130,7 +130,7 @@ function valueText(name: string, value: unknown): string {
   return plain(typeof value === "string" ? value : JSON.stringify(value));
 }
 
-/** What `--set` gives, read beside the schedule that is there. */
+/** The options from `--set`, read beside the present schedule. */
 export function optionsOf(set: [string, string][], { schedule }: Pick<TaskDefinition, "schedule">): TaskOptions {
   const options: Record<string, unknown> = {};
   for (const [name, text] of set) {
@@ -155,7 +155,7 @@ function optionCalled(name: string): OptionName {
 const takesNames = (shape: Shape): boolean =>
   shape.is === "either" && shape.of.some((one) => one.is === "list" && one.of.is === "text");
 
-/** By the shape of the option; what it cannot be is refused by its check. */
+/** The value, parsed by the option's shape; the option's own check refuses a wrong one. */
 function valueGiven(option: OptionName, text: string): unknown {
   const row: OptionRow = taskOptions[option];
   const { shape } = row.kind;

@@ -15,7 +15,7 @@ export interface ExportOptions extends CommonOptions {
   output?: string;
 }
 
-/** The tasks as they are now, edits by hand among them; all, when nothing is said. */
+/** Exports tasks as they are now, with edits by hand; all tasks, when none is named. */
 export function exportTasks(names: string[], options: ExportOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster }) => {
     const found = await cluster.tasks.records(names.length > 0 ? names : undefined);
@@ -54,7 +54,7 @@ const ofWhat = ({ group, bundle }: ExportOptions): string =>
     .filter((part) => part !== "")
     .join(" and ");
 
-/** What a file cannot say of a task. */
+/** Facts about a task that a file cannot express. */
 function remarksOn({ definition, paused, bundle }: TaskRecord): string {
   const edits = editedParts(definition);
   return [

@@ -2,11 +2,11 @@ import type { Shape } from "../../task/kinds/kinds.ts";
 import { type OptionRow, optionRows } from "../../task/options.ts";
 import { scheduleOptions } from "../../task/schedule-of.ts";
 
-/** A value of the shape is given as JSON; of the others only what begins with { is. */
+/** True for shapes whose values are always given as JSON; for other shapes only a text that begins with { is JSON. */
 export const isWrittenAsJson = ({ is }: Shape): boolean =>
   is === "json" || is === "schema" || is === "object" || is === "list" || is === "texts";
 
-/** What an option takes where that is not a text, a number or a duration; what begins with { is JSON anywhere. */
+/** The form of an option's value, unless it is a text, a number or a duration; a text that begins with { is JSON everywhere. */
 function takes({ words, kind, nullable }: OptionRow): string {
   if (words !== undefined) return words;
   return [isWrittenAsJson(kind.shape) ? "JSON" : "", nullable ? "or none" : ""]
@@ -22,10 +22,10 @@ const parts = optionRows
     ...(option === "schedule" ? [["zone", ""] as const] : []),
   ]);
 
-/** What `tasks schedule --set PART=VALUE` takes: its schedule and payload are given by themselves. */
+/** The options for `tasks schedule --set PART=VALUE`: the schedule and its payload are given separately. */
 export const scheduleOptionsToSet = scheduleOptions
   .filter((option) => option !== "schedule" && option !== "slotPayload")
   .join(", ");
 
-/** What `--set PART=VALUE` takes. */
+/** The parts that `--set PART=VALUE` accepts. */
 export const partsToSet = parts.map(([part, words]) => (words === "" ? part : `${part} (${words})`)).join(", ");

@@ -4,7 +4,7 @@ import type { RunRecord } from "../../run/run-record.ts";
 import type { AfterSpec } from "../../task/after.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 
-/** Who runs it; empty for whoever asks first. */
+/** The workers that may run it; empty if any worker of the group may. */
 export function routeText({ route, labels }: { [Part in "route" | "labels"]?: TaskDefinition[Part] | null }): string {
   const only = Object.entries(labels ?? {}).map(([name, value]) => `${name}=${value}`);
   const words = [
@@ -24,7 +24,7 @@ export function routeText({ route, labels }: { [Part in "route" | "labels"]?: Ta
 
 const endWords = { success: "has succeeded", failure: "has failed", any: "has ended" } as const;
 
-/** What it comes after; of several each must have ended so, of one slot. */
+/** The upstream tasks: with several, each must have ended in that way, for the same slot. */
 export const afterText = ({ tasks, on }: AfterSpec): string =>
   tasks.length === 1 ? `${tasks[0]} ${endWords[on]}` : `each of ${tasks.join(", ")} ${endWords[on]}`;
 
@@ -32,7 +32,7 @@ export const afterText = ({ tasks, on }: AfterSpec): string =>
 export const followerText = ({ task, on, with: others }: Follower): string =>
   `${task}, once it ${endWords[on]}${others.length === 0 ? "" : ` and so ${others.length === 1 ? "has" : "have"} ${others.join(", ")}`}`;
 
-/** How many at once and how fast, beside what overlap says; empty for no such limit. */
+/** Limits on concurrency and rate, beside the overlap policy; empty without such limits. */
 export function limitsText({ limit, rate }: TaskDefinition): string {
   return [
     limit?.perKey == null ? "" : `at most ${limit.perKey} at once of a key`,
@@ -43,12 +43,12 @@ export function limitsText({ limit, rate }: TaskDefinition): string {
     .join("; ");
 }
 
-/** To whom a run is addressed, its part, and what it is limited by; empty for none of these. */
+/** The run's addressee, its part, and its limit key; empty for none of these. */
 export function directionText({ addressee, shard, limitKey }: RunRecord): string {
   return [
     addressee == null ? "" : `addressed to ${addressee}`,
     shard ? `part ${shard[0] + 1} of ${shard[1]}` : "",
-    // Of a part of a broadcast it is its worker.
+    // For a part of a broadcast, the limit key is its worker.
     limitKey && !shard ? `limited as ${limitKey}` : "",
   ]
     .filter((word) => word !== "")

@@ -4,7 +4,7 @@ import { coming } from "../../slots/upcoming-slots.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
 import { timeText } from "../screen/times.ts";
 
-/** What calendar and blackouts make of a slot; "": nothing. Jitter is in it: a slot that it puts into a blackout is told. */
+/** The effect of calendar and blackouts on a slot; "": none. It includes jitter: a slot that jitter moves into a blackout is noted. */
 export function ruleText(record: TaskRecord, slotMs: number, zone: Zone): string {
   const { dueMs, note, skipped } = judgedSlot(coming(record), slotMs);
   if (skipped !== undefined) return `skipped: ${skipped}`;

@@ -23,7 +23,7 @@ const dayMs = 86_400_000;
 const collisionsShown = 10;
 const namesShown = 5;
 
-/** What would fire of the stored tasks, or of files' tasks, which needs no store. */
+/** Simulates the stored tasks, or the tasks of files, which needs no store. */
 export async function simulateTasks(files: string[], options: SimulateOptions, terminal: Terminal): Promise<ExitCode> {
   if (files.length > 0) {
     const { definitions, problems } = await readTaskFiles(files, undefined);

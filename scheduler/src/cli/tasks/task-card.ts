@@ -113,7 +113,7 @@ export function showTask(name: string, options: CommonOptions, terminal: Termina
   });
 }
 
-/** What a version changed in the one before it; nothing for the first. */
+/** The parts that a version changed against the one before it; nothing for the first. */
 function partsChanged(definition: TaskDefinition, before: VersionRecord | undefined): string[] {
   return before ? differences(before.definition, definition) : [];
 }

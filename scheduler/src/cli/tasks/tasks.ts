@@ -29,7 +29,7 @@ export const groupWorkers = (members: Member[], group: string, nowMs: number) =>
     (member) => member.groups?.includes(group) && !member.draining && nowMs - member.seenMs <= member.timeoutMs,
   );
 
-/** Of these, the ones that may have a handler for the task: remote workers say for which tasks they have one. */
+/** Those members that may have a handler for the task: remote workers report the tasks for which they have one. */
 export const workersOf = (
   members: Member[],
   { name, group, of }: { name: string; group: string; of: string | null },
@@ -40,7 +40,7 @@ export function listTasks(options: CommonOptions & { of?: string }, terminal: Te
   return withCluster(options, async ({ cluster }) => {
     const { of } = options;
     const found = await cluster.tasks.list(of);
-    // Tells of a task that there is not.
+    // Throws if the task does not exist.
     if (of !== undefined && found.length === 0) await cluster.tasks.find(of);
     const now = cluster.nowMs();
     if (terminal.json) {
@@ -304,7 +304,7 @@ export function resumeTasks(
   });
 }
 
-/** Not begun where one of them is not there; where one fails, what was done before it is told all the same. */
+/** Not begun if one of the tasks does not exist; if one fails, the changes made before it are still reported. */
 function withTasks(
   names: string[],
   options: CommonOptions,

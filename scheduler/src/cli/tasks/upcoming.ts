@@ -9,10 +9,10 @@ import type { TaskRecord } from "../../task/task-record.ts";
 import type { UpcomingFire } from "../screen/live-state.ts";
 
 const enqueuedMost = 50;
-/** After a signal, so that a thousand enqueues in a second ask once. */
+/** The wait after a signal, so that a thousand enqueues in a second cause one read. */
 const gatherMs = 500;
 
-/** What fires next: slots worked out here from the definitions, and enqueued runs that wait for their time. */
+/** The next fires: slots computed here from the definitions, and enqueued runs that wait for their time. */
 export class Upcoming {
   readonly #tower: Carillon;
   readonly #over: AbortSignal;
@@ -65,7 +65,7 @@ export class Upcoming {
       this.#enqueued = await store.runs.list({ states: ["ready"], sinceMs: Math.round(nowMs()), limit: enqueuedMost });
       this.#next.clear();
     } catch (error) {
-      // The Carillon itself tells of a store that is away; the signal that follows its return asks again.
+      // The Carillon itself logs that the store is away; the signal after its return causes another read.
       if (!isCarillonError(error)) throw error;
     }
   }
@@ -82,7 +82,7 @@ export class Upcoming {
       const words = () => (key === null ? "once" : `once, key ${key}`);
       if (source !== "slot" && dueMs > nowMs) fires.push({ atMs: dueMs, task, words });
     }
-    // Only those that are shown are put into words: this is asked several times a second, of any number of tasks.
+    // Only the fires that are shown are put into words: this is called several times a second, with any number of tasks.
     const first = fires.sort((a, b) => a.atMs - b.atMs).slice(0, count);
     return first.map(({ words, ...fire }) => ({ ...fire, words: words() }));
   }
