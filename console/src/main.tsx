@@ -9,11 +9,11 @@ import { usePreferences } from "./preferences.ts";
 import { Gate } from "./sign-in/gate.tsx";
 import { theme } from "./theme.ts";
 
-/** What puts style elements into the page does it under this answer's nonce; one library looks for it in a global. */
+/** Libraries that insert style elements use this page's nonce; one of them looks for it in a global. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
-/** The preferences hold the scheme; Mantine is only told. */
+/** The preferences hold the colour scheme; Mantine only follows it. */
 function Console() {
   const { scheme, language } = usePreferences();
   document.documentElement.lang = language === "zh" ? "zh-CN" : "en";
@@ -33,8 +33,8 @@ function Console() {
 const reloadedKey = "carillon.reloaded";
 const reloadEveryMs = 30_000;
 
-// After an update a page that was open asks for parts that are no more: the new page has them. Where no server answers, a page
-// that is loaded anew would be the browser's own error, and what one saw would be gone.
+// After an update, an open page may request parts that no longer exist: it then reloads, since the new page has them. Without a
+// server it does not reload: the browser would show its own error page, and the content on screen would be lost.
 window.addEventListener("vite:preloadError", () => {
   fetch("/v1/sign-in", { cache: "no-store" }).then(
     ({ ok }) => {

@@ -1,4 +1,4 @@
-/** The cluster's time: the browser's clock, put right by what the server told last. */
+/** The cluster's time: the browser's clock, corrected by the server's last time. */
 import { useSyncExternalStore } from "react";
 
 let offsetMs = 0;
@@ -8,7 +8,7 @@ let second = Math.floor(Date.now() / 1_000);
 
 export const nowMs = (): number => Date.now() + offsetMs;
 
-/** @param toldMs the server's time, asked for at `askedMs` and answered now */
+/** @param toldMs the server's time, requested at `askedMs` and received now */
 export function learnTime(toldMs: number, askedMs: number): void {
   offsetMs = toldMs - (askedMs + Date.now()) / 2;
 }
@@ -27,5 +27,5 @@ const subscribe = (listener: () => void) => {
   };
 };
 
-/** Rendered anew every second; one timer serves the page. */
+/** The current time; it renders its user again every second, by one timer for the page. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => second) * 1_000;

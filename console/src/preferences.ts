@@ -1,4 +1,4 @@
-/** What the viewer chose, kept in this browser: there is nothing of it on the server. */
+/** The viewer's preferences, kept only in this browser, not on the server. */
 import { useSyncExternalStore } from "react";
 
 export type Language = "en" | "zh";
@@ -16,7 +16,7 @@ const place = "carillon.preferences";
 
 export const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
-/** Of who chose nothing else: the browser may have another zone or language tomorrow. */
+/** The preferences of a viewer who has set none: the browser's zone and language may change later. */
 function preset(): Preferences {
   return {
     language: navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en",
@@ -48,7 +48,7 @@ function isZone(zone: string): boolean {
     new Intl.DateTimeFormat("en", { timeZone: zone });
     return true;
   } catch {
-    // That is what it throws for.
+    // It throws if the zone is unknown.
     return false;
   }
 }

@@ -1,6 +1,6 @@
 import { createTheme, defaultVariantColorsResolver, type MantineColorsTuple } from "@mantine/core";
 
-/** Buttons are ink on paper or paper on ink: what is coloured is a state. */
+/** Buttons are ink on paper or paper on ink: colour is reserved for states. */
 const ink: MantineColorsTuple = [
   "#f5f6f8",
   "#e6e9ee",

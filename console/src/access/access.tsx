@@ -1,4 +1,4 @@
-/** Who may do what: users, tokens, worker keys, secrets, and how one signs in. Each part is shown to those who may see it. */
+/** Access: users, tokens, worker keys, secrets, and the ways to sign in. Each part is shown to the users who may see it. */
 import { Tabs } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useSees } from "../api/may.ts";

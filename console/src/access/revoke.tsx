@@ -5,7 +5,7 @@ import { Confirm, type Doing } from "../parts/form/confirm.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import css from "./access.module.css";
 
-/** Of a token, of a worker key: the button in its row, and what is asked then. */
+/** Revokes a token or a worker key: the button in its row, and the confirmation. */
 export function Revoke({
   name,
   isOffered,

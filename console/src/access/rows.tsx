@@ -15,7 +15,7 @@ interface Listed<Item> {
   onMore: () => void;
 }
 
-/** One part of the screen: what it is, what can be made, and a row for each. */
+/** One part of the screen: its description, its actions, and a row for each item. */
 export function Rows<Item>({
   of,
   told,
@@ -28,7 +28,7 @@ export function Rows<Item>({
   of: Listed<Item>;
   told: string;
   act?: ReactNode;
-  /** Of such as end: these are left out until they are asked for. */
+  /** For items that end: ended ones are hidden until the user shows them. */
   isEnded?: (item: Item) => boolean;
   none: ReactNode;
   keyOf: (item: Item) => string;

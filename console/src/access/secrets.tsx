@@ -19,7 +19,7 @@ type Secret = Answer<"listSecrets">["items"][number];
 
 const tasksShown = 3;
 
-/** What there is, never what it is: a value can be replaced, and handed to runs. */
+/** Lists secrets without their values: a value can be replaced and handed to runs, but not read. */
 export function Secrets() {
   const { t } = useWords();
   const may = useReach("admin").everywhere;

@@ -13,10 +13,10 @@ import type { User } from "./user.ts";
 
 type Grant = { namespace: string; role: Role };
 
-/** 20 characters that nobody mistakes for one another: more than 110 bits. */
+/** A random password of 20 characters without lookalikes: more than 110 bits. */
 function passwordOfChance(): string {
   const letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
-  // A byte that would make some letters likelier than others is drawn again.
+  // A byte that would make some letters likelier than others is dropped.
   const most = 256 - (256 % letters.length);
   let made = "";
   while (made.length < 20)
@@ -121,7 +121,7 @@ export function SetPassword({ user, onClose }: { user: User; onClose: () => void
   );
 }
 
-/** Drawn for the user, seen and copied by whoever hands it on. */
+/** The generated password, shown so that the admin can copy it and hand it on. */
 function Password({ value, onChange }: { value: string; onChange: (password: string) => void }) {
   const { t } = useWords();
   return (

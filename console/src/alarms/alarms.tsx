@@ -22,10 +22,10 @@ import type { Alarm, Rule } from "./rule.ts";
 import { Rules } from "./rules.tsx";
 import { SilenceDialog, Silences } from "./silences.tsx";
 
-/** Of an alarm, which may be over before it is answered; to silence something, of none too. */
+/** The alarm of the dialog; it may be over before the user answers. A silence may also concern no particular alarm. */
 type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Alarm };
 
-/** No event tells of them: the leader looks every few seconds. */
+/** The refetch interval, since no event reports alarms: the leader checks for them every few seconds. */
 const everyMs = 5_000;
 
 export function Alarms() {
@@ -133,7 +133,7 @@ interface Place {
   state?: string;
 }
 
-/** Where one looks first, by what is wrong. */
+/** The screen to look at first, by the alarm's rule. */
 const places: Record<Rule, Place> = {
   failed: { to: "/runs", state: "failed" },
   exhausted: { to: "/runs", state: "failed" },

@@ -23,7 +23,7 @@ const outcomes: Record<Message["state"], [Tone, "alarms.sent" | "alarms.waiting"
   "given up": ["bad", "alarms.givenUp"],
 };
 
-/** What was told, to whom, and what became of it. */
+/** The messages that were sent: the text, the receiver, and the result. */
 export function Messages() {
   const { t } = useWords();
   const messages = usePages("listAlarmMessages", { limit: 20 }, { everyMs });

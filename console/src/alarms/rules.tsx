@@ -15,7 +15,7 @@ import css from "./alarms.module.css";
 type Asked = Parameters<typeof Shown<Answer<"listAlarmRules">>>[0]["of"];
 type Channel = Answer<"listAlarmChannels">["channels"][number];
 
-/** By what is looked, and whom each rule tells. */
+/** The rules, and the channels that each rule notifies. */
 export function Rules({ rules, may }: { rules: Asked; may: boolean }) {
   const { t, span } = useWords();
   const channels = useAnswer("listAlarmChannels", {});

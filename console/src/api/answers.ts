@@ -1,8 +1,11 @@
-/** What is asked of the server is kept under the route's id and what was given, so that an event can name what it makes old. */
+/**
+ * The cache of the server's answers. An answer's key is the route's id and the parameters, so that an event can name the routes
+ * that it makes stale.
+ */
 import { keepPreviousData, QueryClient, useQuery } from "@tanstack/react-query";
 import { type Answer, call, type Given, isRefusal, type PlainId } from "./call.ts";
 
-/** A list page's place: which of them is asked for again when something happens. */
+/** How long an answer counts as fresh. */
 const freshMs = 1_000;
 
 export const answers = new QueryClient({
@@ -10,7 +13,7 @@ export const answers = new QueryClient({
     queries: {
       staleTime: freshMs,
       gcTime: 5 * 60_000,
-      // What the server refused it refuses again; what did not arrive may arrive.
+      // A refusal would only be repeated; an unreachable server may answer the next time.
       retry: (failures, error) => failures < 2 && isRefusal(error, "SERVER_UNREACHABLE"),
       retryDelay: (attempt) => 500 * 2 ** attempt,
       refetchOnWindowFocus: true,
@@ -23,9 +26,9 @@ export const answers = new QueryClient({
 
 export interface Asking {
   enabled?: boolean;
-  /** Asked again so often while the page is seen, for what no event tells. */
+  /** Refetch interval while the tab is visible, for data without push events. */
   everyMs?: number;
-  /** What was there before is shown until the new is there: for lists whose filter changes. */
+  /** Shows the previous answer until the new one arrives: for lists whose filter changes. */
   keep?: boolean;
 }
 
@@ -39,7 +42,7 @@ export function useAnswer<Id extends PlainId>(id: Id, given: Given<Id>, asking: 
   });
 }
 
-/** What is shown of these routes is asked for again. */
+/** Marks the answers of these routes as stale; those on screen are fetched again. */
 export const outdate = (...ids: PlainId[]): void => {
   for (const id of ids) void answers.invalidateQueries({ queryKey: [id] });
 };

@@ -7,7 +7,7 @@ import { newKey } from "./keys.ts";
 export type { Answer, Event, Given };
 export type PlainId = Exclude<RouteId, StreamId>;
 
-/** What a server refused, or that none answered. */
+/** A server's refusal, or the absence of any answer. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly code: string;
@@ -36,7 +36,7 @@ export interface CallOptions {
   signal?: AbortSignal;
   /** The version that a change is made from. */
   ifVersion?: number;
-  /** Of one intention: repeated with the same key it is done once. */
+  /** Identifies one intention: repetitions with the same key are done once. */
   key?: string;
 }
 
@@ -50,7 +50,10 @@ export async function call<Id extends PlainId>(
   return (response.status === 204 ? undefined : await response.json()) as Answer<Id>;
 }
 
-/** Follows a stream until it ends or `signal` aborts. @param opened once it is let in @param heard at every byte, comments too @throws Refusal */
+/**
+ * Follows a stream until it ends or `signal` aborts. @param opened called once the server has accepted the request @param heard
+ * called at every byte, also for comments @throws Refusal
+ */
 export async function follow<Id extends StreamId>(
   id: Id,
   given: Given<Id>,
@@ -134,7 +137,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   });
 }
 
-/** Whether what was asked may have been done all the same: no whole answer came, or a server that did not know itself. */
+/** True if the request may have been carried out despite the error: no whole answer came, or the server failed. */
 export const isUnsure = (error: unknown): boolean =>
   !(error instanceof Refusal) || error.status === 0 || error.status >= 500;
 

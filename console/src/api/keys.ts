@@ -1,4 +1,4 @@
-/** Idempotency keys: what is asked again with its key is done once. */
+/** Idempotency keys: a request that is repeated with its key is carried out once. */
 
 /** `crypto.randomUUID` is there on safe origins alone. */
 export function newKey(): string {
@@ -6,8 +6,9 @@ export function newKey(): string {
 }
 
 /**
- * Of one form: what is asked the same again, as after an answer that was lost, has the same key; what was changed in between has
- * another, for under the first it would be refused whatever it is. Only where a version guards against doing both.
+ * The keys of one form: the same request, repeated for example after a lost answer, gets the same key. A changed request gets
+ * another key, since the server refuses a different request under a used key. Use it only where a version keeps both from being
+ * carried out.
  */
 export function keys(): (asked: unknown) => string {
   const drawn = new Map<string, string>();

@@ -5,7 +5,10 @@ import type { Answer } from "./call.ts";
 
 const ranks: Role[] = ["viewer", "operator", "editor", "admin"];
 
-/** Whether whoever is signed in has this role somewhere, or everywhere, where what it is about is all of the cluster's. */
+/**
+ * True if the user has this role somewhere; with `everywhere`, only if for all namespaces, as subjects of the whole cluster need
+ * it.
+ */
 export function useSees(least: Role, everywhere = false): boolean {
   const { data } = useAnswer("getMe", {});
   if (!data) return false;
@@ -13,19 +16,19 @@ export function useSees(least: Role, everywhere = false): boolean {
   return has(data.role) || (!everywhere && data.grants.some(({ role }) => has(role)));
 }
 
-/** The most that somebody is: to be shown, not to decide by. */
+/** The user's highest role: for display, not for decisions. */
 export const highestOf = ({ role, grants }: Pick<Answer<"getMe">, "role" | "grants">): Role =>
   [role, ...grants.map((grant) => grant.role)]
     .flatMap((one) => one ?? [])
     .reduce<Role>((a, b) => (ranks.indexOf(b) > ranks.indexOf(a) ? b : a), "viewer");
 
-/** The same of what changes anything: never where the viewer chose to change nothing. The server asks again. */
+/** The same for changes: false while the viewer has chosen the read-only view. The server checks again. */
 export function useMay(least: Role): boolean {
   const { readOnly } = usePreferences();
   return useSees(least) && !readOnly;
 }
 
-/** Where somebody may change something: everywhere, as for what is all of the cluster's, or what has this name. */
+/** Where the user may make changes: everywhere, which subjects of the whole cluster need, or on a given name. */
 export function useReach(least: Role): { everywhere: boolean; on: (name: string) => boolean } {
   const { readOnly } = usePreferences();
   const { data } = useAnswer("getMe", {});

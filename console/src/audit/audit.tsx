@@ -1,4 +1,4 @@
-/** Every change: who, what before and after, and why. */
+/** The audit: every change with its author, the values before and after, and the reason. */
 import { Select, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -133,7 +133,7 @@ function byDay(rows: AuditEntry[], dayOf: (entry: AuditEntry) => string): [strin
   return days;
 }
 
-/** What is typed is asked for when one stops typing; the address has it then. */
+/** A filter that applies when the user stops typing, and then goes into the address. */
 function Typed({
   label,
   value = "",

@@ -103,7 +103,7 @@ function Side({ title, value }: { title: string; value: unknown }) {
   );
 }
 
-/** To what it was done to, where there is a screen of it; and to all that was done to it. */
+/** Links to the subject's screen, if it has one, and to all changes of the subject. */
 function Subject({ about, named }: { about: About; named: string }) {
   const { t } = useWords();
   return (

@@ -1,4 +1,4 @@
-/** One calendar: its year, what it takes from whom, its versions; and another one of them by pressing days. */
+/** One calendar: its year, its effects on tasks, its versions. The user edits it by pressing days. */
 import { ActionIcon, Button } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight, IconPencil, IconTrash } from "@tabler/icons-react";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";

@@ -1,4 +1,4 @@
-/** Which days are worked: every calendar with its year, what comes next, and who goes by it. */
+/** All calendars, each with its year, its next free days, and the tasks that use it. */
 import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";

@@ -1,4 +1,7 @@
-/** What a draft would change, by the server's answer, before it is saved: days with their names, a file's too, and slots of tasks. */
+/**
+ * The server's preview of a draft before it is saved: changed days with their names, also those from a file, and changed slots of
+ * tasks.
+ */
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
@@ -86,7 +89,7 @@ function Days({ days, tone, word }: { days: Comparison["added"]; tone: "ok" | "s
   );
 }
 
-/** Where a slot lies before and after; the server's words say why it does not run. */
+/** A slot's time before and after; the tooltip has the server's reason if the slot does not run. */
 function Move({ slot, was, is }: Slot) {
   const { t, day, minute } = useWords();
   const time = (text: string) => `${day(Date.parse(text))} ${minute(Date.parse(text))}`;

@@ -6,7 +6,7 @@ import { toast } from "../parts/state/toasts.tsx";
 import type { Content } from "./days.ts";
 
 export type Calendar = Answer<"getCalendar">;
-/** A draft, and what is added to it by a file that the server reads. */
+/** A draft, and the file that the server adds to it. */
 export interface Drafted extends Content {
   /** As it was read when the draft was begun: what differs from it is the change, and it is stored as the version after it. */
   from: Calendar;

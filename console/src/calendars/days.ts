@@ -1,4 +1,4 @@
-/** What a calendar makes of a year, worked out by the code that plans by it (`scheduler/src/schedule/calendar.ts`). */
+/** A calendar's days in a year, computed by the planner's own code (`scheduler/src/schedule/calendar.ts`). */
 import {
   type Calendar,
   type CalendarRule,
@@ -21,7 +21,7 @@ export const weekdayOf = (day: number): number => (((day + 4) % 7) + 7) % 7;
 export const yearOf = (day: number): number => new Date(day * dayMs).getUTCFullYear();
 export const todayIn = (zone: string, nowMs: number): number => localDayOf(zoneOf(zone), nowMs);
 
-/** A holiday on a weekend is told as a holiday. */
+/** A holiday on a weekend counts as a holiday. */
 export function kindsOf({ weekend, holidays }: Pick<Content, "weekend" | "holidays">): (day: number) => DayKind {
   const free = new Set(holidays);
   return (day) => (free.has(dayText(day)) ? "holiday" : weekend.includes(weekdayOf(day)) ? "weekend" : "work");
@@ -32,7 +32,7 @@ export function daysOfYear(year: number): number[] {
   return Array.from({ length: dayOf(year + 1, 0, 1) - first }, (_, at) => first + at);
 }
 
-/** Of a day that a task would have run on: its first slot then, and where it goes. */
+/** A day on which a task would have run: its first slot then, and where that slot goes. */
 export interface Blocked {
   day: number;
   firstMs: number;

@@ -16,7 +16,7 @@ import type { Content } from "./days.ts";
 import { DayRange, IcsField, Weekend } from "./fields.tsx";
 import { zones } from "./new-calendar.tsx";
 
-/** What differs between two calendars, in days. */
+/** The days that differ between two calendars. */
 function dayChanges(was: Content, is: Content): { added: string[]; removed: string[] } {
   const [before, after] = [new Set(was.holidays), new Set(is.holidays)];
   return {

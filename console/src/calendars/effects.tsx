@@ -1,4 +1,4 @@
-/** What a calendar takes from the tasks that go by it, or would take if it were as it is drafted. */
+/** The slots that a calendar takes from its tasks, or that a draft of it would take. */
 import { Button } from "@mantine/core";
 import type { CalendarRule, ScheduleSpec } from "carillon/schedule";
 import { useMemo, useState } from "react";

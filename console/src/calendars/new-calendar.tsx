@@ -27,7 +27,7 @@ export function NewCalendar({ onClose }: { onClose: () => void }) {
       blocked={name.trim() === ""}
       onDo={async ({ reason, key, signal }) => {
         const content = { zone, weekend, holidays: [], ...(ics === undefined ? {} : { ics }) };
-        // From version 0: one that is there already is not changed by who meant to make it.
+        // With version 0, so that making a calendar never changes an existing one.
         const stored = await call("setCalendar", { calendar: name.trim(), ...content, reason }, { key, ifVersion: 0 });
         toastNotices(stored, { t });
         outdate("listCalendars", "getCalendar");

@@ -16,7 +16,7 @@ import { type Calendar, contentOf, outdateCalendars } from "./content.ts";
 
 const shownAtFirst = 6;
 
-/** Who changed what, when and why; what differs from now, and the way back. */
+/** The versions with author, time and reason; the differences from now, and the revert. */
 export function CalendarVersions({ calendar, chosen, may }: { calendar: Calendar; chosen: number; may: boolean }) {
   const { t } = useWords();
   const [shown, setShown] = useState(shownAtFirst);

@@ -19,7 +19,7 @@ export function Year({
   year: number;
   content: Content;
   today: number;
-  /** What is stored, where this is a draft. */
+  /** The stored content, if `content` is a draft. */
   was?: Content | undefined;
   onToggle?: ((day: string) => void) | undefined;
 }) {

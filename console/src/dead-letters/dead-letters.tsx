@@ -44,7 +44,7 @@ export function DeadLetters() {
   );
   const dead = useAnswer("listDeadGroups", { ...narrowing }, { everyMs, keep: true });
   const groups = dead.data?.groups ?? [];
-  // The largest reasons are listed; an address may tell of another one.
+  // Only the largest reasons are listed; the address may name another one.
   const isUnlisted =
     dead.data !== undefined && fingerprint !== undefined && !groups.some((group) => group.fingerprint === fingerprint);
   const unlisted = useAnswer(
@@ -133,8 +133,8 @@ export function DeadLetters() {
 }
 
 /**
- * What stands first when the list comes, as long as it is there: the largest comes first, and one that grows past it must not take its
- * place under the pointer. @param groups undefined: not yet of this list
+ * Keeps the group that comes first when the list arrives in its place: groups are sorted by size, and another one that grows
+ * larger must not take that place under the pointer. @param groups undefined: not yet loaded for this list
  */
 function usePinned(list: string, groups: Group[] | undefined): string | undefined {
   const pinned = useRef({ list, fingerprint: undefined as string | undefined });
@@ -191,7 +191,7 @@ function Groups({ groups, more, open }: { groups: Group[]; more: number; open: s
   );
 }
 
-/** From when to when it struck, on one axis for all of them; its right end is now. */
+/** The time span of its failures, on one axis for all groups; the right end is now. */
 function Stretch({ first, last, oldest, now }: { first: number; last: number; oldest: number; now: number }) {
   const whole = Math.max(1, now - oldest);
   const left = (100 * (first - oldest)) / whole;

@@ -210,7 +210,7 @@ function Letters({
   );
 }
 
-/** @param onBegun is told of an operation on all of it */
+/** @param onBegun called with the operation, if the act concerns the whole group */
 export function Ask({
   kind,
   letter,

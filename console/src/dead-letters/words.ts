@@ -1,7 +1,7 @@
 import type { Answer } from "../api/call.ts";
 
 export type Group = Answer<"listDeadGroups">["groups"][number];
-/** What the list is narrowed to: an act on a group means these of its letters alone. */
+/** The filter of the list: an act on a group concerns only those of its letters that match. */
 export interface Narrowing {
   task?: string;
   since?: string;

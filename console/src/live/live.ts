@@ -1,6 +1,6 @@
 /**
- * Follows the server's events while the page is seen, and makes old what they are about. What was missed while the line was broken
- * the server tells by `resync`, its first word on every line: then all that is shown is asked for again.
+ * Follows the server's events while the page is visible, and marks the answers that they concern as stale. The first event on
+ * each connection, `resync`, means that events may have been missed: then everything on screen is fetched again.
  */
 import { useSyncExternalStore } from "react";
 import { answers, outdate } from "../api/answers.ts";
@@ -17,7 +17,7 @@ export interface Line {
   againMs: number | null;
 }
 
-/** Ends come in bursts; what they make old is asked for once in so long. */
+/** Ends come in bursts; the answers that they make stale are fetched once per this interval. */
 const gatherMs = 1_000;
 
 let line: Line = { state: "connecting", heardMs: null, againMs: null };
@@ -93,7 +93,7 @@ async function open({ signal, heard }: Attempt): Promise<boolean> {
 }
 
 function onBroken(error: unknown, waitMs: number): void {
-  // Told by the line's state. Whoever is signed in no more learns it from the next answer.
+  // The line's state shows the error. A user who is no longer signed in finds out by the next answer.
   if (isRefusal(error, "SIGN_IN_NEEDED")) outdate("getMe");
   become({ state: "broken", againMs: Date.now() + waitMs });
 }

@@ -1,13 +1,14 @@
 /**
- * A stream of the server's that is to stand: one that breaks off or ends is opened again, sooner at first, and one on which nothing
- * is heard for longer than two of the server's beats counts as broken. The server ends streams in good order too, as when it stops.
+ * Keeps a stream from the server open. A stream that breaks off or ends is opened again, after short waits at first. A stream
+ * without a byte for longer than two of the server's beats counts as broken. The server also ends streams in good order, for
+ * example when it stops.
  */
 const silentMs = 40_000;
 const waitsMs = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
 
 const wakes = new Set<() => void>();
 
-/** What waits to be opened again is opened now. */
+/** Opens all waiting streams again at once. */
 export function tryNow(): void {
   for (const wake of [...wakes]) wake();
 }
@@ -32,8 +33,8 @@ export interface Attempt {
 }
 
 /**
- * @param open returns whether all was told: then it is not opened again
- * @param onBroken by what, undefined for an end in good order, and how long it is waited
+ * @param open returns true if the stream is complete: then it is not opened again
+ * @param onBroken called with the error (undefined for an end in good order) and the wait before the next attempt
  */
 export async function stand(
   open: (attempt: Attempt) => Promise<boolean>,
@@ -66,7 +67,10 @@ export async function stand(
   }
 }
 
-/** A page that nobody sees holds no connection: a browser has few of them for one server. @returns what ends it */
+/**
+ * Runs `start` only while the page is visible: a hidden page holds no connection, since a browser has few of them for one server.
+ * @returns ends it
+ */
 export function whileSeen(start: (signal: AbortSignal) => void, onHidden: () => void = () => undefined): () => void {
   let over: AbortController | undefined;
   const look = () => {

@@ -1,4 +1,4 @@
-/** What the viewer reads: texts of the catalogue, numbers, spans and times in the viewer's language and zone. */
+/** All text for the viewer: texts of the catalogue, numbers, spans and times in the viewer's language and zone. */
 import type { Language } from "../preferences.ts";
 import { en } from "./en/en.ts";
 import { zh } from "./zh/zh.ts";
@@ -74,7 +74,7 @@ export function spanText(ms: number, language: Language): string {
 }
 
 export function wordsIn(language: Language, zone: string) {
-  // A newer server says words that this page has no text for, such as an alarm's new rule: the word itself is shown.
+  // A newer server may send words that this page has no text for, such as a new alarm rule: the word itself is shown.
   const texts: Partial<Record<Message, string>> = catalogues[language];
   const t = (message: Message, vars?: Vars) => filled(texts[message] ?? message, language, vars);
   const span = (ms: number) => spanText(ms, language);
@@ -94,7 +94,7 @@ export function wordsIn(language: Language, zone: string) {
         ...shortDay,
         ...(yearOf(ms, inZone) !== yearOf(nowMs, inZone) && { year: "numeric" }),
       }),
-    /** Of a calendar's day, which is of no zone. @param day counted from 1970-01-01 */
+    /** A day of a calendar, which has no zone. @param day counted from 1970-01-01 */
     date: (day: number) =>
       dateText(day * 86_400_000, language, "UTC", {
         ...shortDay,
@@ -119,7 +119,7 @@ export function wordsIn(language: Language, zone: string) {
   };
 }
 
-/** One unit is enough to say how far away something is. */
+/** One unit is enough for a distance in time. */
 function rounded(ms: number, language: Language): string {
   const [unit, unitMs] = units.find(([, size]) => ms >= size) ?? units[3];
   const value = ms / unitMs;

@@ -1,4 +1,4 @@
-/** Operations are asked for, begun and watched in one dialog. */
+/** One dialog to confirm, begin and watch an operation. */
 import { Button, Group } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ComponentProps, type ReactNode, useState } from "react";
@@ -21,7 +21,10 @@ type Request = Omit<Given<"beginOperation">, "reason">;
 const namesShown = 8;
 const everyMs = 500;
 
-/** Asks before it is begun; then it is shown where the question was. @param onDone it was begun, and is watched no more */
+/**
+ * Asks for confirmation, begins the operation, then shows it in the same place. @param onDone called when the operation has begun
+ * and the user has closed the dialog
+ */
 export function Begin({
   request,
   onClose,
@@ -44,7 +47,7 @@ export function Begin({
   );
 }
 
-/** On all that match: how many there are, and the first of them, is told beforehand. */
+/** An operation on all matches: the dialog shows their number and the first of them beforehand. */
 export function BeginMatching({
   kind,
   filter,

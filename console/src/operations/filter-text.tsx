@@ -16,7 +16,7 @@ export function OperationLink({ operation, children }: { operation: number; chil
   );
 }
 
-/** What an operation acts on, as pairs of what is asked and its value. */
+/** An operation's filter as pairs of a label and a value. */
 export function FilterText({ filter }: { filter: Filter }) {
   const words = useWords();
   const { t } = words;

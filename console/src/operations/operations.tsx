@@ -14,7 +14,7 @@ import css from "./operations.module.css";
 export type Operation = Answer<"listOperations">["items"][number];
 
 const pageSize = 100;
-/** Its steps are told by no event, only that there is one. */
+/** The refetch interval: events report only that an operation exists, not its steps. */
 const everyMs = 3_000;
 
 export const operationTone: Record<Operation["state"], Tone> = {

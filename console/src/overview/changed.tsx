@@ -8,12 +8,12 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** What people changed last: of the audit where one may read it, else what acts on many. */
+/** The latest changes by people: from the audit if the user may read it, else the latest operations. */
 export function Changed({ audit }: { audit: boolean }) {
   return audit ? <Audit /> : <Operations />;
 }
 
-/** In the viewer's words where there are such: what another version of the server tells of may have none. */
+/** The text in the viewer's language; words from a server of another version may have none and are shown as they are. */
 function said(t: Words["t"], part: "act" | "one", word: string): string {
   const message = `audit.${part}.${word.replaceAll(/[ -]/g, "_")}` as Message;
   return message in catalogues.en ? t(message) : word;

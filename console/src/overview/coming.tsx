@@ -8,7 +8,7 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** What is planned already, and the slots behind it, as one list. */
+/** Runs that are planned already, and the slots after them, as one list. */
 export function Coming({
   coming,
   ready,

@@ -25,8 +25,8 @@ const ended: RunState[] = ["succeeded", "failed", "cancelled", "skipped"];
 const isOf = (kind: Kind, state: RunState) => ended.includes(state) === (kind === "rerun");
 
 /**
- * What the list's filter means for an operation: what the list shows, and no more. Without states it shows runs that are not due yet
- * no more than an act on it means them. undefined: nothing that it shows can be acted on so.
+ * The list's filter as an operation's filter: it matches what the list shows, and no more. Without states the list does not show
+ * runs that are not due yet, so the operation leaves them out too. undefined: none of the listed runs allows the act.
  */
 function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilter | undefined {
   const given = states.filter((state) => isOf(kind, state));
@@ -44,7 +44,7 @@ function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilte
   };
 }
 
-/** Its questions stand above the rows: what is done may leave the list without any. */
+/** The dialogs stay above the rows: an act may remove all rows from the list. */
 export function RunBulk({
   rows,
   chosen,
@@ -134,7 +134,7 @@ export function RunBulk({
   );
 }
 
-/** What moved on meanwhile is counted, and left alone. */
+/** Runs that changed their state meanwhile are counted and left alone. */
 function Chosen({
   kind,
   runs,

@@ -22,7 +22,7 @@ import css from "./run.module.css";
 import { isOver, isState } from "./states.ts";
 import { Waterfall } from "./waterfall.tsx";
 
-/** While it runs nothing but its end is told. */
+/** The refetch interval: while a run is going on, events report only its end. */
 const everyMs = 1_500;
 
 export function RunScreen() {

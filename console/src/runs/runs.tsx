@@ -17,7 +17,7 @@ import css from "./runs.module.css";
 import { isState, states } from "./states.ts";
 
 const pageSize = 100;
-/** What starts and is claimed no event tells. */
+/** The refetch interval: no event reports starts and claims. */
 const everyMs = 4_000;
 
 export function Runs() {

@@ -10,12 +10,12 @@ import { toast } from "../parts/state/toasts.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import css from "./second-factor.module.css";
 
-// Its encoder is fetched by those alone who see a code.
+// The QR encoder is loaded only when a code is shown.
 const Qr = lazy(() => import("./qr.tsx").then(({ Qr }) => ({ default: Qr })));
 
 type Begun = Answer<"beginSecondFactor">;
 
-/** One's own second factor: added, told of, removed. */
+/** The user's own second factor: its state, adding it, removing it. */
 export function SecondFactor() {
   const { t } = useWords();
   const state = useAnswer("getSecondFactor", {});

@@ -20,7 +20,7 @@ interface Ends {
   list: "listSignIns" | "listSignInsOf";
   /** Ends one, by its number. */
   end: (signIn: number) => Promise<unknown>;
-  /** That of this browser is told apart, and is not ended here. */
+  /** Marks this browser's sign-in, which cannot be ended here. */
   keepsOwn?: true;
 }
 

@@ -6,10 +6,10 @@ import { tryNow } from "../live/standing.ts";
 import { useWords } from "../messages/words.ts";
 import css from "./shell.module.css";
 
-/** A line that is down for a moment is nobody's business. */
+/** An interruption shorter than this is not reported. */
 const patienceMs = 1_500;
 
-/** Says that what is shown may be old, since when, and what is done about it. */
+/** Reports that the page may be out of date, since when, and the next attempt to connect. */
 export function Banner() {
   const { t, clock } = useWords();
   const { state, heardMs } = useLine();

@@ -12,7 +12,7 @@ export function Broken({ error, reset }: { error: unknown; reset: () => void }) 
   const { state } = useLine();
   const stood = useRef(state === "live");
   useEffect(() => {
-    // The address is where one wanted to go: the page that comes anew shows it.
+    // The address already names the wanted screen, so the reloaded page shows it.
     if (isAway && state === "live" && !stood.current) window.location.reload();
     stood.current = state === "live";
   }, [isAway, state]);

@@ -24,7 +24,7 @@ export interface Entry {
   go: () => void;
 }
 
-/** Finds what matches a text. @param asked the text once typing has paused: the part that the server is asked for */
+/** Finds the entries that match a text. @param asked the text after a pause in typing: the server searches for it */
 export function useEntries(text: string, asked: string, onKeys: () => void): { entries: Entry[]; isLooking: boolean } {
   const { t } = useWords();
   const navigate = useNavigate();
@@ -91,7 +91,7 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
 
 const alarmsShown = 5;
 
-/** They are numbered one by one, so the newest tells whether there is one of this number. */
+/** Operations are numbered without gaps, so the newest number shows whether this one exists. */
 function useOperation(asked: string) {
   const number = /^[1-9]\d{0,14}$/.test(asked) ? Number(asked) : 0;
   const newest = useAnswer("listOperations", { limit: 1 }, { enabled: number > 0 });

@@ -4,7 +4,7 @@ import { Dialog } from "../parts/layout/dialog.tsx";
 import { screens } from "./screens.ts";
 import css from "./shell.module.css";
 
-/** What can be pressed. */
+/** The list of keyboard shortcuts. */
 export function Keys({ onClose }: { onClose: () => void }) {
   const { t } = useWords();
   const rows: [string[], string][] = [

@@ -19,7 +19,7 @@ export function Pulse() {
         learnTime(Date.parse(cluster.now), askedMs);
         answers.setQueryData(["getCluster", {}], cluster);
       },
-      // The banner tells when the server is away; until it answers the browser's clock will do.
+      // The banner reports that the server is away; until it answers, the browser's clock is used.
       () => undefined,
     );
   }, [state]);

@@ -2,8 +2,8 @@ import { lazyRouteComponent } from "@tanstack/react-router";
 import { Refusal } from "../api/call.ts";
 
 /**
- * A screen that is fetched when one goes there. Where no server answers, that is said in its place: left to itself the router
- * loads the page anew, which is then the browser's own error, and all that one still saw is gone.
+ * A screen whose code is loaded when the user goes there. Without a server, the page shows that in the screen's place: by default
+ * the router would reload the page, the browser would show its own error, and the content on screen would be lost.
  */
 // biome-ignore lint/suspicious/noExplicitAny: a module's exports, of which one is named.
 export function screen<Module extends Record<string, any>, Name extends keyof Module>(

@@ -36,7 +36,7 @@ export interface Screen {
   /** Pressed after g. */
   key: string;
   least: Role;
-  /** It shows what is all of the cluster's. */
+  /** The screen shows data of the whole cluster. */
   everywhere?: true;
 }
 

@@ -33,7 +33,7 @@ export function Shell() {
   const content = useRef<HTMLElement>(null);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(startLine, []);
-  // Once the screen stands: what is typed right after its key would be lost while it loads.
+  // Loads the palette once the screen stands: keys typed right after its shortcut would be lost while it loads.
   useEffect(() => {
     const timer = setTimeout(() => {
       loadPalette().catch(() => undefined); // It is asked for again when it is opened.

@@ -16,7 +16,7 @@ export function User() {
   if (!me) return null;
   const leave = () =>
     call("signOut", {}).then(
-      // A new page remembers nothing of whoever was here.
+      // A reload discards all data of the previous user.
       () => window.location.reload(),
       (error: unknown) => toast({ failed: true, text: error instanceof Error ? error.message : String(error) }),
     );

@@ -10,7 +10,7 @@ import css from "./sign-in.module.css";
 /** A screen for what a user must do before anything else; it also lets the user sign out. */
 export function First({ title, told, children }: { title: string; told: string; children: ReactNode }) {
   const { t } = useWords();
-  // A new page remembers nothing of whoever was here.
+  // A reload discards all data of the previous user.
   const signOut = useMutation({ mutationFn: () => call("signOut", {}), onSuccess: () => window.location.reload() });
   return (
     <main className={css.place}>

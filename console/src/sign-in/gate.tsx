@@ -18,7 +18,7 @@ function isKnownHere(): boolean {
   try {
     return localStorage.getItem(knownKey) !== null;
   } catch {
-    // A browser that keeps nothing is asked each time.
+    // A browser that stores nothing asks each time.
     return false;
   }
 }
@@ -33,12 +33,12 @@ function rememberHere(isIn: boolean): void {
 }
 
 /**
- * Lets through who is signed in; the address stays what it was, so a deep link survives the signing in. Whose sign-in ends meanwhile
- * signs in again before the page, with what was typed into it still there.
+ * Shows the page only to a user who is signed in; the address stays, so a deep link survives the sign-in. When the sign-in ends,
+ * the user signs in again in front of the page, which keeps what was typed into it.
  */
 export function Gate() {
   const { t } = useWords();
-  // Who was never signed in here is first asked about without a refusal, which the browser would log as an error.
+  // A browser without an earlier sign-in is checked by a call that is not refused: the browser would log a refusal as an error.
   const [wasIn, setWasIn] = useState(isKnownHere);
   const ways = useAnswer("howToSignIn", {}, { enabled: !wasIn });
   const asks = wasIn || ways.data?.cookie === true;
@@ -54,7 +54,7 @@ export function Gate() {
     if (place !== undefined) router.history.replace(place);
   }, [isIn]);
   const user = me.data?.user;
-  // Who comes after another sees nothing of what that one asked for: a new page remembers nothing.
+  // If another user signs in, the page reloads: it must not show data of the previous user.
   const first = useRef(user);
   first.current ??= user;
   const isAnother = user !== first.current;
@@ -99,7 +99,7 @@ export function Gate() {
   );
 }
 
-/** Keys are heard at the window, by shortcuts and by dialogs, which Escape would close: they are kept from a page that waits. */
+/** Blocks keys while the page waits behind the sign-in: shortcuts and dialogs listen at the window, and Escape would close a dialog. */
 function useKeysKept(isKept: boolean): void {
   const present = useRef(isKept);
   present.current = isKept;

@@ -2,7 +2,7 @@ import { useWords } from "../messages/words.ts";
 import { AddFactor } from "../settings/second-factor.tsx";
 import { First } from "./first.tsx";
 
-/** The screen of a user who must have a second factor and has none: the server answers nothing else until one is added. */
+/** The screen of a user who must add a second factor: until then the server refuses all other calls. */
 export function OwnFactor({
   user,
   isAdded,

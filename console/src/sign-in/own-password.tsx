@@ -2,7 +2,7 @@ import { useWords } from "../messages/words.ts";
 import { Password } from "../settings/password.tsx";
 import { First } from "./first.tsx";
 
-/** For whoever signed in with a password that was handed over: the server answers nothing else until it is replaced. */
+/** The screen of a user with a temporary password: until it is replaced the server refuses all other calls. */
 export function OwnPassword({ user }: { user: string }) {
   const { t } = useWords();
   return (

@@ -17,7 +17,7 @@ export function readRefusal(): ProviderRefusal | undefined {
   return { code: codes.find((one) => one === code) ?? "other", why: whys.find((one) => one === why) };
 }
 
-/** The address is what it was without it, so that a page that is loaded again does not tell it again. */
+/** Removes the refusal from the address, so that a reload does not show it again. */
 export function forgetRefusal(): void {
   const url = new URL(location.href);
   if (!url.searchParams.has("refused")) return;

@@ -13,7 +13,10 @@ import { Choices } from "../shell/choices.tsx";
 import { forgetRefusal, keepPlace, readRefusal } from "./provided.ts";
 import css from "./sign-in.module.css";
 
-/** Before the page of whoever was signed in. The browser keeps clicks and the focus from what lies behind it, dialogs too. */
+/**
+ * The sign-in in front of the page of a user whose sign-in ended. A modal dialog keeps clicks and focus from the page behind it,
+ * and from its dialogs.
+ */
 export function SignInAgain() {
   const { t } = useWords();
   const place = useRef<HTMLDialogElement>(null);
@@ -33,7 +36,7 @@ export function SignIn() {
   const { t } = useWords();
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
-  /** undefined: the server has not asked for it. */
+  /** undefined: the server has not asked for a code. */
   const [code, setCode] = useState<string>();
   const [refused] = useState(readRefusal);
   const provider = useAnswer("howToSignIn", {}).data?.provider;
@@ -53,7 +56,7 @@ export function SignIn() {
     mutationFn: () => call("signIn", { name, password, code: code?.trim() }),
     onSuccess: (me) => {
       answers.setQueryData(["getMe", {}], me);
-      // Of a page that waits all was refused meanwhile; another user's is dropped by the gate.
+      // The calls of a page that waits behind were refused meanwhile; the gate discards the page of another user.
       void answers.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "getMe" });
       tryNow();
     },
@@ -65,7 +68,7 @@ export function SignIn() {
     },
   });
   const asksCode = code !== undefined;
-  // That a code is asked for is the next step, and no failure.
+  // The server's request for a code is the next step, and no failure.
   const failure = isRefusal(signIn.error, "SECOND_FACTOR_NEEDED") ? null : signIn.error;
   return (
     <main className={css.place}>

@@ -16,7 +16,7 @@ import { type Act, ActDialog } from "./act-dialog.tsx";
 import type { Task } from "./answers.ts";
 import { useUndo } from "./undo.ts";
 
-/** Whether the slots of this schedule can be computed beforehand: a backfill runs such slots of the past. */
+/** True if the schedule's slots can be computed beforehand: a backfill runs such slots of the past. */
 const hasSlots = ({ type, mode }: { type: string; mode?: string }) =>
   type !== "manual" && !(type === "every" && mode === "delay");
 

@@ -1,11 +1,11 @@
-/** What brings a task back that was removed a moment ago. */
+/** Restores a task that was removed a moment ago. */
 import type { TaskDefinition } from "carillon/task";
 import type { Given } from "../api/call.ts";
 import type { Task } from "./answers.ts";
 
 /**
- * Whether the API can make it anew as it was. A paused one would fire before it could be paused; which parts were edited by hand,
- * and which files define it, nobody can say anew; its schedules are gone with it.
+ * True if the API can make the task again as it was. A paused task would fire before it could be paused; the API cannot restore
+ * which parts were edited by hand, nor which files define the task; the task's schedules are gone with it.
  */
 export const mayComeAgain = ({ paused, edited, bundle, schedules }: Task): boolean =>
   paused === null && edited.length === 0 && bundle === null && schedules === 0;

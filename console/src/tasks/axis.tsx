@@ -1,4 +1,4 @@
-/** What ran and what is to come on one line, with now between them: each run where it was due, each slot where it will be. */
+/** Past and coming runs on one line, with now between them: each run at its due time, each slot at its time. */
 import { useNavigate } from "@tanstack/react-router";
 import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";

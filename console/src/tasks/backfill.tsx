@@ -1,4 +1,4 @@
-/** Gives slots of the past that have no run one, as an operation: how many there are is told beforehand. */
+/** Makes runs for past slots without a run, as an operation; the dialog shows their number beforehand. */
 import { NumberInput, Switch, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";

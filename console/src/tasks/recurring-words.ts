@@ -1,4 +1,4 @@
-/** Periods of the calendar and recurrence rules in Chinese. The server says them in English. */
+/** Periods of the calendar and recurrence rules in Chinese. The server provides the English text. */
 import { parseRule, type ScheduleSpec } from "carillon/schedule";
 
 type Spec<Type> = Extract<ScheduleSpec, { type: Type }>;

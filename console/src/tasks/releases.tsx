@@ -7,7 +7,7 @@ import { Table } from "../parts/table/table.tsx";
 import { Away } from "../parts/value/moment.tsx";
 import css from "./task.module.css";
 
-/** Whose code says what the task is: which release's definition it has, and who would take over. */
+/** The release whose code defines the task, and the releases that would take over. */
 export function Releases({ task }: { task: string }) {
   const { t } = useWords();
   const releases = useAnswer("listTaskReleases", { task });

@@ -1,4 +1,4 @@
-/** A schedule in the viewer's language. The server says it in English; Chinese is made here from the same masks. */
+/** A schedule in the viewer's language. The server provides the English text; Chinese is made here from the same masks. */
 import { type CronFields, parseCron, type ScheduleSpec } from "carillon/schedule";
 import { spanText } from "../messages/texts.ts";
 import type { Language } from "../preferences.ts";
@@ -66,7 +66,7 @@ export function cronInChinese(f: CronFields): string | null {
   const days = dayWords(f);
   const time = timeWords(f);
   if (days === null || time === null) return null;
-  // "Every day every 15 minutes" is said of nothing: each hour's minutes are those of each day.
+  // "Every day every 15 minutes" is redundant: each hour's minutes recur on each day anyway.
   const isSaid = days !== "每天" || !time.startsWith("每");
   return isSaid ? `${days} ${time}` : time;
 }

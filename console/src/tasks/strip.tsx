@@ -1,4 +1,4 @@
-/** The last runs as a row of bars, oldest first: colour and pattern say how each ended, height how long it took. */
+/** The last runs as a row of bars, oldest first: colour and pattern show how each run ended, height how long it took. */
 import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { toneOf } from "../parts/state/mark.tsx";

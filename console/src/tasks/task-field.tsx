@@ -5,7 +5,7 @@ import { useEffect, useState } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useWords } from "../messages/words.ts";
 
-/** The names of tasks that what is typed may become, as the server finds them. @param present what needs no completion */
+/** The task names that the server finds for the typed text. @param present a name that needs no completion */
 export function useTaskNames(typed: string, present: string): string[] {
   const [asked] = useDebouncedValue(typed.trim(), 150);
   const found = useAnswer(

@@ -15,19 +15,19 @@ import { VersionButton, VersionList } from "../parts/value/versions.tsx";
 import type { Task } from "./answers.ts";
 import css from "./task.module.css";
 
-/** Who changed what, when and why; what differs, and the way back. */
+/** The versions with author, time and reason; the differences from now, and the revert. */
 export function Versions({ task }: { task: Task }) {
   const { t } = useWords();
   const may = useReach("editor").on(task.name);
   const { from: asked } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
-  /** As it was shown when the way back was asked for: what was edited since is not undone unseen. */
+  /** The version shown when the revert was chosen: a later edit is not undone unseen. */
   const [reverting, setReverting] = useState<{ to: number; from: number }>();
   const versions = usePages("listTaskVersions", { task: task.name, limit: 50 });
   const present = task.version;
   const chosen = asked !== undefined && /^\d{1,9}$/.test(asked) ? Number(asked) : Math.max(1, present - 1);
   const changed = () => outdate("getTask", "listTaskVersions", "listUpcomingSlots", "listTasks", "diffTask");
-  /** Another version says again what the one before the revert said. */
+  /** Restores the version before the revert, as a new version. */
   const undo = async (version: number, ifVersion: number) => {
     try {
       await call("revertTask", { task: task.name, version }, { ifVersion });

@@ -13,7 +13,10 @@ const steps: Record<string, [day: number, hour: number]> = {
   ArrowRight: [0, 1],
 };
 
-/** A table, so that who hears the page hears a day and an hour with each cell; one of its cells is in the way of Tab. */
+/**
+ * A table, so that a screen reader reads each cell with its day and hour; the grid is a single tab stop, and arrow keys move
+ * inside it.
+ */
 export const HeatMap = memo(function HeatMap({
   line,
   days,
@@ -26,7 +29,7 @@ export const HeatMap = memo(function HeatMap({
   line: Line;
   days: Day[];
   most: number;
-  /** What becomes due in every minute: told once, and not by the colours. */
+  /** The number of runs due in every minute: stated once, and left out of the colours. */
   least: number;
   /** In place of colours alone. */
   numbers: boolean;

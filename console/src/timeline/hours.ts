@@ -55,8 +55,8 @@ export function daysOf({ from, fires }: { from: string; fires: number[] }, zoneN
 const noHour = (): Hour => ({ first: 0, end: 0, fires: 0, peak: 0, peakAt: 0, stripes: Array(stripes).fill(0) });
 
 /**
- * 0: nothing, to 5: as full as any. By ratio, since ten more are much beside ten and nothing beside a thousand; and few are no
- * alarm, though nowhere there are more.
+ * A shade from 0 (nothing) to 5 (as full as the fullest). It follows the ratio, since ten more are much beside ten and nothing
+ * beside a thousand. Small counts get no alarming shade, even if no other count is higher.
  */
 export function shadeOf(count: number, most: number): number {
   if (count === 0) return 0;

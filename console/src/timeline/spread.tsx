@@ -20,7 +20,7 @@ type Move = Suggested["moves"][number];
 const withins = ["5", "10", "20", "45"];
 const shownAtFirst = 8;
 
-/** What to set later, with what it would come to; an editor does it from here. */
+/** Suggests tasks to move to later times, with the effect; an editor applies the moves from here. */
 export function Spread({ given }: { given: Given<"getTimeline"> }) {
   const { t } = useWords();
   const { on } = useReach("editor");
@@ -130,7 +130,7 @@ function Gain({ name, before, after }: { name: string; before: number; after: nu
   );
 }
 
-/** An edit of each, from the version that the suggestion was made of: who edited meanwhile is not overwritten. */
+/** Edits each task from the version that the suggestion was based on, so that edits made meanwhile are not overwritten. */
 function SetLater({ moves, onClose }: { moves: Move[]; onClose: () => void }) {
   const { t } = useWords();
   const { done: at, each } = useEach(moves);

@@ -28,7 +28,7 @@ export function Workers() {
   const navigate = useNavigate({ from: "/workers" });
   const workers = usePages("listWorkers", { limit: 100, ...(group ? { group } : {}) }, { everyMs });
   const groups = useAnswer("listGroups", { limit: 200 }, { everyMs });
-  // Refused to who may see one namespace alone: then a worker that drains is shown as such, without who drained it.
+  // Refused to users with access to only one namespace: a draining worker is then shown as such, without the user who drained it.
   const drained = useAnswer("listDrained", { limit: 200 }, { everyMs }).data?.items;
   return (
     <Page title={t("screen.workers")} below={t("workers.lead")}>
@@ -138,7 +138,7 @@ function By({ drained: { by, since, why } }: { drained: Drained }) {
   );
 }
 
-/** Drained names without a process now: a process that takes one is drained too, and nobody would look for the reason. */
+/** Drained names that have no process now: a process that takes such a name is drained too, and its operator would not see why. */
 function Absent({ drained = [] }: { drained: Drained[] | undefined }) {
   const { t } = useWords();
   const { everywhere } = useReach("operator");

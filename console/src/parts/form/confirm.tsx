@@ -1,4 +1,4 @@
-/** Before something is done that others notice: what comes of it, and why it is done, for the audit. */
+/** A confirmation before an act with effects on others: states the consequence, and asks for a reason for the audit. */
 import { Button, Group, Textarea } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
@@ -13,9 +13,9 @@ import css from "./confirm.module.css";
 export interface Doing {
   /** Empty where none was given. */
   reason: string | undefined;
-  /** Of this intention: another try does not do it twice. */
+  /** The idempotency key of this intention: a second attempt does not repeat the act. */
   key: string;
-  /** Aborts when the dialog is left: what is begun after that is not begun, and nobody waits to be led to what came of it. */
+  /** Aborts when the dialog is closed: no further step is begun then, and the page does not navigate to the result. */
   signal: AbortSignal;
 }
 
@@ -33,7 +33,7 @@ export function Confirm({
 }: {
   title: string;
   consequence: ReactNode;
-  /** What the button says. */
+  /** The button's label. */
   act: string;
   grave?: boolean;
   asksReason?: boolean;
@@ -48,7 +48,7 @@ export function Confirm({
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const [key] = useState(newKey);
-  /** What was sent and may have been done: nothing else may go under its key. */
+  /** A request that may have been carried out: no other request may use its key. */
   const [unsure, setUnsure] = useState<(signal: AbortSignal) => Promise<unknown>>();
   const under = useRef<AbortController>(undefined);
   const doing = useMutation({
@@ -74,7 +74,7 @@ export function Confirm({
     onClose();
   };
   useEffect(() => () => under.current?.abort(), []);
-  // What was sent goes again whatever its effects make of the question.
+  // That request may be repeated, even if its own effects block the question now.
   const isBlocked = blocked && unsure === undefined;
   return (
     <Dialog onClose={leave} title={title}>

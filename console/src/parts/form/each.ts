@@ -1,10 +1,13 @@
-/** Of many that one dialog acts on: one by one, each with a key of its own, so that what is repeated is done once. */
+/** Acts on several items from one dialog: one after the other, each with its own idempotency key, so that repetitions are done once. */
 import { useRef, useState } from "react";
 import { useWords } from "../../messages/words.ts";
 import { toast } from "../state/toasts.tsx";
 import type { Doing } from "./confirm.tsx";
 
-/** Another try goes on where the last one ended; one that is left stops before the next, and how far it came is told. */
+/**
+ * A second attempt continues where the last one ended. After the dialog is closed, the loop stops before the next item, and a
+ * toast reports how many are done.
+ */
 export function useEach<Item>(items: readonly Item[]) {
   const { t } = useWords();
   const next = useRef(0);

@@ -40,9 +40,9 @@ export function GroupField({ value, onChange }: { value: string | undefined; onC
 }
 
 /**
- * A text that is typed into a field and kept in the address: what comes from there (back, a link, a saved view) goes into
- * the field, and what is typed goes there once nothing more comes.
- * @param onTyped without spaces around it; empty for none
+ * A text field whose value is kept in the address: changes of the address (back, a link, a saved view) go into the field, and
+ * typed text goes into the address after a pause in typing.
+ * @param onTyped called without surrounding spaces; empty for none
  */
 export function useTyped(value: string, waitMs: number, onTyped: (text: string) => void) {
   const [text, setText] = useState(value);

@@ -1,7 +1,7 @@
-/** What a browser's field for a time holds, `2026-10-25T02:30`, in a zone of one's choice: the browser itself means its own. */
+/** The value of a browser's time field, `2026-10-25T02:30`, in a chosen zone: the browser itself would use its own zone. */
 import { endOfTime, instantAt, zoneOf } from "carillon/schedule";
 
-/** Of years that nobody means, as one is half typed in, no zone is asked. */
+/** Years of a half-typed value are not looked up in a zone. */
 const isMeant = (ms: number) => ms >= 0 && ms < endOfTime;
 
 export function localText(ms: number, zone: string): string {

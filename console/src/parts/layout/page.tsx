@@ -75,7 +75,7 @@ export function Columns({ shares: [left, right], children }: { shares: [number, 
   );
 }
 
-/** Names and what they have: as a definition list, so that who hears the page hears pairs. */
+/** Names and values as a definition list, so that a screen reader reads pairs. */
 export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) {
   return (
     <dl className={css.facts}>
@@ -89,7 +89,7 @@ export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) 
   );
 }
 
-/** What is wider than the screen scrolls by itself, and can be reached by keys. */
+/** Content wider than the screen scrolls by itself, and the keyboard can reach it. */
 export function Wide({ label, children }: { label: string; children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.

@@ -18,7 +18,7 @@ import css from "./mark.module.css";
 
 export type RunState = Answer<"listRuns">["items"][number]["state"];
 export type Tone = "ok" | "bad" | "run" | "late" | "wait" | "skip";
-/** As it is told apart here: claimed may have started or not, ready may be due or not. */
+/** A run's state as shown: a claimed run may have started or not, a ready run may be due or not. */
 export type Shown = RunState | "running" | "due" | "late";
 
 export const toneOf: Record<Shown, Tone> = {

@@ -1,4 +1,4 @@
-/** What stands where an answer would: it is on its way, there is nothing, or it was refused. */
+/** Placeholders for an answer: it is loading, it is empty, or it was refused. */
 import { Button, Skeleton } from "@mantine/core";
 import { IconAlertTriangle, IconPlugConnectedX } from "@tabler/icons-react";
 import type { ReactNode } from "react";
@@ -6,7 +6,7 @@ import { isRefusal } from "../../api/call.ts";
 import { catalogues, type Message, useWords } from "../../messages/words.ts";
 import css from "./notice.module.css";
 
-/** A failure: what happened in the viewer's words, what the server said, and what to do. */
+/** A failure: a title in the viewer's language, the server's message, and advice. */
 export function Trouble({ error, again, small = false }: { error: unknown; again?: () => void; small?: boolean }) {
   const { t, language } = useWords();
   const refusal = isRefusal(error) ? error : undefined;
@@ -68,7 +68,7 @@ interface Asked<Data> {
   refetch: () => unknown;
 }
 
-/** What was answered, or why not. An answer that is there stays though the next one failed: the banner says that. */
+/** The answer, or the reason for its absence. An answer stays when a later fetch fails: the banner reports that. */
 export function Shown<Data>({
   of,
   rows,

@@ -1,4 +1,4 @@
-/** What was done, told at the edge; what can be undone is undone there. */
+/** Short reports of completed acts at the page's edge, with an undo where one is possible. */
 import { Button, CloseButton } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
 import { useSyncExternalStore } from "react";
@@ -10,7 +10,7 @@ export interface Toast {
   failed?: boolean;
   /** Until it is closed: its text takes time to read. */
   stays?: boolean;
-  /** What it promises may fail: that is told then. */
+  /** If its promise rejects, another toast reports that. */
   undo?: () => unknown;
 }
 

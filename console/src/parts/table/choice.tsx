@@ -4,7 +4,10 @@ import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { useWords } from "../../messages/words.ts";
 import css from "./choice.module.css";
 
-/** By the rows' keys. @param filter of the list: with another one nothing is chosen, for what was may be seen no more */
+/**
+ * Chosen rows, by their keys. @param filter the list's filter: a change clears the choice, since chosen rows may no longer be
+ * visible
+ */
 export function useChoice(filter: object) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
   const choose = useCallback((keys: string[], isChosen: boolean) => {
@@ -28,7 +31,7 @@ export function ChoiceBar({
   all,
   onNone,
 }: {
-  /** Whether any is chosen. */
+  /** True if any row is chosen. */
   isSome: boolean;
   told: string;
   /** On those that are chosen. */

@@ -1,6 +1,6 @@
 /**
- * A long list: only what is seen is in the page, however long it is, and more is asked for when its end comes near. On a narrow
- * screen each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
+ * A long list: only visible rows are in the page, however long the list is, and more are fetched as its end comes near. On a
+ * narrow screen each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { createColumnHelper, type Row as TableRow, tableFeatures, useTable } from "@tanstack/react-table";
@@ -36,11 +36,11 @@ export interface GridProps<Row> {
   more?: boolean;
   onMore?: () => void;
   selection?: Selection;
-  /** Which rows are seen, once the scrolling rests: for what is asked about them alone. */
+  /** Reports the visible rows when scrolling pauses, for data that is fetched only for them. */
   onSeen?: (keys: string[], from: number) => void;
 }
 
-// A table element's rows cannot be placed where they are seen, so the roles are said.
+// The rows of a table element cannot be positioned freely, so the grid uses other elements with explicit roles.
 const features = tableFeatures({});
 const nearEnd = 100;
 const restMs = 100;
@@ -85,7 +85,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     if (more && last >= rows.length - nearEnd) onMore?.();
   }, [more, last, rows.length, onMore]);
   const first = seen[0]?.index ?? 0;
-  // The table knows the rows that are in the page alone: of ten thousand it would make all anew whenever some are added.
+  // The table holds only the rows in the page: with ten thousand it would rebuild all of them whenever some are added.
   const data = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
   const table = useTable({ features, columns: defs, data, getRowId: keyOf });
   const lines = table.getRowModel().rows;
@@ -237,7 +237,7 @@ function LineOf<Row extends object>(props: LineProps<Row>) {
   );
 }
 
-/** A row is made anew when what it shows is another, and not whenever the list is scrolled: that is what scrolling costs. */
+/** A row renders again only when its content changes, and not at each scroll: rendering is the cost of scrolling. */
 const Line = memo(
   LineOf,
   ({ line: before, card: was, ...rest }, { line: after, card: is, ...others }) =>

@@ -6,12 +6,12 @@ import { type Answer, call, type Given, type PlainId } from "../../api/call.ts";
 type PagedId = { [Id in PlainId]: Answer<Id> extends { items: unknown[]; next: string | null } ? Id : never }[PlainId];
 type Item<Id extends PagedId> = Answer<Id> extends { items: (infer One)[] } ? One : never;
 
-/** So many are asked for again whole: then nothing that came in between is missing. */
+/** A list of at most this many pages is refetched whole, so that no row that came in between is missing. */
 const fewPages = 3;
 
 /**
- * A list of the server's, page after page as they are wanted. When it is old, the pages that are seen are asked for again; the
- * others, of a list that was walked far, when one comes back to them: fifty questions each time that a run ends would be too many.
+ * A list from the server, fetched page by page as needed. When it is stale, only the visible pages are fetched again; the other
+ * pages of a long list follow when the user scrolls back to them. Fifty requests each time that a run ends would be too many.
  */
 export function usePages<Id extends PagedId>(
   id: Id,
@@ -19,7 +19,7 @@ export function usePages<Id extends PagedId>(
   { everyMs, enabled = true }: { everyMs?: number; enabled?: boolean } = {},
 ) {
   const seen = useRef({ from: 0, to: Number.POSITIVE_INFINITY });
-  /** When a page was asked for, by where it begins. */
+  /** When each page was fetched, by its cursor. */
   const askedMs = useRef(new Map<string | null, number>());
   const key = [id, given, "pages"];
   const asked = useInfiniteQuery({
@@ -67,7 +67,7 @@ export function usePages<Id extends PagedId>(
     refetch,
     more: hasNextPage,
     onMore,
-    /** To be told which of the rows are seen. */
+    /** Call it with the range of visible rows. */
     onShown,
     stale: asked.isPlaceholderData,
   };

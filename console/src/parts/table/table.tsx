@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Wide } from "../layout/page.tsx";
 import css from "./table.module.css";
 
-/** Rows under heads. @param className says what room a cell has (`--cell`), and what else is its own */
+/** Rows under headings. @param className sets each cell's share of the width (`--cell`), and other styles */
 export function Table({
   label,
   heads,

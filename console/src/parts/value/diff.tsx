@@ -7,7 +7,7 @@ import { plain } from "./plain.ts";
 const shownAtFirst = 40;
 const textShown = 4_000;
 
-/** Two values of JSON as what differs between them; each part is told with what it was and what it is. */
+/** The differences between two JSON values; each part is shown with its old and its new value. */
 export function Diff({ was, is, label }: { was: unknown; is: unknown; label: string }) {
   const { t } = useWords();
   const [shown, setShown] = useState(shownAtFirst);

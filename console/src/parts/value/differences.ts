@@ -1,4 +1,4 @@
-/** What differs between two values of JSON, by its place: `schedule.expression`. */
+/** One difference between two JSON values, with its path: `schedule.expression`. */
 export interface Difference {
   /** Empty: the whole. */
   part: string;
@@ -12,7 +12,7 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
 const isFlat = (value: unknown): value is unknown[] =>
   Array.isArray(value) && value.every((one) => typeof one !== "object" || one === null);
 
-/** Of lists of plain values what was taken out and what was put in is told, not the whole of them. */
+/** For lists of plain values, a difference has the removed and the added items, not the whole lists. */
 export function differences(was: unknown, is: unknown, part = ""): Difference[] {
   if (JSON.stringify(was) === JSON.stringify(is)) return [];
   if (isPlain(was) && isPlain(is)) {

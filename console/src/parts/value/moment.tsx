@@ -1,7 +1,7 @@
 import { useWords } from "../../messages/words.ts";
 import { useNow } from "../../now.ts";
 
-/** A time as people say it, "in 5 min"; whole where one points at it, and for who hears the page. */
+/** A relative time, "in 5 min"; the tooltip and screen readers get the full time. */
 export function Away({ at }: { at: string }) {
   const words = useWords();
   const now = useNow();

@@ -1,5 +1,5 @@
-// What turns the direction of text could make it read as another one.
+// Characters that change the direction of text, and so could make it read as another text.
 const turning = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** Others' text as it may be shown: markup never counts here, and characters that reorder what is read are made visible. */
+/** Text from other users, safe to show: markup has no effect, and characters that reorder text are made visible. */
 export const plain = (text: string): string => text.replace(turning, "\ufffd");

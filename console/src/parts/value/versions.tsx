@@ -4,7 +4,7 @@ import { Moment } from "./moment.tsx";
 import { plain } from "./plain.ts";
 import css from "./versions.module.css";
 
-/** In a form that was filled from an older version: what is saved from it undoes nothing that came since, it is refused. */
+/** Warns in a form that was filled from an older version: saving it is refused, so it undoes no later change. */
 export function Meanwhile({ version }: { version: number }) {
   const { t } = useWords();
   return (
@@ -14,12 +14,12 @@ export function Meanwhile({ version }: { version: number }) {
   );
 }
 
-/** Of what is kept in versions: an item for each. */
+/** A list of versions, one item for each. */
 export function VersionList({ children }: { children: ReactNode }) {
   return <ul className={css.versions}>{children}</ul>;
 }
 
-/** Who made it, when and why; pressed, it is the one that is looked at. */
+/** A version's author, time and reason; pressing it selects the version. */
 export function VersionButton({
   version,
   made,

@@ -1,6 +1,6 @@
 import { plain } from "../../parts/value/plain.ts";
 
-/** What a terminal would colour, as pieces of text; whatever else an escape asks for is left out. Nothing of it is ever markup. */
+/** Text with terminal colours, as pieces; all other escape sequences are dropped. No piece is ever markup. */
 export interface Piece {
   text: string;
   /** 0 to 15; null: the text's own. */
@@ -48,7 +48,7 @@ function styled(before: Style, codes: string): Style {
     else if (code >= 30 && code <= 37) style = { ...style, colour: code - 30 };
     else if (code >= 90 && code <= 97) style = { ...style, colour: code - 82 };
     else if (code === 38 || code === 48) {
-      // Of the 256 the first sixteen are known here; of the rest and of true colours only the length is.
+      // Of the 256 colours only the first sixteen are supported; other colours and true colours are only skipped by their length.
       const colour = numbers[at + 2] ?? 16;
       if (code === 38 && numbers[at + 1] === 5 && colour < 16) style = { ...style, colour };
       at += numbers[at + 1] === 5 ? 2 : numbers[at + 1] === 2 ? 4 : 0;
@@ -57,5 +57,5 @@ function styled(before: Style, codes: string): Style {
   return style;
 }
 
-/** Without any escape: what is searched. */
+/** The text without escape sequences, for searching. */
 export const bare = (text: string): string => text.replace(escapes, "");

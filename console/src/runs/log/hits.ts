@@ -20,7 +20,7 @@ interface Search {
 
 export interface Hits {
   hit: LogLine | undefined;
-  /** Of the selected one, from 1; 0: there is none. */
+  /** The number of the selected hit, from 1; 0: there is none. */
   place: number;
   count: number;
   /** The server has more hits. */

@@ -1,6 +1,6 @@
 /**
- * A window of a run's log, however long that is: from its start, from its end, or around a line, and it grows both ways as one
- * reads. While the run goes on, what is written comes to the window's end, as long as that is the log's end too.
+ * A window of a run's log, however long the log is: from its start, from its end, or around a line. It grows in both directions
+ * as the user scrolls. While the run goes on, new lines are added to the window's end, if that is the log's end too.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { call, type Given } from "../../api/call.ts";
@@ -43,14 +43,14 @@ const nothing: Window = { lines: [], before: false, after: false };
 export function useLogLines(run: number, live: boolean, least: Level): LogLines {
   const [window, setWindow] = useState<Window>(nothing);
   const [error, setError] = useState<unknown>();
-  /** Why what is written is not told at present: it is opened again by itself. */
+  /** Why new lines do not arrive at present; the stream is opened again by itself. */
   const [broken, setBroken] = useState<unknown>();
   const [reading, setReading] = useState(true);
-  /** What is written is followed from after this line; null: the window's end is not the log's, or nothing more is written. */
+  /** New lines are followed from after this line; null: the window's end is not the log's end, or no more lines will come. */
   const [tail, setTail] = useState<Tail | null>(null);
   // A run that ends while one looks goes on as it began: its stream ends by itself.
   const [follows] = useState(live);
-  /** An answer that was asked for before the last jump is nobody's. */
+  /** Counts jumps: an answer requested before the last jump is dropped. */
   const turn = useRef(0);
 
   const ask = useCallback(

@@ -60,7 +60,7 @@ export function useView({ lines, before, after, reading, error, grow, jump }: Lo
   }, [wanted, reading, lines, virtual]);
   const onScroll = () => {
     const element = place.current;
-    // Who scrolls up wants to read; who comes back to the end wants to follow.
+    // Scrolling up stops following; returning to the end starts it again.
     if (element && live && !after)
       setFollows(element.scrollHeight - element.scrollTop - element.clientHeight < lineHeight * 2);
   };

@@ -20,7 +20,7 @@ export function Edit({ task, present, onClose }: { task: Task; present: number; 
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const { form, set, edit, lastRead, save, wrongAt } = useEdit(task, reason, onClose);
-  // All else is said by the task whose schedule it is.
+  // A schedule of another task inherits all other options from that task.
   const isSaid = (option: OptionName) => task.of === null || isOwnOption(option);
   return (
     <Dialog onClose={onClose} title={t("edit.title", { task: task.name })} size={720}>

@@ -33,7 +33,7 @@ export interface Form extends Rules {
   every: string;
   /** "": none. */
   jitter: string;
-  /** Whose amount it is. */
+  /** The unit that the random amount is drawn for. */
   jitterBy: "slot" | "task";
   /** null: as it is, or as the expression has it by itself. */
   gap: string | null;
@@ -91,7 +91,7 @@ export function formOf(task: Task): Form {
 
 /** @throws CarillonError, as the server would */
 export function scheduleOf(form: Form, before: Schedule): Schedule {
-  // None may have been said, or not: what was not touched is no change.
+  // A jitter of 0 may be explicit or absent: an untouched field is no change.
   const none = "jitterMs" in before && before.jitterMs === 0 ? { jitterMs: 0 } : {};
   const jitter =
     form.jitter.trim() === ""
@@ -133,7 +133,7 @@ export function scheduleOf(form: Form, before: Schedule): Schedule {
   }
 }
 
-/** Only what differs from what is there. */
+/** The options that differ from the task's present ones. */
 export function optionsOf(form: Form, task: Task): { options: Options; changes: Change[] } {
   const is = ownParts(task.definition);
   const first = formOf(task);
@@ -169,13 +169,13 @@ export function optionsOf(form: Form, task: Task): { options: Options; changes: 
   return { options: options as Options, changes };
 }
 
-/** What the edit makes of the task, judged as the server will judge it; undefined: only the server can. @throws CarillonError */
+/** The task after the edit, checked as the server will check it; undefined: only the server can. @throws CarillonError */
 export function made(task: Task, options: Options): TaskDefinition | undefined {
   try {
     return edited(ownParts(task.definition), options as TaskOptions);
   } catch (error) {
     if (isCarillonError(error)) throw error;
-    // The bytes of a long payload are counted by Node alone: the server tells what is wrong with one.
+    // Only Node can count the bytes of a long payload: the server reports errors in one.
     return undefined;
   }
 }

@@ -27,7 +27,7 @@ const editable = optionRows.filter(([option, row]) => row.editable && !drawnOpti
 
 /** Each has a field by its shape. */
 export const plainOptions = editable.filter(([, { kind }]) => isPlain(kind.shape)).map(([option]) => option);
-/** Of these a form has JSON. */
+/** The options that the form edits as JSON. */
 export const restOptions = editable.filter(([, { kind }]) => !isPlain(kind.shape)).map(([option]) => option);
 
 export const rowOf = (option: OptionName): OptionRow => taskOptions[option];

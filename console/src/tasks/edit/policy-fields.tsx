@@ -8,7 +8,7 @@ import type { Form } from "./form.ts";
 import { OptionField } from "./option-field.tsx";
 import { plainOptions } from "./plain-options.ts";
 
-/** These have a place of their own; the others follow. */
+/** These options have their own place in the form; the others follow. */
 const placed: readonly OptionName[] = ["description", "onWorkerLost", "timeout", "priority"];
 
 export function PolicyFields({
@@ -19,9 +19,9 @@ export function PolicyFields({
 }: {
   form: Form;
   set: (change: Partial<Form>) => void;
-  /** What is wrong with a part, if it is this one. */
+  /** The error of a part, if the error concerns it. */
   wrongAt: (...parts: string[]) => string | undefined;
-  /** Whether the task says this option itself: the others have no field. */
+  /** True if the task sets this option itself: other options have no field. */
   isSaid: (option: OptionName) => boolean;
 }) {
   const { t } = useWords();

@@ -28,7 +28,7 @@ function slotsAfter(
   return slots;
 }
 
-/** What the schedule means, and when it fires next; or what is wrong with it. */
+/** The schedule in words and its next slots, or its error. */
 export function Preview({ form, task, is }: { form: Form; task: Task; is: TaskDefinition | undefined }) {
   const words = useWords();
   const { t, language } = words;

@@ -19,9 +19,9 @@ export function RuleFields({
 }: {
   form: Rules;
   set: (change: Partial<Rules>) => void;
-  /** What is wrong with a part, if it is this one. */
+  /** The error of a part, if the error concerns it. */
   wrongAt: (...parts: string[]) => string | undefined;
-  /** Whether the task says this option itself: the others have no field. */
+  /** True if the task sets this option itself: other options have no field. */
   isSaid: (option: OptionName) => boolean;
 }) {
   const { t } = useWords();

@@ -1,4 +1,4 @@
-/** The parts of a task that say when not and where to run, and all that have no field of their own, as a form has them. */
+/** The form's state for the parts of a task that say when not and where to run, and for all options without their own field. */
 import {
   CarillonError,
   givenOptions,
@@ -23,7 +23,7 @@ export const plainRoutes = [
 export const routeKinds = [...plainRoutes, "hash", "pin", "shards"] as const;
 
 export interface Window {
-  /** Of the row: windows have no names. */
+  /** The row's id: windows have no names. */
   id: number;
   from: string;
   to: string;
@@ -47,7 +47,7 @@ export interface Rules {
   rest: string;
 }
 
-/** What an option is when it is taken away; undefined: an edit cannot take it away. */
+/** The value of an option that is removed; undefined: an edit cannot remove it. */
 const usualOf = (option: OptionName): Json | undefined => {
   const row = rowOf(option);
   return takesNull(row) ? null : (usualWritten(row) ?? undefined);

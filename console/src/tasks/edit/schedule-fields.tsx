@@ -18,11 +18,11 @@ export function ScheduleFields({
   set: (change: Partial<Form>) => void;
   /** The last schedule that the fields could be read as: a field stays while something wrong is typed. */
   lastRead: Schedule;
-  /** Whether it may run by hand alone. */
+  /** True if the task may have no schedule and be run by hand only. */
   mayHaveNone: boolean;
 }) {
   const { t } = useWords();
-  // Kinds without fields of their own are kept as they are: one cannot be chosen anew.
+  // A kind without form fields is kept as it is: it cannot be chosen for another task.
   const usual: Schedule["type"][] = ["cron", "every", ...(mayHaveNone ? (["manual"] as const) : [])];
   const kinds = usual.includes(form.kind) ? usual : [...usual, form.kind];
   return (

@@ -160,7 +160,7 @@ function LastResult({ run, short = false }: { run: Recent | undefined; short?: b
   );
 }
 
-/** The last runs of the tasks that are seen, and of no others: what was asked for once stays until it is asked for again. */
+/** The last runs of the visible tasks only; fetched runs are kept until they are fetched again. */
 function useStrips(seen: string[]): ReadonlyMap<string, Recent[]> {
   const asked = useMemo(() => seen.slice(0, askedMost), [seen]);
   const { data } = useAnswer(

@@ -20,7 +20,7 @@ const pageSize = 200;
 /** Figures of runs that end without a word, as those of other servers a moment ago. */
 const everyMs = 15_000;
 
-/** What one types is looked for anywhere in the name, unless it has a star itself. */
+/** Typed text matches anywhere in the name, unless it contains a wildcard itself. */
 const globOf = (text: string) => (/[*?]/.test(text) ? text : `*${text}*`);
 
 export function Tasks() {

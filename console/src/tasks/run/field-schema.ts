@@ -1,4 +1,4 @@
-/** JSON Schema as far as a form can show it: what it cannot is edited as JSON, field by field. */
+/** JSON Schema as far as a form can show it: parts that it cannot show are edited as JSON, field by field. */
 
 export type Schema = {
   type?: string | string[];
@@ -70,7 +70,7 @@ export function fieldOf(given: Schema, root: Schema, depth = 0): Field {
   }
 }
 
-/** Its own words go before those of what it refers to; "this or null" is this, left empty. */
+/** Its own keywords override those of the schema that it refers to; "this or null" becomes an optional "this". */
 function plainOf(given: Schema, root: Schema): Schema {
   let schema = given;
   for (let steps = 0; steps < deepest; steps++) {
@@ -102,7 +102,7 @@ function formatOf({ format, maxLength = 0 }: Schema): Extract<Field, { kind: "te
   return maxLength > 200 ? "long" : "text";
 }
 
-/** What a form begins with: defaults, and what must be there, empty. */
+/** A form's first value: defaults, and required fields, empty. */
 export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   const field = fieldOf(given, root, depth);
   if (field.schema.default !== undefined) return field.schema.default;
@@ -133,7 +133,7 @@ export function placed(whole: unknown, path: readonly (string | number)[], value
   const before = typeof whole === "object" && whole !== null && !Array.isArray(whole) ? whole : {};
   const inner = placed((before as Record<string, unknown>)[step], rest, value);
   const { [step]: _, ...others } = before as Record<string, unknown>;
-  // What was there keeps its place among the others.
+  // A replaced field keeps its place among the others.
   return inner === undefined ? others : { ...before, [step]: inner };
 }
 

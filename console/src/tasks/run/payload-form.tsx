@@ -20,7 +20,7 @@ interface Given {
   onChange: (path: Path, value: unknown) => void;
 }
 
-/** A payload as a form of its schema. What the schema leaves open is edited as JSON, at its place. */
+/** A payload as a form of its schema. Parts that the schema leaves open are edited as JSON, in their place. */
 export function PayloadForm({
   schema,
   value,
@@ -222,7 +222,7 @@ function List({
   );
 }
 
-/** JSON that does not read yet stays in its field: the payload keeps what it was. */
+/** Invalid JSON stays in its field, and the payload keeps its last valid value. */
 function Raw({
   value,
   error,
@@ -266,7 +266,7 @@ function isJson(text: string): boolean {
     JSON.parse(text);
     return true;
   } catch {
-    // The field says so.
+    // The field shows the error.
     return false;
   }
 }

@@ -12,7 +12,7 @@ function parsed(text: string): { value: unknown } | undefined {
   try {
     return { value: JSON.parse(text) };
   } catch {
-    // The field says so.
+    // The field shows the error.
     return undefined;
   }
 }
@@ -21,15 +21,15 @@ const toldMost = 5;
 export const textOf = (value: unknown) => (value === null || value === undefined ? "" : JSON.stringify(value, null, 2));
 
 /**
- * What the payload begins as: that of the task's last run, or `otherwise`. Taken once, when it is known: a run that ends while the
- * form is open would put another under the eyes of who is about to press the button. Undefined until then.
+ * The initial payload: that of the task's last run, or `otherwise`. It is taken once: if a run ends while the form is open, the
+ * payload must not change just before the user presses the button. Undefined until it is known.
  */
 function useBegun(task: string, otherwise: unknown): { payload: unknown; run?: number } | undefined {
   const last = useAnswer("listRecentRuns", { task: [task], each: 1 });
   const run = last.data?.tasks[0]?.runs[0]?.run;
   const whole = useAnswer("getRun", { run: run ?? 1 }, { enabled: run !== undefined });
   const [begun, setBegun] = useState<{ payload: unknown; run?: number }>();
-  // What is kept of an earlier look is asked for again first.
+  // A cached answer is fetched again first.
   const isSettled = !last.isFetching && (run === undefined || (!whole.isFetching && !whole.isPending));
   if (begun === undefined && isSettled) {
     const payload = run === undefined ? null : whole.data?.payload;
