@@ -60,7 +60,7 @@ export const clientErrors = {
 export type ServerErrorCode = keyof typeof serverErrors;
 export type ZooKeeperErrorCode = ServerErrorCode | keyof typeof clientErrors;
 
-/** It may quote what it refuses, and that may be of any length. */
+/** The longest message: a message may quote the refused value, which may be of any length. */
 const longestMessage = 8 * 1024;
 
 export class ZooKeeperError extends Error {
@@ -68,7 +68,7 @@ export class ZooKeeperError extends Error {
   readonly code: ZooKeeperErrorCode;
   /** The path the operation was about; empty when it was about none. */
   readonly path: string;
-  /** What to do about it. */
+  /** What the caller can do about the error. */
   readonly hint: string;
 
   constructor(

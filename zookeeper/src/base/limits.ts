@@ -1,6 +1,6 @@
 /** Every bound of the client, with its unit in its name. Options may change those that are an option. */
 export const limits = {
-  /** What a server's default jute.maxbuffer takes in, of a request without its length. */
+  /** The largest request that a server with the default jute.maxbuffer accepts, without its length prefix. */
   maxRequestBytes: 1_048_575,
   /** Watches that are set again, and reads that share a request, are not cut to an option's size. */
   minMaxRequestBytes: 256 * 1024,
@@ -11,10 +11,10 @@ export const limits = {
   /** Requests that wait for an answer or to be sent, and the bytes of those to be sent. */
   maxWaitingRequests: 200_000,
   maxWaitingBytes: 64 * 1024 * 1024,
-  /** With so many requests unanswered, answers are looked for only so often. */
+  /** From `restUnanswered` unanswered requests on, answers are read only every `restMs`. */
   restUnanswered: 256,
   restMs: 2,
-  /** With so many requests unanswered, reads in a row share requests, so many at most. */
+  /** From `togetherUnanswered` unanswered requests on, consecutive reads share a request, at most `mostTogether` in each. */
   togetherUnanswered: 16,
   mostTogether: 32,
   /** A timer that comes later than this: the process stood still. */
@@ -39,7 +39,7 @@ export const limits = {
   /** One server's time to let us in, at first: see maxConnectMs in connection.ts. */
   minConnectMs: 250,
   maxConnectMs: 5_000,
-  /** How long `close` tries to tell the server. */
+  /** How long `close` tries to close the session on the server. */
   closeMs: 1_000,
   /** Ended sessions that are still to be closed on the server. */
   maxUnburied: 4,

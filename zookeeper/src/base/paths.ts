@@ -1,7 +1,7 @@
 import { ZooKeeperError } from "./errors.ts";
 import { limits } from "./limits.ts";
 
-/** What ZooKeeper refuses in a path, checked here because a server answers it with no more than BAD_ARGUMENTS. */
+/** Characters that ZooKeeper refuses in a path; checked here because a server answers only BAD_ARGUMENTS. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for.
 const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
 

@@ -138,8 +138,8 @@ class Client extends OperationsOf implements ZooKeeper {
     return new Promise((resolve, reject) => {
       if (this.signal.aborted) return reject(this.signal.reason);
       if (signal?.aborted) return reject(aborted("established", "", signal));
-      // A session of which anybody has heard that it is over must not come to life again by a late answer: whoever waits
-      // here waits for its successor.
+      // A session that counted as over for any caller must not become live again by a late answer: callers here wait for its
+      // successor.
       this.#session.endIfOver();
       if (this.#session.live) return resolve(this.#session);
       const stop = this.onSession((session) => {
@@ -193,7 +193,7 @@ class Client extends OperationsOf implements ZooKeeper {
       const connection = session.state === "connected" ? this.#connection : undefined;
       if (connection) {
         const closed = closeSession(connection, patience);
-        // The server would answer that the session has expired, as if nobody had wanted that.
+        // Without this the client would report the server's answer, SESSION_EXPIRED, although the end was requested.
         connection.closing = reason;
         if (await closed) break;
       }
@@ -219,7 +219,7 @@ class Client extends OperationsOf implements ZooKeeper {
     session.onState((state) => {
       for (const listener of [...this.#stateListeners]) tell(listener, state, session);
     });
-    // The first to hear of the end, so that nobody who hears later still finds the old session here.
+    // The first listener for the end, so that later listeners do not find the old session here any more.
     session.signal.addEventListener("abort", () => {
       if (!this.signal.aborted) this.#session = this.#newSession();
       if (session.id !== 0n && session.signal.reason?.code === "SESSION_EXPIRED") {
@@ -234,7 +234,7 @@ class Client extends OperationsOf implements ZooKeeper {
     while (!this.signal.aborted) {
       const session = this.#session;
       const waitMs = await this.#serve(session).catch((error: Error) => this.#failed(session, error));
-      // Never so long that a session that lives could not be taken up again in time.
+      // The wait is capped, so that a live session can be resumed in time.
       const soonMs = Math.min(waitMs, this.#session.timeoutMs / 8);
       if (soonMs === 0) continue;
       const rest = sleep(soonMs, undefined, { signal: this.signal }).catch(() => undefined); // closed: the loop ends
@@ -264,7 +264,8 @@ class Client extends OperationsOf implements ZooKeeper {
         }),
       );
     await this.#bury(open);
-    // What happened since is told when the watches are set again; signs of life while it logs in say nothing of it.
+    // Setting the watches again delivers the events since this zxid; the logins' answers raise the zxid without delivering
+    // events.
     const seen = this.#progress.zxid;
     const connection = await open(again ? session.credentials : noCredentials);
     // Until the session is attached nothing else would end a connection that is still being made ready for it.
@@ -283,7 +284,7 @@ class Client extends OperationsOf implements ZooKeeper {
       this.#wasServed = true;
       await this.#logIn(connection);
       await this.#noticeRewind(connection, session);
-      // Some may be added while others are on their way.
+      // More credentials may be added while these are being sent.
       for (let told = 0; told < this.#auth.length; ) told = await this.#sendAuth(connection, told);
       if (connection.isLost) throw await connection.lost;
       this.#connection = connection;
@@ -327,7 +328,7 @@ class Client extends OperationsOf implements ZooKeeper {
     return waitMs;
   }
 
-  /** A client that no server has let in yet ends: no time mends what it was told of the authority. */
+  /** Ends a client that no server has accepted yet because of its certificate: waiting does not correct a wrong authority. */
   #untrusted(session: SessionCore, cause: Error): void {
     const error = new ZooKeeperError("UNREACHABLE", `no server's certificate is trusted: ${this.trouble}`, {
       hint: "give the certificate of the authority that signed the servers' as tls.ca, and the names that those bear",
@@ -347,7 +348,7 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** What waits for a session waits for a session's time at most. */
+  /** Calls that wait for a session are rejected after the session timeout. */
   #failWaiting(session: SessionCore): void {
     if (session.id !== 0n) return;
     const { sessionTimeoutMs } = this.#options;
@@ -363,7 +364,7 @@ class Client extends OperationsOf implements ZooKeeper {
       try {
         if (connection.welcome.timeoutMs > 0) {
           await this.#logIn(connection);
-          // By taking it up again we have prolonged its life: so it is not left before we know that it is over.
+          // Resuming the old session has prolonged its life, so the client waits until the server confirms its end.
           const told = await closeSession(connection, AbortSignal.timeout(limits.closeMs));
           if (!told) throw new Error("no answer to the end of the previous session");
         }
@@ -379,7 +380,7 @@ class Client extends OperationsOf implements ZooKeeper {
     if (!sasl) return;
     const ask = (token: Uint8Array) =>
       askOn(connection, saslStep(token)).catch((error: unknown) => {
-        // What a server that lets nobody in without a login answers to a wrong one; the others say AUTH_FAILED.
+        // A server that requires a login answers a wrong one with this code; other servers answer AUTH_FAILED.
         if (!isZooKeeperError(error, "SESSION_CLOSED_REQUIRE_SASL_AUTH")) throw error;
         throw new ZooKeeperError("AUTH_FAILED", "SASL: the server refuses the credentials", {
           hint: "check user and password",
@@ -395,7 +396,7 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** @param from index of the first @returns how many have been told now @throws AUTH_FAILED */
+  /** @param from index of the first to send @returns how many have been sent so far @throws AUTH_FAILED */
   async #sendAuth(connection: Connection, from: number): Promise<number> {
     const sent = this.#auth.slice(from);
     const told = sent.map(
@@ -407,9 +408,9 @@ class Client extends OperationsOf implements ZooKeeper {
   }
 
   /**
-   * Servers refuse a client that has seen more than they hold. Should all refuse for longer than a session lasts, they
-   * were wiped or restored (or have no quorum, which looks the same): the next session begins without that knowledge,
-   * and says so if what it finds is really behind.
+   * Servers refuse a client that has seen a newer transaction than they hold. If all servers refuse for longer than a session
+   * lasts, they were wiped or restored (or have no quorum, which looks the same). The next session then begins without the old
+   * transaction number, and reports a rewind if the servers' data is really behind.
    */
   #forgetProgress(): void {
     if (this.#progress.zxid === 0n) return;
@@ -431,12 +432,12 @@ class Client extends OperationsOf implements ZooKeeper {
 }
 
 /**
- * How far others may have been ahead of what this client had seen when the data was lost: the rest of a leader's epoch,
- * which is the upper half of a transaction's number.
+ * How far other clients may have been ahead of this client when the data was lost: the rest of a leader's epoch, which is the
+ * upper half of a transaction's number.
  */
 const unseenTransactions = 1n << 32n;
 
-/** What Node's TLS says of a certificate that it does not accept. */
+/** Codes of Node's TLS for a certificate that it does not accept. */
 const certificateErrors =
   /^(UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|CERT_|CRL_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/;
 
@@ -446,7 +447,7 @@ function nameOf({ name, host, port }: Server): string {
   return name === host ? `${host}:${port}` : `${name} (${host}:${port})`;
 }
 
-/** Before any call, so that what is read afterwards is watched. Readers hear of the gap when nothing more can escape. */
+/** Sent before any call, so that whatever is read later is already watched. Readers get the gap event once all watches are set. */
 function setWatchesAgain(connection: Connection, session: SessionCore, zxid: bigint): void {
   const bodies = session.watches.setAgain(zxid);
   bodies.forEach((body, index) => {
@@ -458,7 +459,7 @@ function setWatchesAgain(connection: Connection, session: SessionCore, zxid: big
   });
 }
 
-/** Asks outside of any session's queue. */
+/** Sends a request outside of any session's queue. */
 function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const call = new Call(question, resolve, reject, undefined);

@@ -6,11 +6,11 @@ import { type Resolve, systemResolve } from "../connection/hosts.ts";
 import type { SaslOptions } from "../connection/sasl.ts";
 
 export interface ConnectOptions {
-  /** After so long without a sign of life the servers end the session. They may change it. Default 30,000. */
+  /** The servers end the session after this time without a sign of life. They may negotiate another value. Default 30,000. */
   readonly sessionTimeoutMs?: number;
   /** How long `connect` tries before it rejects with UNREACHABLE. Default: the session timeout. */
   readonly connectTimeoutMs?: number;
-  /** Creates the chroot, and what is missing above it, as persistent nodes. Default: it has to exist. */
+  /** Creates the chroot and missing parents as persistent nodes. Default: the chroot has to exist. */
   readonly createChroot?: boolean;
   /** Gives `connect` up. */
   readonly signal?: AbortSignal;
@@ -24,9 +24,9 @@ export interface ConnectOptions {
   readonly maxReplyBytes?: number;
   /** A request larger than this is not sent, as a server would hang up: its jute.maxbuffer. Default 1,048,575. */
   readonly maxRequestBytes?: number;
-  /** Is told in one line what goes wrong with connections. */
+  /** Receives connection problems, each as one line. */
   readonly log?: (line: string) => void;
-  /** Gives all addresses of a server's name; called anew for each round of attempts. Default: as the system resolves it. */
+  /** Resolves a server's name to all its addresses; called again for each round of attempts. Default: as the system resolves it. */
   readonly resolve?: Resolve;
   /** Order of hosts and jitter. Default Math.random. */
   readonly random?: () => number;

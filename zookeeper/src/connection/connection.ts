@@ -1,6 +1,6 @@
 /**
- * One connection to one server: it opens, shakes hands, carries calls and their answers in order, notices when the server
- * falls silent, and is lost once. What a session is, and what becomes of calls without an answer, is its owner's affair.
+ * One connection to one server: it opens, shakes hands, carries calls and their answers in order, detects a silent server, and is
+ * lost once. Its owner defines what a session is, and what happens to calls without an answer.
  */
 import net from "node:net";
 import tls from "node:tls";
@@ -31,7 +31,7 @@ export interface ConnectionOptions {
   readonly tls: tls.ConnectionOptions | undefined;
   readonly credentials: Credentials;
   readonly sessionTimeoutMs: number;
-  /** From the beginning to its welcome. */
+  /** The time limit from the beginning to the server's welcome. */
   readonly connectMs: number;
   readonly maxReplyBytes: number;
   readonly maxRequestBytes: number;
@@ -41,7 +41,7 @@ export interface ConnectionOptions {
 }
 
 export interface Welcome extends Credentials {
-  /** 0 when the server has ended the session that was asked for. */
+  /** 0 if the server has already ended the requested session. */
   readonly timeoutMs: number;
 }
 
@@ -53,7 +53,7 @@ const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 
 export class Connection {
   readonly host: Server;
-  /** What the server said in the handshake. */
+  /** The server's answer in the handshake. */
   welcome: Welcome = { ...noCredentials, timeoutMs: 0 };
   /** Why nothing may be sent any more: the end of the session was. */
   closing: ZooKeeperError | undefined;
@@ -160,9 +160,9 @@ export class Connection {
   }
 
   /**
-   * While the server has much to answer it answers a few at a time, and waking up for those costs more than reading
-   * them. So once all that came is read, the next is looked for `restMs` later: by then there is more of it, and
-   * the server cannot have run out of work. @returns whether reading is paused
+   * A busy server sends a few answers at a time, and waking up for those costs more than reading them. So once all data that has
+   * arrived is read, the next read happens `restMs` later: by then there is more data, and the server cannot have run out of
+   * work. @returns true if reading is paused
    */
   #rests(bytes: number): boolean {
     if (this.unanswered < limits.restUnanswered || bytes === readBuffer.length || this.#over) return false;
@@ -221,7 +221,10 @@ export class Connection {
     this.#shared += reads.length - 1;
   }
 
-  /** The server is too old for it, or the answers are too large together. Later than asked, as after a reconnect. */
+  /**
+   * Falls back to single reads: the server is too old for multiRead, or the answers together are too large. They are sent later
+   * than first requested, as after a reconnect.
+   */
   #oneByOne({ calls }: ReadsTogether): void {
     this.#readsTogether = false;
     for (const call of calls) if (!call.settled) this.#sendAlone(call);
@@ -242,7 +245,7 @@ export class Connection {
     return this.#socket.writableLength + this.#writer.pending;
   }
 
-  /** Credentials; what they allow, holds for all that is sent after them. @param told undefined when accepted */
+  /** Sends credentials; their rights apply to all requests after them. @param told called with undefined when they are accepted */
   sendAuth(scheme: string, credentials: Uint8Array, told: (error: Error | undefined) => void): void {
     if (this.#over) {
       told(this.#over);
@@ -256,7 +259,7 @@ export class Connection {
     });
   }
 
-  /** @param told the server's answer, 0 when it has set them; never, if the connection is lost before */
+  /** @param told called with the server's code, 0 when the watches are set; never called if the connection is lost before */
   sendSetWatches(write: (writer: Writer) => void, told: (code: number) => void): void {
     this.#watchesSet.push(told);
     this.#write(xid.setWatches, op.setWatches2, write);
@@ -309,7 +312,7 @@ export class Connection {
     return bytes;
   }
 
-  /** All that is asked in one turn of the event loop goes out in one write. */
+  /** All requests of one turn of the event loop go out in one write. */
   #flushLater(): void {
     if (this.#flushing) return;
     this.#flushing = true;
@@ -449,9 +452,9 @@ export class Connection {
   }
 
   /**
-   * Asks for a sign of life after a sixteenth of the session's timeout: the later the last one came before a pause of this
-   * process, the longer may the pause be. Gives up after two thirds without one; also when signs of life come, and for the
-   * whole timeout no answer to the call whose turn it is. A pause of this process counts as no silence of the server.
+   * Sends a ping after a sixteenth of the session timeout without traffic: frequent signs of life allow longer pauses of this
+   * process. Ends the connection after two thirds of the timeout without a sign of life. Also ends it if signs of life come, but
+   * the oldest call gets no answer for the whole timeout. A pause of this process does not count as silence of the server.
    */
   #beat(timeoutMs: number): void {
     const quietMs = Math.min(timeoutMs / 16, 10_000);
@@ -483,8 +486,8 @@ export class Connection {
 }
 
 /**
- * How long one server may take to let us in: so short that a session can be taken up again by another one in time. One that
- * does not exist yet cannot be lost, so after each round in which nobody did all have twice as long.
+ * The time limit for one server to accept a session. It is short enough to resume a session at another server in time. A new
+ * session cannot be lost, so each round in which no server accepted it doubles the limit.
  */
 export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
   const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));

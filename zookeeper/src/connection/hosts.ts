@@ -14,9 +14,9 @@ export interface Server extends Host {
 }
 
 /**
- * In which order servers are tried, and how long to wait between rounds. Shuffled, so that the clients of a server that
- * died spread over the others; jittered, so that they do not come in step. A name is resolved anew each time its turn
- * comes, and all its addresses are tried: it may stand for a whole ensemble, whose servers move.
+ * The order in which servers are tried, and the waits between rounds. The order is shuffled, so that the clients of a dead server
+ * spread over the others; waits are jittered, so that clients do not act in step. A name is resolved again at each of its turns,
+ * and all its addresses are tried: it may stand for a whole ensemble, whose servers move.
  */
 export class Hosts {
   readonly #hosts: readonly Host[];
@@ -24,7 +24,7 @@ export class Hosts {
   readonly #resolve: Resolve;
   /** How many addresses each host had when it was resolved last. */
   readonly #found = new Map<Host, number>();
-  /** Of the host whose turn it is, those not tried yet. */
+  /** Addresses of the present host that have not been tried yet. */
   #addresses: Server[] = [];
   #next = 0;
   #rounds = 0;
@@ -47,7 +47,7 @@ export class Hosts {
     return this.#rounds;
   }
 
-  /** @throws what the name service says, or that it said nothing within `limitMs` or before the signal aborted */
+  /** @throws the name service's error, or an error if it gave no answer within `limitMs` or before the signal aborted */
   async take(limitMs: number, signal: AbortSignal): Promise<Server> {
     if (this.#addresses.length === 0) {
       const host = this.#hosts[this.#next % this.#hosts.length] as Host;

@@ -1,6 +1,6 @@
 /**
- * SASL DIGEST-MD5 as ZooKeeper's servers ask for it (RFC 2831, `qop=auth`). MD5 is what the protocol says; it proves the
- * password and protects nothing: use TLS on a network that others share.
+ * SASL DIGEST-MD5 as ZooKeeper's servers require it (RFC 2831, `qop=auth`). The protocol prescribes MD5; it proves the password
+ * but protects no traffic: use TLS on a shared network.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { ZooKeeperError } from "../base/errors.ts";

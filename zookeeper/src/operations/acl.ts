@@ -3,9 +3,9 @@ import type { Reader, Writer } from "../wire/bytes.ts";
 
 export type Permission = "read" | "write" | "create" | "delete" | "admin";
 
-/** Who may do what with a node. Not inherited by its children. */
+/** Permissions of a user on a node. Children do not inherit them. */
 export interface Acl {
-  /** `world` (id `anyone`), `auth` (whoever creates), `digest` (see `digestId`), `ip`, `x509`, `sasl`. */
+  /** `world` (id `anyone`), `auth` (the node's creator), `digest` (see `digestId`), `ip`, `x509`, `sasl`. */
   readonly scheme: string;
   readonly id: string;
   readonly permissions: readonly Permission[];
@@ -18,7 +18,7 @@ const all = Object.keys(bits) as Permission[];
 export const openAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: all }];
 /** Everyone may read. */
 export const readAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: ["read"] }];
-/** Whoever creates the node may do anything, nobody else. Needs addAuth first. */
+/** Only the node's creator may do anything. Needs addAuth first. */
 export const creatorAcl: readonly Acl[] = [{ scheme: "auth", id: "", permissions: all }];
 
 /** The id of the digest scheme, as ACLs hold it: user, colon, base64 of SHA-1 of `user:password`. */

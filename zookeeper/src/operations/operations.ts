@@ -1,10 +1,10 @@
 /**
- * What can be asked of ZooKeeper, as a session and as a client offer it. Every call rejects with a ZooKeeperError, and
- * settles in any case: with the answer, or when the connection is lost, the session ends or the signal aborts.
+ * The operations of ZooKeeper, as a session and as a client offer them. Every call rejects with a ZooKeeperError, and settles in
+ * any case: with the answer, or when the connection is lost, the session ends or the signal aborts.
  *
- * Reads that a lost connection leaves without an answer are asked again on the next one, as long as the session lives;
- * a write is not, because it may have been carried out: it rejects with CONNECTION_LOSS. The same doubt holds for a
- * write on its way when the session ends or the client is closed: SESSION_EXPIRED or CLOSED; the hint says so.
+ * Reads without an answer from a lost connection are repeated on the next one, as long as the session lives. A write is not
+ * repeated, because it may have been carried out: it rejects with CONNECTION_LOSS. The same doubt holds for a write on its way
+ * when the session ends or the client is closed: SESSION_EXPIRED or CLOSED; the hint says so.
  */
 import type { Acl } from "./acl.ts";
 import type { Stat } from "./stat.ts";
@@ -13,7 +13,7 @@ import type { Stat } from "./stat.ts";
 export type Data = Uint8Array | string;
 
 export interface CallOptions {
-  /** Gives the call up; it rejects with ABORTED. What was sent already may still be carried out. */
+  /** Abandons the call, which rejects with ABORTED. A request that was already sent may still be carried out. */
   readonly signal?: AbortSignal;
 }
 
@@ -24,11 +24,11 @@ export interface CreateOptions extends CallOptions {
   readonly sequential?: boolean;
   /** The server removes the node some time after its last child went (3.5 and later). */
   readonly container?: boolean;
-  /** The server removes the node when it has had no change and no child for so long (3.5.3 and later). */
+  /** The server removes the node after this time without a change or a child (3.5.3 and later). */
   readonly ttlMs?: number;
   /** Default: everyone may do anything (`openAcl`). */
   readonly acl?: readonly Acl[];
-  /** Creates what is missing above as persistent nodes under the same ACL. */
+  /** Creates missing parents as persistent nodes under the same ACL. */
   readonly parents?: boolean;
 }
 
@@ -53,14 +53,14 @@ export interface NodeEvent {
   readonly path: string;
 }
 
-/** What a watch that fires once reports: an event, or that the session ended, and the watch with it. */
+/** The report of a watch that fires once: an event, or the end of the session, and of the watch with it. */
 export interface OnceEvent {
   readonly type: "created" | "deleted" | "changed" | "children" | "ended";
   readonly path: string;
 }
 
 export interface ReadOptions extends CallOptions {
-  /** Is told the next change of what was read, once. It is not set when the read rejects. Must not throw. */
+  /** Called once, with the next change of the data that was read. It is not set when the read rejects. Must not throw. */
   readonly watch?: (event: OnceEvent) => void;
 }
 
@@ -74,7 +74,7 @@ export interface WatchOptions extends CallOptions {
 /** A persistent watch: iterate over it. It ends with its signal or `close`, and throws when its session ends. */
 export interface Watch extends AsyncIterable<NodeEvent> {
   readonly path: string;
-  /** Iteration ends; the server is told. Never rejects. */
+  /** Ends the iteration and removes the watch on the server. Never rejects. */
   close(): Promise<void>;
 }
 
@@ -88,10 +88,7 @@ export type Operation =
   | { readonly type: "set"; readonly path: string; readonly data: Data; readonly version?: number }
   | { readonly type: "check"; readonly path: string; readonly version: number };
 
-/**
- * At the index of its operation: what came of it. delete and check have nothing to tell; of a created node servers tell
- * only the path.
- */
+/** The result of the operation at the same index. delete and check have no data; for a created node servers return only the path. */
 export type OperationResult =
   | { readonly type: "create"; readonly path: string }
   | { readonly type: "delete" }
@@ -115,8 +112,8 @@ export interface Operations {
   /** @throws NO_NODE, NOT_EMPTY, BAD_VERSION */
   delete(path: string, options?: VersionOptions): Promise<void>;
   /**
-   * Deletes the node and everything below it, also what is created there meanwhile. Not one transaction: after an error a part
-   * is gone. @returns without an error where no node is @throws NO_AUTH, PATH_INVALID for `/`
+   * Deletes the node and everything below it, also nodes created there meanwhile. It is not one transaction: after an error a
+   * part is gone. @returns without an error if there is no node @throws NO_AUTH, PATH_INVALID for `/`
    */
   deleteAll(path: string, options?: CallOptions): Promise<void>;
   /** @returns undefined where no node is; a watch is set in both cases, and then waits for its creation. */

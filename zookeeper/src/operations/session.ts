@@ -19,17 +19,17 @@ export interface Session extends Operations {
   /** 0n until a server gave one. */
   readonly id: bigint;
   readonly state: SessionState;
-  /** As negotiated with the server; as asked for before that. */
+  /** The timeout negotiated with the server; before that the requested one. */
   readonly timeoutMs: number;
   /** Aborts when the session ends; the reason is a ZooKeeperError (SESSION_EXPIRED, CLOSED, AUTH_FAILED). */
   readonly signal: AbortSignal;
-  /** Has an id, and no server can have expired it yet, asked of the clock now. True while suspended as well. */
+  /** The session has an id and no server can have expired it yet, by the clock at the moment of the call. Also true while suspended. */
   readonly live: boolean;
   /** ms left until the client gives it up unless a server answers before; 0 when ended, Infinity while connecting. */
   readonly remainingMs: number;
   /**
-   * A transaction number above all that anyone had seen before, as far as this client can tell, when the service that it
-   * found is behind: its data was wiped or restored (or this server lags). Otherwise undefined.
+   * If the service's data is behind (wiped or restored, or this server lags): a transaction number above all seen before by any
+   * client, as far as this client can tell. Otherwise undefined.
    */
   readonly rewoundFrom: bigint | undefined;
   /** @returns a function that ends it. Listeners must not throw. */
@@ -38,16 +38,19 @@ export interface Session extends Operations {
 
 /** A client: a connection that is kept up, and one session after the other on it. */
 export interface ZooKeeper extends Operations {
-  /** The newest one; when one ends, the next takes its place at once, before anyone is told. */
+  /** The current session; when it ends, the next takes its place at once, before any listener is called. */
   readonly session: Session;
   /**
    * The current session as soon as it has an id (it may be suspended again by then).
    * @throws CLOSED; ABORTED by the signal
    */
   established(signal?: AbortSignal): Promise<Session>;
-  /** Tells each state of the current session and of all that follow. @returns a function that ends it. Listeners must not throw. */
+  /**
+   * Reports each state of the current session and of all later ones. @returns a function that removes the listener. Listeners
+   * must not throw.
+   */
   onState(listener: (state: SessionState, session: Session) => void): () => void;
-  /** Tells each new session when it has an id. @returns a function that ends it. Listeners must not throw. */
+  /** Reports each new session when it has an id. @returns a function that removes the listener. Listeners must not throw. */
   onSession(listener: (session: Session) => void): () => void;
   /**
    * Adds credentials to this and all later connections.

@@ -1,20 +1,20 @@
 /**
- * One request on its way: how it is written, how its answer is read, and whom to tell. Settled once, whatever comes
- * first: the answer, the loss of the connection, the session's end, the caller's signal.
+ * One request on its way: how it is written, how its answer is read, and its callbacks. It settles once, by the first of these:
+ * the answer, the loss of the connection, the session's end, the caller's signal.
  */
 import { serverError, ZooKeeperError } from "../base/errors.ts";
 import { heardByMany } from "../base/signals.ts";
 import type { Reader, Writer } from "../wire/bytes.ts";
 
 export interface Question<T> {
-  /** From wire/codes. */
+  /** The operation's code, from wire/codes. */
   readonly op: number;
   /** For messages, as in `create /a`. */
   readonly what: string;
   readonly path: string;
-  /** Only reads: asked again on the next connection when this one is lost. */
+  /** True for reads only: repeated on the next connection when this one is lost. */
   readonly repeatable: boolean;
-  /** Of the data in it, for the bound on what waits while there is no connection; default none to speak of. */
+  /** The size of its data, for the limit on calls that wait without a connection; default: negligible. */
   readonly dataBytes?: number;
   /** May share a request with the reads around it. */
   together?: boolean;
@@ -23,7 +23,7 @@ export interface Question<T> {
   read(reader: Reader): T;
   /** An error that is an answer: undefined when it is none. */
   readError?(code: number): { value: T } | undefined;
-  /** Says more about an error than its code does; undefined when it cannot. */
+  /** Returns a more specific error than the code alone; undefined if it has none. */
   explain?(code: number): ZooKeeperError | undefined;
 }
 
@@ -35,7 +35,7 @@ export class Call {
   /** Monotonic ms when it was handed to the connection. */
   sentAt = 0;
   settled = false;
-  /** Told once it has settled. */
+  /** Called once it has settled. */
   onSettled: ((call: Call) => void) | undefined;
   readonly #resolve: (value: unknown) => void;
   readonly #reject: (reason: unknown) => void;
@@ -58,7 +58,7 @@ export class Call {
     }
   }
 
-  /** @throws RangeError when the body is not what was asked for; the error that it holds, of a multi */
+  /** @throws RangeError if the body does not match the request; for a multi, the error that the body holds */
   answer(code: number, reader: Reader): void {
     if (this.settled) return;
     const value = code === 0 ? { value: this.question.read(reader) } : this.question.readError?.(code);

@@ -97,7 +97,7 @@ export class Questions {
   }
 
   /**
-   * What a missing node means where it can only be the root: of a client with a chroot, that is the chroot.
+   * Explains NO_NODE where only the root can be missing: for a client with a chroot, that is the chroot.
    * @param needed the node that can be missing
    */
   #noChroot(what: string, path: string, needed = path): Question<unknown>["explain"] {
@@ -147,7 +147,7 @@ export class Questions {
     };
   }
 
-  /** Before it is kept or copied. What frames it is counted when it is written. */
+  /** Checked before the data is stored or copied. The frame's own bytes are counted when it is written. */
   #checkData(what: string, path: string, data: Data): void {
     const limit = this.#maxRequestBytes;
     if (typeof data === "string" && data.length * 3 <= limit) return;

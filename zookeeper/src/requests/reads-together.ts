@@ -1,6 +1,6 @@
 /**
- * Reads that were asked one after the other, as one request (`multiRead`, servers from 3.6): a busy server spends little
- * more on it than on one of them. Each has an answer or an error of its own.
+ * Consecutive reads as one request (`multiRead`, servers from 3.6): a busy server spends little more on it than on one of them.
+ * Each has an answer or an error of its own.
  */
 
 import { type Reader, type Writer, writeMultiEnd, writeMultiHeader } from "../wire/bytes.ts";
@@ -8,7 +8,7 @@ import { op } from "../wire/codes.ts";
 import type { Call } from "./call.ts";
 
 export class ReadsTogether {
-  /** In the order in which they were asked. */
+  /** In the order of the calls. */
   readonly calls: readonly Call[];
   readonly question: { readonly what: string; readonly path: string };
   readonly sentAt: number;
@@ -29,7 +29,7 @@ export class ReadsTogether {
     writeMultiEnd(writer);
   }
 
-  /** @throws RangeError when the body is not what was asked for */
+  /** @throws RangeError if the body does not match the request */
   answer(code: number, reader: Reader): void {
     for (const call of this.calls) {
       if (code !== 0) call.answer(code, reader);

@@ -1,4 +1,4 @@
-/** The operations, said once for sessions and clients: each asks the session that `target` names at that moment. */
+/** The operations, implemented once for sessions and clients: each call goes to the session that `target` names at that moment. */
 
 import { isZooKeeperError, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -55,7 +55,7 @@ export abstract class OperationsOf implements Operations {
 
   protected abstract get target(): Target;
 
-  /** What is wrong with the question rejects like everything else. An async function's second promise would cost more. */
+  /** An error of the question also rejects the promise. An async function's second promise would cost more. */
   #ask<T>(question: () => Question<T>, signal: AbortSignal | undefined): Promise<T> {
     try {
       return this.target.ask(question(), signal);
@@ -129,7 +129,7 @@ export abstract class OperationsOf implements Operations {
         await Promise.all(
           batch.map((one) =>
             this.delete(one, { signal }).catch((error: unknown) => {
-              // Gone, got a child meanwhile, or nobody knows: the next look says what is left.
+              // It is gone, got a child meanwhile, or the result is unknown: the next look shows what is left.
               if (!isZooKeeperError(error, "NO_NODE", "NOT_EMPTY", "CONNECTION_LOSS")) throw error;
             }),
           ),
@@ -259,7 +259,7 @@ interface OnceWatch {
   /** With the chroot. */
   readonly full: string;
   readonly kind: OnceKind;
-  /** Whether the request asks the server for the watch. */
+  /** True if the request asks the server for the watch. */
   readonly asked: boolean;
   readonly told: (event: OnceEvent) => void;
 }

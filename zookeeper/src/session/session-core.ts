@@ -20,8 +20,9 @@ import { WaitingCalls } from "./waiting-calls.ts";
 import { PersistentWatch, Watches } from "./watches.ts";
 
 /**
- * How much earlier than the servers this process ends its session. The server that answered us may die before it told
- * the leader, who counts the time: it tells once in half a tick, and a tick is at most half of the shortest timeout.
+ * How much earlier than the servers this process ends its session. The server that answered may die before it reported the sign
+ * of life to the leader, which counts the time: servers report once in half a tick, and a tick is at most half of the shortest
+ * timeout.
  */
 export function marginMs(timeoutMs: number): number {
   return Math.min(timeoutMs / 4, 1_500);
@@ -76,7 +77,7 @@ export class SessionCore extends OperationsOf implements Session {
     const renewedAt = Math.max(this.#renewedAt, this.#connection?.renewedAt ?? 0);
     const left = renewedAt + this.timeoutMs - marginMs(this.timeoutMs) - performance.now();
     if (left > 0) return left;
-    // A late answer must not bring it to life again for one who was told that it is over: a lock's holder would have
+    // Once a caller has seen the session as over, a late answer must not make it live again: the holder of a lock would have
     // gone, and its node would stay.
     this.#seenOver = true;
     queueMicrotask(() => this.endIfOver());
@@ -123,16 +124,16 @@ export class SessionCore extends OperationsOf implements Session {
     }
   }
 
-  /** Registers the watch, then asks the server for it; taken back when that fails. */
+  /** Registers the watch, then requests it from the server; removed again if that fails. */
   async watchWith(path: string, { recursive = false, maxWaiting, signal }: WatchOptions): Promise<PersistentWatch> {
     const full = withChroot(this.chroot, path);
     this.endIfOver();
-    // What is answered before the removal may be a read that was asked before the watch: its own watch went as well.
+    // A call answered before the removal may be a read sent before the watch: its own watch was removed as well.
     const gone = () => this.watches.doubt(full);
     const forget = async () => {
       const rest = this.watches.removePersistent(full, watch);
       if (this.#state !== "connected") return;
-      // Nobody is left to tell: a server that does not answer forgets the watch with the connection.
+      // No reader is left: a server that does not answer forgets the watch with the connection.
       if (rest === "forget")
         await this.ask({ ...this.questions.removeWatches(path), read: gone }, undefined).catch(gone);
       if (rest !== "narrow") return;
@@ -158,7 +159,7 @@ export class SessionCore extends OperationsOf implements Session {
     return watch;
   }
 
-  /** From now on calls go through the connection; those that waited first, in order. */
+  /** From now on calls go through the connection; the waiting ones first, in order. */
   attach(connection: Connection): void {
     this.endIfOver();
     if (this.#state === "ended") return;
@@ -203,7 +204,7 @@ export class SessionCore extends OperationsOf implements Session {
       const hint = repeatable || waiting.has(call) ? reason.hint : inDoubt;
       return new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint, cause: reason });
     });
-    // First of all the client, which listens to the signal: who hears of the end finds the next session there.
+    // The client listens to the signal and comes first: a later listener for the end finds the next session there.
     this.#controller.abort(reason);
     this.watches.end(reason);
     this.#tell();
@@ -232,15 +233,15 @@ export class SessionCore extends OperationsOf implements Session {
     }, leftMs);
   }
 
-  /** Nobody was told that it is over, and the server that we are connected to may not have ended it: it is asked. */
+  /** No caller has seen the session as over, and the connected server may not have ended it, so the server is asked. */
   get #mayLive(): boolean {
     const { renewedAt } = this.#connection ?? {};
     return renewedAt !== undefined && !this.#seenOver && performance.now() < renewedAt + this.timeoutMs;
   }
 
   /**
-   * This process stood still while the session's time ran out here. The margin may have been enough for the session to live
-   * on at the servers: the connection is given a part of it to say so. Until it does, `live` is false.
+   * This process stood still while the session's time ran out here. The session may still live at the servers, if the margin was
+   * enough: the connection has a part of the margin to prove it. Until then `live` is false.
    */
   async #askAfterPause(): Promise<void> {
     const connection = this.#connection;
@@ -255,7 +256,7 @@ export class SessionCore extends OperationsOf implements Session {
     clearTimeout(late);
   }
 
-  /** Timers of a process that was stopped come late; whoever asks first finds out. */
+  /** Timers of a process that was stopped come late; the first caller finds the end by the clock. */
   endIfOver(): void {
     if (this.#state === "ended" || this.id === 0n || this.remainingMs > 0) return;
     this.end(

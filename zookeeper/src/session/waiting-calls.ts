@@ -20,7 +20,7 @@ export class WaitingCalls {
     call.onSettled = this.#settled;
   }
 
-  /** Takes out those that were asked until then, or all. */
+  /** Takes out the calls made by `untilMs`, or all. */
   take(untilMs = Number.POSITIVE_INFINITY): Call[] {
     const taken: Call[] = [];
     for (const call of this.#calls) {

@@ -1,11 +1,11 @@
 /**
- * What a session watches, by path (complete ones, chroot included), and who is told. A server forgets a connection's
- * watches with the connection: `setAgain` is what the next one is told first.
+ * The watches of a session, by path (complete ones, chroot included), and their listeners. A server forgets a connection's
+ * watches with the connection: `setAgain` is the first request on the next one.
  *
- * Servers up to 3.8 keep one mode per connection and path: a watch that fires once, set on a path with a persistent
- * one, would turn that into one that fires once too, silently. So where this session watches a path for good, reads do
- * not ask for a watch there; the persistent one's events serve both. For the same reason a recursive watch serves those on
- * its path that are not: a child that is created or deleted is their change of the list of children.
+ * Servers up to 3.8 keep one mode per connection and path: a watch that fires once, set on a path with a persistent one, would
+ * silently turn that into one that fires once too. So if this session has a persistent watch on a path, reads do not request a
+ * watch there; the persistent one's events serve both. For the same reason a recursive watch serves the non-recursive ones on its
+ * path: a created or deleted child is their change of the list of children.
  */
 import { limits } from "../base/limits.ts";
 import { parentOf, withoutChroot } from "../base/paths.ts";
@@ -14,7 +14,7 @@ import type { NodeEvent, OnceEvent, Watch } from "../operations/operations.ts";
 import type { Writer } from "../wire/bytes.ts";
 import { eventType } from "../wire/codes.ts";
 
-/** What a read looked at, and so what the watch it sets waits for. */
+/** The kind of a read, and so the changes that its watch waits for. */
 export type OnceKind = "data" | "exists" | "children";
 type Told = (event: OnceEvent) => void;
 
@@ -36,15 +36,16 @@ export class Watches {
     this.#chroot = chroot;
   }
 
-  /** Whether a read of the path has to ask the server for a watch. */
+  /** True if a read of the path has to request a watch from the server. */
   needsServer(path: string): boolean {
     return !this.#persistent.has(path);
   }
 
-  /** @param asked whether the server was asked for the watch; else a persistent one serves it, if it still does */
+  /** @param asked true if the server was asked for the watch; else a persistent one serves it, if that still exists */
   addOnce(kind: OnceKind, path: string, told: Told, asked: boolean): void {
     if (!asked && this.needsServer(path)) {
-      // It was closed while the read was on its way. Nobody knows what happens from now on, so that is what is told.
+      // The persistent watch was closed while the read was on its way. Later changes would be missed, so a change is reported
+      // now.
       const event: OnceEvent = { type: kind === "children" ? kind : "changed", path: this.#plain(path) };
       setImmediate(tell, told, event);
       return;
@@ -65,33 +66,33 @@ export class Watches {
   }
 
   /**
-   * @returns what the server should do: forget the path, where nobody here waits for it any more; narrow: watch it not
-   * recursively from now on; call `narrowed` with its answer
+   * @returns the request to send to the server: forget the path, if no listener here waits for it any more; narrow: watch it
+   * non-recursively from now on; call `narrowed` with its answer
    */
   removePersistent(path: string, watch: PersistentWatch): "forget" | "narrow" | undefined {
     const there = this.#persistent.get(path);
     if (!there?.watches.delete(watch)) return undefined;
     if (there.watches.size > 0) return there.recursive && !isRecursive(there.watches) ? "narrow" : undefined;
     this.#persistent.delete(path);
-    // Of its children the server tells by the recursive watch alone, in words that only that one's readers understand.
+    // The server reports its children only through the recursive watch, by events that only recursive watches understand.
     if (there.recursive) this.doubt(path);
     return Object.values(this.#once).some((map) => map.has(path)) ? undefined : "forget";
   }
 
-  /** The server watches the path in the mode that it was asked for last. */
+  /** Records the mode in which the server watches the path: the one last requested. */
   narrowed(path: string): void {
     const there = this.#persistent.get(path);
     if (there) there.recursive = isRecursive(there.watches);
   }
 
-  /** Watches on the path that fire once do: nobody knows whether they would have. */
+  /** Fires the watches on the path that fire once: they may have missed a change. */
   doubt(path: string): void {
     this.#fire(this.#once.data, path, "changed");
     this.#fire(this.#once.exists, path, "changed");
     this.#fire(this.#once.children, path, "children");
   }
 
-  /** Everything on the path goes, as the server was asked to forget it. */
+  /** Removes all watches on the path, as the server was asked to forget it. */
   remove(path: string): void {
     for (const map of Object.values(this.#once)) this.#fire(map, path, "ended");
     const there = this.#persistent.get(path);
@@ -124,7 +125,8 @@ export class Watches {
       if (!there?.recursive) continue;
       const event = { type, path: this.#plain(path) };
       for (const watch of there.watches) if (watch.recursive) watch.push(event);
-      // A recursive watch is told of each child and never of "the children": others' watches on them are served here.
+      // A recursive watch gets an event for each child, but none for "the children": the other watches on the list are served
+      // here.
       if (above !== parent || type === "changed") continue;
       this.#fire(this.#once.children, parent, "children");
       const list: NodeEvent = { type: "children", path: this.#plain(parent) };
@@ -133,8 +135,8 @@ export class Watches {
   }
 
   /**
-   * The connection was lost for a while. For watches that fire once the server makes up for it; except those which a
-   * persistent one serves: they fire now, since nobody knows whether they would have.
+   * The connection was lost for a while. The server makes up for it on watches that fire once, except those that a persistent one
+   * serves: these fire now, since they may have missed a change.
    */
   gap(): void {
     for (const [path, { watches }] of [...this.#persistent]) {
@@ -144,8 +146,8 @@ export class Watches {
   }
 
   /**
-   * The server does not set them again after a lost connection, as those before 3.6 do not. Whoever waits for one event
-   * is told that there may have been one, and sets its watch anew by looking; readers of persistent watches are told why.
+   * The server does not set them again after a lost connection, as those before 3.6 do not. Watches that fire once report a
+   * possible change, and their owners set them again by reading; readers of persistent watches get the reason.
    */
   refused(reason: unknown): void {
     const { data, exists, children } = this.#once;
@@ -242,7 +244,7 @@ export class PersistentWatch implements Watch {
     this.#wake();
   }
 
-  /** @param reason thrown to the reader; undefined for an end that was asked for */
+  /** @param reason thrown to the reader; undefined for a requested end */
   finish(reason: unknown): void {
     if (this.#finished) return;
     this.#finished = true;

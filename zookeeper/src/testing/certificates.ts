@@ -7,14 +7,14 @@ export interface Certificate {
 }
 
 export interface Authority extends Certificate {
-  /** @param name the subject; hosts and addresses are those of loopback unless told */
+  /** @param name the subject; hosts and addresses are those of loopback unless given */
   issue(name: string, validity?: Validity): Certificate;
 }
 
 export interface Validity {
   readonly from?: Date;
   readonly until?: Date;
-  /** Who the certificate is for, as host names; default localhost and 127.0.0.1. */
+  /** The certificate's host names; default localhost and 127.0.0.1. */
   readonly hosts?: readonly string[];
 }
 

@@ -15,7 +15,7 @@ export interface EnsembleOptions {
   readonly tickTime?: number;
   /** A secure port besides the plain one; `want` and `none` let in clients without a certificate. */
   readonly tls?: boolean | { readonly clientAuth: "need" | "want" | "none" };
-  /** DIGEST-MD5: users (letters and digits) and passwords; with `required`, nobody else may do anything. */
+  /** DIGEST-MD5: users (letters and digits) and passwords; with `required`, a client without a login may do nothing. */
   readonly sasl?: { readonly users: Readonly<Record<string, string>>; readonly required?: boolean };
   /** Lets `addAuth("digest", "super:PASSWORD")` past every ACL. */
   readonly superPassword?: string;
@@ -38,7 +38,7 @@ export interface EnsembleOptions {
   readonly jars?: string;
 }
 
-/** Java is asked once for each process. */
+/** Java is looked up once for each process. */
 let found: { readonly java: string | undefined; readonly jars: string | undefined } | undefined;
 
 /** @throws when there is no Java or no ZooKeeper */

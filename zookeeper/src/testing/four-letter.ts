@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 
-/** Asks a server one of its four-letter words and returns what it says; rejects when it does not answer in time. */
+/** Sends a server one of its four-letter words and returns the answer; rejects when it does not answer in time. */
 export function fourLetter(port: number, word: string, patienceMs = 2_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.write(word));
@@ -16,7 +16,7 @@ export function fourLetter(port: number, word: string, patienceMs = 2_000): Prom
 
 export type Mode = "standalone" | "leader" | "follower" | "observer";
 
-/** Of `srvr`; undefined while the server serves nobody. */
+/** Reads the answer to `srvr`; undefined while the server serves no clients. */
 export function modeIn(srvr: string): Mode | undefined {
   return /^Mode: (\w+)$/m.exec(srvr)?.[1] as Mode | undefined;
 }
@@ -32,7 +32,7 @@ export interface Connection {
   readonly sent: number;
 }
 
-/** Of `cons`: the connections with a session. */
+/** Reads the answer to `cons`: the connections with a session. */
 export function connectionsIn(cons: string): readonly Connection[] {
   return cons.split("\n").flatMap((line) => {
     const [, client, details] = /^ \/?([^[]+)\[[^\]]*\]\((.*)\)$/.exec(line) ?? [];
@@ -49,18 +49,21 @@ export function connectionsIn(cons: string): readonly Connection[] {
 /** The section of `dump` that lists sessions and their ephemeral nodes; another section follows it. */
 const ephemeralSection = /^Sessions with Ephemerals \(\d+\):\n((?:0x[\da-f]+:\n|\t.*\n)*)/m;
 
-/** Of `dump`: sessions (`0x…`) that own ephemeral nodes, and the nodes. The server also lists sessions whose nodes are gone. */
+/**
+ * Reads the answer to `dump`: sessions (`0x…`) that own ephemeral nodes, and the nodes. The server also lists sessions whose
+ * nodes are gone.
+ */
 export function ephemeralsIn(dump: string): ReadonlyMap<string, readonly string[]> {
   const listed = listsIn(ephemeralSection.exec(dump)?.[1] ?? "");
   return new Map([...listed].filter(([, nodes]) => nodes.length > 0));
 }
 
-/** Of `wchp`: watched paths, and the sessions (`0x…`) that watch each. */
+/** Reads the answer to `wchp`: watched paths, and the sessions (`0x…`) that watch each. */
 export function watchedIn(wchp: string): ReadonlyMap<string, readonly string[]> {
   return listsIn(wchp);
 }
 
-/** Of `mntr`: the server's counters by name, without their `zk_`. */
+/** Reads the answer to `mntr`: the server's counters by name, without their `zk_`. */
 export function countersIn(mntr: string): ReadonlyMap<string, number> {
   const pairs = [...mntr.matchAll(/^zk_(\S+)\t(\S+)$/gm)].map(([, name = "", value]) => [name, Number(value)] as const);
   return new Map(pairs.filter(([, value]) => !Number.isNaN(value)));

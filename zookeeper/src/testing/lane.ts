@@ -7,8 +7,8 @@ const mostHeld = 4 * 1024 * 1024;
 type Held = { readonly due: number } & ({ readonly bytes: Buffer } | { readonly end: () => void });
 
 /**
- * One direction of a proxied connection: cuts it into ZooKeeper's frames, or takes pieces as they come, asks of each how
- * much may pass, and passes that on.
+ * One direction of a proxied connection: cuts it into ZooKeeper's frames, or takes pieces as they come, asks `passing` how much
+ * of each may pass, and passes that on.
  */
 export class Lane {
   delayMs = 0;
@@ -23,7 +23,7 @@ export class Lane {
   readonly #held: Held[] = [];
   #heldBytes = 0;
   #paused = false;
-  /** When the next bytes may go, as far as throttling has a say. */
+  /** The earliest time for the next bytes under throttling. */
   #free = 0;
   #dead = false;
   /** A frame was cut: the connection ends after its first part, and nothing that came behind it passes. */
@@ -50,7 +50,7 @@ export class Lane {
     this.#flow();
   }
 
-  /** What is held goes nowhere any more. */
+  /** Drops all held bytes. */
   abandon(): void {
     this.#dead = true;
     clearTimeout(this.#timer);

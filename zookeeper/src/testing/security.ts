@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Authority, type Certificate, createAuthority } from "./certificates.ts";
 
-/** What a TLS client needs, in PEM as `node:tls` takes it, and as files for Java. */
+/** The files of a TLS client, in PEM as `node:tls` takes it, and as files for Java. */
 export interface ClientTls {
   readonly ca: string;
   readonly cert: string;
@@ -41,7 +41,7 @@ export function serverTls(folder: string, clientAuth: string): Record<string, st
   };
 }
 
-/** @param required whether whoever has not logged in may do nothing */
+/** @param required true if a client without a login may do nothing */
 export function saslConfig(required: boolean): Record<string, string | boolean> {
   return {
     "authProvider.sasl": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",

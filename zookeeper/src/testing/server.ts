@@ -15,13 +15,16 @@ import {
 } from "./four-letter.ts";
 import type { Direction, TcpProxy } from "./tcp-proxy.ts";
 
-/** The signal takes effect thread by thread, and a server with one left would still answer. Linux tells; elsewhere we hope. */
+/**
+ * The signal takes effect thread by thread, and a server with one running thread would still answer. Linux shows the threads'
+ * states; elsewhere there is no check.
+ */
 function awaitStopped(pid: number): void {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) return;
   const nap = new Int32Array(new SharedArrayBuffer(4));
   for (let tries = 0; tries < 5_000; tries++) {
-    // What stands behind the program's name, which may hold anything itself.
+    // The state follows the program's name, which may itself contain any character.
     const states = readdirSync(tasks).map((task) => {
       const stat = readFileSync(`${tasks}/${task}/stat`, "latin1");
       return stat.slice(stat.lastIndexOf(")") + 2)[0];
@@ -48,7 +51,7 @@ export interface ServerPlan {
   readonly java: string;
   /** The server's jars, as a class path. */
   readonly jars: string;
-  /** What clients connect to instead of the port, so that `partition` can cut them off. */
+  /** The proxy that clients connect to instead of the port, so that `partition` can cut them off. */
   readonly front: TcpProxy | undefined;
 }
 
@@ -178,7 +181,7 @@ export class ZooKeeperServer {
     this.#front.pause(direction);
   }
 
-  /** Ends `partition`: what was on its way arrives, as TCP sends it again. */
+  /** Ends `partition`: bytes on their way arrive, as TCP sends them again. */
   heal(): void {
     this.#front.resume();
   }
@@ -224,7 +227,7 @@ export class ZooKeeperServer {
     return fourLetter(this.port, word);
   }
 
-  /** undefined when it serves nobody: it is down, frozen, starting or without a quorum. */
+  /** undefined if the server serves no clients: it is down, frozen, starting or without a quorum. */
   async mode(): Promise<Mode | undefined> {
     if (!this.alive || this.#frozen) return undefined;
     try {
@@ -257,7 +260,7 @@ export class ZooKeeperServer {
     return existsSync(this.#log) ? readFileSync(this.#log, "utf8") : "";
   }
 
-  /** What it complained of last, and its last lines; who asks a server that does not serve yet fills these up. */
+  /** Its last complaints and its last lines; requests to a server that does not serve yet fill up the latter. */
   logEnd(): string {
     const log = this.log();
     const complaints = log.split("\n").filter((line) => /Exception|ERROR/.test(line) && !/not running/.test(line));

@@ -26,7 +26,7 @@ export class TcpProxy {
   #paused = { toServer: false, toClient: false };
   #delayMs = { toServer: 0, toClient: 0 };
   #bytesPerSecond = Number.POSITIVE_INFINITY;
-  /** What of what is asked passes, and of what is answered. */
+  /** How much of the requests passes, and of the replies. */
   onRequest: Passing = all;
   onReply: Passing = all;
   /** Connections accepted so far. */
@@ -65,7 +65,7 @@ export class TcpProxy {
     return this.#pairs.size;
   }
 
-  /** From now on new connections go to another server. */
+  /** New connections go to another server from now on. */
   retarget(target: string): void {
     this.#target = parse(target);
   }
@@ -75,7 +75,7 @@ export class TcpProxy {
     this.#setPaused(direction, true);
   }
 
-  /** What waited goes on, in order. */
+  /** Held bytes go on, in order. */
   resume(direction: Direction = "both"): void {
     this.#setPaused(direction, false);
   }
@@ -103,12 +103,12 @@ export class TcpProxy {
     }
   }
 
-  /** Every connection ends at once with a reset; what was on its way is lost. */
+  /** Ends every connection at once with a reset; bytes on their way are lost. */
   reset(): void {
     for (const pair of this.#pairs) this.end(pair);
   }
 
-  /** Resets what is open and what comes, until `accept`. */
+  /** Resets open and new connections, until `accept`. */
   refuse(): void {
     this.#refusing = true;
     this.reset();

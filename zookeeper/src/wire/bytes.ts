@@ -7,8 +7,8 @@ const shortText = 128;
 const viewOf = (buffer: Buffer) => new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
 
 /**
- * Encodes frames one behind the other; `take` hands over what was finished since the last time. Numbers go through a
- * DataView, which the compiler knows, instead of Buffer's own methods: half the time of a whole call.
+ * Encodes frames one behind the other; `take` hands over the frames finished since the last call. Numbers go through a DataView,
+ * which the compiler knows, instead of Buffer's own methods: that halves the time of a whole call.
  */
 export class Writer {
   #buffer = Buffer.allocUnsafeSlow(chunkBytes);
@@ -102,7 +102,7 @@ export class Writer {
 
   #reserve(bytes: number): void {
     if (this.#at + bytes <= this.#buffer.length) return;
-    // What was taken may still be on its way to the socket, so a new buffer, never the same again from its start.
+    // The taken bytes may still be on their way to the socket, so a new buffer is used; the old one is never reused.
     const kept = this.#at - this.#taken;
     const next = Buffer.allocUnsafeSlow(Math.max(chunkBytes, 2 * (kept + bytes)));
     this.#buffer.copy(next, 0, this.#taken, this.#at);

@@ -47,5 +47,5 @@ export const addWatchMode = { persistent: 0, persistentRecursive: 1 } as const;
 
 export const watcherType = { children: 1, data: 2, any: 3 } as const;
 
-/** What a notification reports. The last three say that a watch was removed by request. */
+/** The types of notifications that report a change. */
 export const eventType = { created: 1, deleted: 2, changed: 3, children: 4 } as const;

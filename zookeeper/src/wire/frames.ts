@@ -16,7 +16,7 @@ const lengthBytes = 4;
 export class FrameReader {
   readonly #maxBytes: number;
   readonly #sink: FrameSink;
-  /** Of a frame that came in part: its length prefix, or its bytes. */
+  /** A frame that has arrived in part: its length prefix, or its bytes. */
   readonly #prefix = Buffer.alloc(lengthBytes);
   #prefixFilled = 0;
   #partial: Buffer | undefined;

@@ -47,7 +47,7 @@ export class Barrier {
     }
   }
 
-  /** Removes the node, so that all who wait go on. (Curator: removeBarrier.) @throws NO_AUTH */
+  /** Removes the node, so that all waiting processes go on. (Curator: removeBarrier.) @throws NO_AUTH */
   async lower({ signal }: CallOptions = {}): Promise<void> {
     for (;;) {
       try {

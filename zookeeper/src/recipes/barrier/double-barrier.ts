@@ -1,13 +1,13 @@
 /**
- * A double barrier: all begin together, when so many have come, and all end together. Shares its paths with Java
- * Curator's DistributedDoubleBarrier: each member is `<path>/<uuid>`, ephemeral, and `<path>/ready` is there from the
- * moment that all are in. Who comes later, while some are in, goes through at once.
+ * A double barrier: all members begin together, once `members` of them have come, and all end together. Shares its paths with
+ * Java Curator's DistributedDoubleBarrier: each member is `<path>/<uuid>`, ephemeral, and `<path>/ready` exists from the moment
+ * that all are in. A member that comes later, while some are in, goes through at once.
  *
- * In leaving, the member whose name is the smallest waits for the largest, and all others go and wait for the smallest,
- * so a departure wakes few. Each waits for those that were in when it began to leave, and so never for the next round.
+ * In leaving, the member with the smallest name waits for the largest, and all others leave and wait for the smallest, so a
+ * departure wakes few. Each waits for the members that were in when it began to leave, and so never for the next round.
  *
- * When all members die inside, `ready` stays, and would let the next ones through one by one. So who enters takes it away
- * when nobody is in. (Curator's does not.)
+ * If all members die inside, `ready` stays, and would let later members through one by one. So an entering member removes it if
+ * no member is in. (Curator's does not.)
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -24,9 +24,9 @@ import { leave, leaveBehind, type TurnOptions } from "../locks/line.ts";
 
 /** One that is in. */
 export interface Inside {
-  /** Of its node. */
+  /** The path of its node. */
   readonly path: string;
-  /** Aborts when it is in no more: it began to leave, its session ended, or somebody deleted its node. */
+  /** Aborts when the member is no longer in: it began to leave, its session ended, or its node was deleted. */
   readonly signal: AbortSignal;
   /**
    * Leaves when all have; gone in any case when it returns.
@@ -102,7 +102,7 @@ export class DoubleBarrier {
   /** Takes away what members left behind that died inside. */
   async #clear(session: Session, signal: AbortSignal): Promise<void> {
     const { names } = await listed(session, this.path, signal);
-    // Should the next round have begun since, its members were told already; only latecomers will wait.
+    // If the next round has begun since, its members have already seen `ready`; only latecomers will wait.
     if (names.length === 1 && names[0] === "ready") await deleteSurely(session, `${this.path}/ready`);
   }
 
@@ -120,7 +120,7 @@ export class DoubleBarrier {
     }
   }
 
-  /** Until `ready` is there; whoever sees that all have come makes it. */
+  /** Waits until `ready` exists; a member that sees that all have come creates it. */
   async #allIn(session: Session, { signal, wait }: Required<TurnOptions>): Promise<boolean> {
     const ready = `${this.path}/ready`;
     for (;;) {
@@ -142,7 +142,7 @@ export class DoubleBarrier {
       );
       if (type === "none") return false;
       if (type === "created") return true;
-      // The watch was taken away, or ended with the session: look again, which tells.
+      // The watch was removed, or ended with the session: the next look finds out which.
     }
   }
 
@@ -219,7 +219,7 @@ class Member implements Inside {
     }
   }
 
-  /** With the last of a round goes `ready`, in one step, so that nobody comes in between and goes through. */
+  /** Deletes the last member's node and `ready` in one step, so that no member goes through in between. */
   async #last(session: Session, path: string): Promise<void> {
     try {
       await session.multi([
@@ -227,7 +227,7 @@ class Member implements Inside {
         { type: "delete", path },
       ]);
     } catch (error) {
-      // `ready` is gone already, or the answer was lost: what is left to do is sure to be done one by one.
+      // `ready` is gone already, or the answer was lost: the remaining deletions are repeated one by one until they succeed.
       if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS")) throw error;
       await leave(session, path);
       const { names } = await listed(session, this.#barrier);

@@ -11,7 +11,7 @@ import type { Session } from "../../operations/session.ts";
 import { createPersistent } from "./protect.ts";
 
 /**
- * @param path of the lock; the base lies beside it, so that those who list the lock's nodes do not see it
+ * @param path the lock's path; the base lies beside it, so that listings of the lock's nodes do not contain it
  * @param czxid of the node that holds the lock
  */
 export async function fenceOf(session: Session, path: string, czxid: bigint): Promise<bigint> {
@@ -28,7 +28,7 @@ export async function fenceOf(session: Session, path: string, czxid: bigint): Pr
         await session.set(at, String(wanted), { version: held.version });
       }
     } catch (error) {
-      // Someone else raised it, or perhaps we did: read again.
+      // Another client raised it, or this one did and the answer was lost: read again.
       if (!isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION", "NO_NODE", "CONNECTION_LOSS")) throw error;
     }
   }

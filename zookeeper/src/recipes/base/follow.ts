@@ -6,7 +6,7 @@ import { isZooKeeperError, type ZooKeeperErrorCode } from "../../base/errors.ts"
 import type { Session, ZooKeeper } from "../../operations/session.ts";
 import { pause } from "./waiting.ts";
 
-/** What goes away by itself; everything else a person has to mend. */
+/** Errors that pass by themselves; all others need a person to fix their cause. */
 const passing: readonly ZooKeeperErrorCode[] = [
   "CONNECTION_LOSS",
   "SESSION_EXPIRED",
@@ -28,7 +28,7 @@ const shortestPauseMs = 20;
 const longestPauseMs = 2_000;
 
 /**
- * How long to wait after so many failures in a row: doubling, and each client a different part of it.
+ * The wait after this number of failures in a row: it doubles, and each client takes a different part of it.
  * @param chance from 0 to 1
  */
 export function backOffMs(failures: number, chance: number): number {
@@ -58,9 +58,8 @@ export async function acrossSessions<T>(
 
 /**
  * Calls `serve` again and again until the signal aborts or it returns "done". It resolves then.
- * @param trouble is told what went wrong, passing or not, save what belongs to a session's end; may decide by throwing
- * that it shall end here
- * @throws CLOSED when the client is closed; what `trouble` throws
+ * @param trouble receives errors, passing or not, except those that belong to a session's end; it may end the loop by throwing
+ * @throws CLOSED when the client is closed; errors that `trouble` throws
  */
 export async function follow(
   zk: ZooKeeper,

@@ -1,6 +1,6 @@
 /**
- * Those who want to be told. A listener that throws has a fault of its own, which must not keep a latch from deleting
- * its node or another listener from hearing: the fault surfaces as an uncaught exception, apart from our own course.
+ * A set of listeners. A listener that throws must not keep a latch from deleting its node, or another listener from being called:
+ * its error surfaces as an uncaught exception, apart from the caller's own course.
  */
 export class Listeners<Listener> {
   readonly #all = new Set<{ readonly listener: Listener }>();
@@ -16,7 +16,7 @@ export class Listeners<Listener> {
     this.#all.clear();
   }
 
-  /** Tells those that are there now; one that is removed meanwhile is not told any more. */
+  /** Calls the present listeners; one that is removed meanwhile is not called. */
   tell(call: (listener: Listener) => void): void {
     for (const entry of [...this.#all]) {
       if (!this.#all.has(entry)) continue;

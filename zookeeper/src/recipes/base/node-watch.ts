@@ -1,7 +1,7 @@
 /**
- * Waiting for one node to change, by a watch that fires once, shared by all in this process that look at the same node
- * in the same session. Who gives up takes the watch along if nobody else needs it: a lock that is tried every second
- * while another holds it for days must not gather watches.
+ * Waits for one node to change, by a watch that fires once, shared by all in this process that look at the same node in the same
+ * session. A listener that gives up removes the watch unless another listener needs it: a lock that is tried every second while
+ * another process holds it for days must not accumulate watches.
  */
 import { isZooKeeperError } from "../../base/errors.ts";
 import type { OnceEvent } from "../../operations/operations.ts";
@@ -21,9 +21,9 @@ interface Entry {
 const watched = new WeakMap<Session, Map<string, Entry>>();
 
 /**
- * Reads the node and has the listener told its next change, once. By get, not exists: on a node that is gone no watch is
- * left that would wait for its name to come back.
- * @returns undefined when there is no node; then nobody is told
+ * Reads the node and calls the listener once, at its next change. It uses get, not exists: on a missing node no watch is left
+ * that would wait for its name to come back.
+ * @returns undefined if there is no node; then the listener is not called
  */
 export function watchNode(
   session: Session,
@@ -42,7 +42,7 @@ export function watchNode(
   });
 }
 
-/** The same for a node that need not be there: its creation is told as well. Not for a path that `watchNode` watches. */
+/** The same for a node that may be missing: its creation is reported as well. Not for a path that `watchNode` watches. */
 export function watchExistence(
   session: Session,
   path: string,
@@ -88,11 +88,11 @@ function newEntry(entries: Map<string, Entry>, path: string): Entry {
   return entry;
 }
 
-/** The listener wants to know no more; nothing happens if it was told already. */
+/** Removes the listener; no effect if it was already called. */
 export function unwatch(session: Session, path: string, listener: Listener): void {
   if (!drop(session, path, listener) || !session.live) return;
-  // Sent before whatever is asked next in this session, so a watch that is set after this stays. When it is not known
-  // any more, having fired or gone down with its connection, or the request is lost, no more than one watch is left.
+  // Sent before any later request of this session, so a watch that is set after this stays. If the server no longer has the watch
+  // (it fired or went down with its connection), or the request is lost, at most one watch is left.
   session.removeWatches(path).catch(() => undefined);
 }
 
@@ -117,7 +117,7 @@ export async function departure(session: Session, path: string, signal?: AbortSi
       return () => unwatch(session, path, listener);
     });
     if (change === "deleted") return;
-    // Its data changed, as when it is asked to give up the lock, or the watch was taken away: look again, which also
-    // tells of a session that has ended.
+    // Its data changed, as when the lock is asked for, or the watch was removed: look again, which also reports a session that
+    // has ended.
   }
 }

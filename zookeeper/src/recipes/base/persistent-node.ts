@@ -1,6 +1,6 @@
 /**
- * A node that stays in place: created at the start, again when somebody deletes it, and again in each new session, with the
- * data given last. The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md has states and events.
+ * A node that stays in place: created at the start, again after its deletion, and again in each new session, with the last data.
+ * The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md has states and events.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkNames } from "../../base/options.ts";
@@ -24,12 +24,11 @@ export interface PersistentNodeOptions {
   readonly sequential?: boolean;
   /** Only with mode `persistent`: the server removes the node after this time without a change; then it is created again. */
   readonly ttlMs?: number;
-  /** Of the node and of parents that are created. Default: everyone may do anything. */
+  /** The ACL of the node and of created parents. Default: everyone may do anything. */
   readonly acl?: readonly Acl[];
   /**
-   * What happens where the node exists and this session did not create it. `write` (the default, and what Curator does)
-   * sets this node's data on it. `wait` leaves it alone until it is deleted, and creates the node then; only for
-   * ephemeral nodes.
+   * The behaviour if the node exists and this session did not create it. `write` (the default, as in Curator) sets this node's
+   * data on it. `wait` leaves it alone until it is deleted, and creates the node then; only for ephemeral nodes.
    */
   readonly existing?: "write" | "wait";
 }
@@ -50,7 +49,7 @@ export interface PersistentNodeListener {
   trouble?(error: unknown): void;
 }
 
-/** What this client wrote last, and to which node. */
+/** The last data that this client wrote, and the node it wrote to. */
 interface Written {
   readonly data: Data;
   readonly czxid: bigint;

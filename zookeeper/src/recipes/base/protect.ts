@@ -1,8 +1,8 @@
 /**
- * Creating sequential nodes without ever making two. When the connection is lost before the answer, the node may exist,
- * under a number that nobody knows; so its name carries a random token (`_c_<uuid>-`, the form that Curator uses and
- * looks for), by which it is found again. A node with our token that another session owns is the dying session's: not
- * ours, whatever its name says.
+ * Creates sequential nodes without ever making two. When the connection is lost before the answer, the node may exist, under an
+ * unknown number. So its name carries a random token (`_c_<uuid>-`, the form that Curator uses and looks for), by which it is
+ * found again. A node with this token that another session owns belongs to the dying session, not to this one, whatever its name
+ * says.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -13,7 +13,7 @@ import type { Session } from "../../operations/session.ts";
 import { backOffMs, isPassing } from "./follow.ts";
 import { pause } from "./waiting.ts";
 
-/** Creates the path and what is missing above it as containers: the server removes them once they have been empty. */
+/** Creates the path and missing parents as containers: the server removes them once they have been empty. */
 export async function createContainers(
   session: Session,
   path: string,
@@ -34,7 +34,7 @@ export async function createContainers(
   }
 }
 
-/** Creates the path and what is missing above it as persistent nodes, which nobody removes. */
+/** Creates the path and missing parents as persistent nodes, which are never removed. */
 export async function createPersistent(
   session: Session,
   path: string,
@@ -127,7 +127,7 @@ async function findProtected(
   }
 }
 
-/** A failed create may have made the node; nobody waits for it, so it must not be left to block those behind it. */
+/** A failed create may have made the node; it has no owner that waits, so it must not be left to block those behind it. */
 function removeLater(session: Session, parent: string, token: string): void {
   const remove = async () => {
     const found = await findProtected(session, parent, token, {});

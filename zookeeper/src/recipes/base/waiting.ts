@@ -1,4 +1,4 @@
-/** Waiting that always ends: by its time, its signal, or what was waited for. */
+/** Waiting that always ends: by its time limit, its signal, or the awaited event. */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { heardByMany } from "../../base/signals.ts";
 

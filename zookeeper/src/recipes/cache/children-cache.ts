@@ -1,7 +1,7 @@
 /**
- * A children cache: the children of one node with their data, kept current by a recursive watch (3.6 and later). The
- * parent need not exist. What is deeper costs events, but is neither read nor told; so a child's `stat` tells its own
- * data's version for certain, but not how many children it has by now.
+ * A children cache: the children of one node with their data, kept current by a recursive watch (3.6 and later). The parent need
+ * not exist. Deeper nodes cost events, but are neither read nor reported; so a child's `stat` is certain about its own data's
+ * version, but not about its present number of children.
  */
 import type { ZooKeeper } from "../../operations/session.ts";
 import { type CachedNode, type CacheEvent, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";
@@ -41,7 +41,7 @@ export class ChildrenCache {
     return name === "" ? undefined : this.#mirror.nodes.get(this.#prefix + name);
   }
 
-  /** Hears of the children, not of the parent itself. @returns a function that ends it */
+  /** Reports events of the children, not of the parent itself. @returns a function that removes the listener */
   listen(listener: CacheListener): () => void {
     return this.#mirror.listen({
       ...listener,
@@ -52,7 +52,7 @@ export class ChildrenCache {
     });
   }
 
-  /** What it holds stays readable, as it was last. Never rejects. */
+  /** Its contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

@@ -23,8 +23,8 @@ export interface CachedNode {
 }
 
 /**
- * added, changed (its data), removed: of one node. stale: the connection is in doubt, so what is kept may be old. fresh:
- * all of it has been read again since.
+ * added, changed (its data), removed: events of one node. stale: the connection is in doubt, so the contents may be old. fresh:
+ * all contents have been read again since.
  */
 export type CacheEvent =
   | { readonly type: "added"; readonly node: CachedNode }
@@ -51,10 +51,13 @@ const optionNames: ReadonlySet<string> = new Set<keyof CacheOptions>(["maxNodes"
 
 /** Requests of one cache that are on their way at once. */
 const maxReads = 64;
-/** What is being read, and waits to be read once more, may have been deleted since: only beyond it do nodes count for sure. */
+/**
+ * Nodes that are being read, or wait to be read once more, may have been deleted since: only above this number is the limit
+ * surely exceeded.
+ */
 const inDoubt = 2 * maxReads;
 
-/** What two readings of one path mean. A node that was deleted and made again in between is another one. */
+/** The events between two readings of one path. A node that was deleted and made again in between is another node. */
 export function changesBetween(before: CachedNode | undefined, node: CachedNode | undefined): CacheEvent[] {
   if (!before) return node ? [{ type: "added", node }] : [];
   if (!node) return [{ type: "removed", before }];
@@ -85,7 +88,7 @@ export class Mirror {
   readonly #maxNodes: number;
   readonly #maxBytes: number;
   readonly #nodes = new Map<string, CachedNode>();
-  /** Paths below its own that may not be read. Each is told of once. */
+  /** Paths below its own that the client may not read. Each is reported once. */
   readonly #hidden = new Set<string>();
   readonly #listeners = new Listeners<CacheListener>();
   readonly #closing = new AbortController();
@@ -136,7 +139,7 @@ export class Mirror {
     return this.#listeners.add(listener);
   }
 
-  /** What it holds stays readable, as it was last. Never rejects. */
+  /** Its contents stay readable in their last state. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#listeners.clear();
@@ -158,7 +161,7 @@ export class Mirror {
           return "again";
         },
         (error) => {
-          // Too much is too much again; what never worked at all is someone's mistake.
+          // A cache that was full stays full; an error before the first success is a mistake of the user.
           if (isZooKeeperError(error, "CACHE_FULL") || (!this.#wasReady && !isPassing(error))) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },
@@ -194,7 +197,7 @@ export class Mirror {
       const heard = (async () => {
         for await (const event of watch) this.#hear(event, work);
       })();
-      // Whatever ends the hearing ends the reading.
+      // The end of the watch also ends the reading.
       heard.then(
         () => work.end(),
         (error: unknown) => work.end(error),
@@ -246,10 +249,10 @@ export class Mirror {
     }
     work.meet(path, round);
     this.#keep(path, node);
-    // In a newer round the list below it is asked for anew. Of a child that comes later an event tells.
+    // A newer round reads the list below it again. An event reports a child that comes later.
     if (round !== work.round || !deep || !node || node.stat.childCount === 0) return;
     if (depthBelow(this.path, path) >= this.#depth) return;
-    // By one name after the other, so that a list that is longer than what may be held is never kept whole.
+    // Names are processed one by one, so that a list longer than the limit is never kept whole.
     const prefix = path === "/" ? "/" : `${path}/`;
     try {
       await session.eachChild(path, (name) => {
@@ -261,7 +264,7 @@ export class Mirror {
     if (work.size > this.#maxNodes + inDoubt) throw this.#full();
   }
 
-  /** @throws the error, unless it says that a path below the cache's own may not be read */
+  /** @throws the error, unless it denies reading a path below the cache's own */
   #hide(path: string, error: unknown): void {
     if (path === this.path || !isZooKeeperError(error, "NO_AUTH")) throw error;
     if (this.#hidden.has(path)) return;

@@ -35,7 +35,7 @@ export class NodeCache {
     return this.#mirror.listen(listener);
   }
 
-  /** What it holds stays readable, as it was last. Never rejects. */
+  /** Its contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

@@ -1,9 +1,9 @@
 /**
- * Which paths are to be read again. Many at once, but each by one reading at a time: a path that changes while it is
+ * The paths that are to be read again. Many are read at once, but each by one reading at a time: a path that changes while it is
  * read is read once more after that, however often it changed.
  *
- * A round begins with `renew`, when everything has to be read because events may be missing; at its end, what was met in
- * no reading that began in this round does not exist any more.
+ * A round begins with `renew`, when everything has to be read because events may be missing. At its end, a path that no reading
+ * begun in this round has met no longer exists.
  */
 export type Read = (path: string, deep: boolean, round: number) => Promise<void>;
 
@@ -33,7 +33,7 @@ export class Readings {
     return this.#round;
   }
 
-  /** @param deep also what is below it */
+  /** @param deep also reads the nodes below it */
   add(path: string, deep: boolean): void {
     this.#waiting.set(path, deep || this.#waiting.get(path) === true);
     this.#wake();
@@ -53,7 +53,7 @@ export class Readings {
     this.#met = new Set();
   }
 
-  /** A reading that began in `round` has found out what is at the path. */
+  /** Records that a reading begun in `round` has read the path. */
   meet(path: string, round: number): void {
     if (round === this.#round) this.#met?.add(path);
   }

@@ -29,7 +29,7 @@ export class TreeCache {
     return this.#mirror.fresh;
   }
 
-  /** By full path; in no order. */
+  /** All nodes by full path, in no order. */
   get nodes(): ReadonlyMap<string, CachedNode> {
     return this.#mirror.nodes;
   }
@@ -50,7 +50,7 @@ export class TreeCache {
     return this.#mirror.listen(listener);
   }
 
-  /** What it holds stays readable, as it was last. Never rejects. */
+  /** Its contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

@@ -1,8 +1,8 @@
 /**
- * An atomic long: a 64-bit number that many change, stored as Java Curator's DistributedAtomicLong does: 8 bytes, high
- * first; a missing or empty node counts as 0. A change reads, computes and writes on condition that nobody wrote in
- * between, some times over; if others are always quicker, and a lock path is given, it goes on under that lock, where
- * those who failed as often queue up instead of colliding.
+ * An atomic long: a 64-bit number that many clients change, stored as Java Curator's DistributedAtomicLong does: 8 bytes, high
+ * first; a missing or empty node counts as 0. A change reads, computes and writes on condition that no other client wrote in
+ * between, and retries a few times. If other clients are always quicker and a lock path is given, it goes on under that lock,
+ * where clients that failed as often queue up instead of colliding.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -18,13 +18,13 @@ import { Mutex } from "../locks/mutex.ts";
 export interface AtomicLongOptions {
   /** How often a change is tried before it is promoted to the lock, and again under it. Default 10. */
   readonly tries?: number;
-  /** Path of a mutex that all who change this number share; without one, a change that fails too often rejects. */
+  /** Path of a mutex that all clients of this number share; without one, a change that fails too often rejects. */
   readonly lockPath?: string;
   /** How long to wait for that mutex. Default 10,000. */
   readonly lockLimitMs?: number;
 }
 
-/** From what to what a change went. */
+/** The values before and after a change. */
 export interface LongChange {
   readonly before: bigint;
   readonly after: bigint;
@@ -103,8 +103,8 @@ export class AtomicLong {
 
   /**
    * Sets it to `value` if it is `expected`.
-   * @returns false when it is another number
-   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION when others were always quicker; CONNECTION_LOSS: set or not
+   * @returns false if it is another number
+   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION when other clients were always quicker; CONNECTION_LOSS: set or not
    */
   async compareAndSet(expected: bigint, value: bigint, options: CallOptions = {}): Promise<boolean> {
     encodeLong(value, this.path);
@@ -113,8 +113,8 @@ export class AtomicLong {
   }
 
   /**
-   * Adds, going round past the ends of 64 bits.
-   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION when others were always quicker; CONNECTION_LOSS: added or not
+   * Adds, wrapping around at the ends of 64 bits.
+   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION when other clients were always quicker; CONNECTION_LOSS: added or not
    */
   async add(amount: bigint, options: CallOptions = {}): Promise<LongChange> {
     encodeLong(amount, this.path);

@@ -11,17 +11,17 @@ import { NodeCache } from "../cache/node-cache.ts";
 
 export interface VersionedCount {
   readonly count: number;
-  /** Of the node: goes up by one with each setting. */
+  /** The node's version: incremented by each setting. */
   readonly version: number;
 }
 
 /** None of them may throw; what they throw becomes an uncaught exception. */
 export interface CountListener {
-  /** The count was set, here or elsewhere, perhaps to the same number; of settings in quick succession only the last is told. */
+  /** The count was set, here or elsewhere, perhaps to the same number; of settings in quick succession only the last is reported. */
   changed?(count: VersionedCount): void;
   /** The connection is in doubt: the count may be another by now. */
   stale?(): void;
-  /** Something went wrong that is tried again, or others wrote what is no count: for a log. */
+  /** For a log: an error that is retried, or data from another client that is not a count. */
   trouble?(error: unknown): void;
 }
 
@@ -36,7 +36,7 @@ export class SharedCount {
   #last: (VersionedCount & { readonly mzxid: bigint; readonly czxid: bigint }) | undefined;
 
   /**
-   * @param seed what it is set to when it does not exist
+   * @param seed the initial count if the node does not exist
    * @throws PATH_INVALID, OPTION_INVALID
    */
   constructor(zk: ZooKeeper, path: string, seed = 0) {
@@ -87,7 +87,7 @@ export class SharedCount {
   }
 
   /**
-   * Sets it, whatever it is; creates it again if somebody deleted it.
+   * Sets the count unconditionally; creates the node again if it was deleted.
    * @throws OPTION_INVALID; NO_NODE when the client's chroot does not exist; CONNECTION_LOSS: it may be set or not
    */
   async set(count: number, options: CallOptions = {}): Promise<void> {
@@ -104,10 +104,10 @@ export class SharedCount {
   }
 
   /**
-   * Sets it if nobody else has set it since.
-   * @param before as `versioned` told it
-   * @returns false when it has been set since: `versioned` tells to what
-   * @throws OPTION_INVALID; NO_NODE when somebody deleted it; CONNECTION_LOSS: it may be set or not
+   * Sets the count unless it was set since.
+   * @param before a value of `versioned`
+   * @returns false if it has been set since: `versioned` has the new count
+   * @throws OPTION_INVALID; NO_NODE when the node was deleted; CONNECTION_LOSS: it may be set or not
    */
   async trySet(before: VersionedCount, count: number, options: CallOptions = {}): Promise<boolean> {
     const data = encodeCount(count, this.path);
@@ -121,7 +121,7 @@ export class SharedCount {
     }
   }
 
-  /** What was read stays readable. Never rejects. */
+  /** The last count read stays readable. Never rejects. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
@@ -150,7 +150,7 @@ export class SharedCount {
       trouble: (error) => this.#listeners.tell((one) => one.trouble?.(error)),
     });
     await cache.ready;
-    // Again and by itself, for the error that what is there may be none of ours.
+    // Reads once more directly, so that data which is not a count throws its error.
     if (!this.#last) await this.#read({});
   }
 
@@ -164,7 +164,7 @@ export class SharedCount {
         return (await session.create(this.path, data, options)).stat;
       } catch (error) {
         if (isZooKeeperError(error, "NODE_EXISTS")) return undefined;
-        // What has no other node above it can be missing its root alone: the client's chroot does not exist.
+        // A node directly below the root can lack only the root: the client's chroot does not exist.
         if (isZooKeeperError(error, "NO_NODE") && parentOf(error.path) === "/") throw error;
         // The parent went meanwhile, or it is not known whether the node came to be: the next try finds it, or makes it.
         if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS", "SESSION_EXPIRED")) throw error;
@@ -177,7 +177,7 @@ export class SharedCount {
     this.#take(decodeCount(data, this.path), stat);
   }
 
-  /** Answers and events may cross: what is older changes nothing, unless the data was wiped and counts anew. */
+  /** Answers and events may cross: an older one changes nothing, unless the data was wiped and the numbers began again. */
   #take(count: number, { version, mzxid, czxid }: Stat): void {
     const last = this.#last;
     const wiped = last?.czxid !== czxid && this.#zk.session.rewoundFrom !== undefined;

@@ -22,7 +22,7 @@ import { type ProviderOptions, ServiceProvider } from "./provider.ts";
 import { ServiceCache } from "./service-cache.ts";
 
 export interface DiscoveryOptions {
-  /** Of the nodes of instances and their parents. Default: everyone may do anything. */
+  /** The ACL of the nodes of instances and of their parents. Default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 

@@ -28,7 +28,7 @@ export interface ServiceInstance<Payload = unknown> {
   readonly enabled: boolean;
 }
 
-/** What a registration is given; the defaults are Curator's. */
+/** The input of a registration; the defaults are Curator's. */
 export interface NewInstance<Payload = unknown> {
   readonly name: string;
   /** Default: a random UUID. */

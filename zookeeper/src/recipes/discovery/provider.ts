@@ -21,7 +21,7 @@ const names: ReadonlySet<string> = new Set<keyof ProviderOptions>(["strategy", "
 /** Errors of one instance. */
 interface Errors {
   count: number;
-  /** By the monotonic clock. */
+  /** The time of the first error, by the monotonic clock. */
   readonly since: number;
 }
 

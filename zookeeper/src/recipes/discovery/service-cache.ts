@@ -57,7 +57,7 @@ export class ServiceCache<Payload = unknown> {
     return this.#listeners.add(listener);
   }
 
-  /** What it holds stays readable, as it was last. Never rejects. */
+  /** Its contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     this.#listeners.clear();
     this.#closed();

@@ -1,9 +1,12 @@
-/** How long this process may believe that nobody else has a grace lock: while it holds it, and for most of the grace after. */
+/**
+ * How long this process may rely on being the only holder of a grace lock: while it holds the lock, and for most of the grace
+ * after.
+ */
 import type { Holding, LockClock } from "./place.ts";
 
-/** Of the grace that a cut-off owner leaves unused: two monotonic clocks differ by far less. */
+/** The share of the grace that a cut-off owner leaves unused: two monotonic clocks differ by far less. */
 const driftShare = 0.05;
-/** The end of the holding is read this often within the time that is left of it, at least every so many ms. */
+/** The remaining time of the holding is sampled this often until its end, but at most every `shortestSampleMs`. */
 const samplesPerLapse = 4;
 const shortestSampleMs = 20;
 
@@ -23,7 +26,7 @@ export class Belief {
     this.#over = over;
   }
 
-  /** Asked of the clock now. */
+  /** By the clock at the moment of the call. */
   get stands(): boolean {
     this.#renew();
     return this.#leftMs > 0;
@@ -38,7 +41,7 @@ export class Belief {
     else this.#over();
   }
 
-  /** The holding ended, perhaps before its time: the others' grace runs from now at the latest. */
+  /** The holding ended, perhaps before its time: the grace of other contenders runs from now at the latest. */
   lapse(): void {
     this.#untilMono = Math.min(this.#untilMono, this.#clock.monotonic() + this.#ownGraceMs);
   }

@@ -1,16 +1,16 @@
 /**
- * A lock for long work that is done by one of several processes, again and again: a nightly run of two hours. Whoever
- * has it keeps it between uses. When its holder vanishes, everyone else waits a grace, because the holder is often
- * only cut off for a moment and is the one who can go on best; it gets the lock back first.
+ * A lock for long work that one of several processes does, again and again: a nightly run of two hours. The holder keeps it
+ * between uses. When the holder vanishes, all other contenders wait a grace, because the holder is often only cut off for a
+ * moment and can continue best; it gets the lock back first.
  *
- * How a newcomer knows of a grace that began before it came: it does not. It sees that the last holder did not release
- * the lock, and waits a whole grace from the moment when it first saw that. Nobody compares two machines' clocks: each
- * contender measures on its own, from a moment that cannot lie before the vacancy, and the take is a compare-and-set
- * on the very vacancy that it watched. So nobody takes early, and of all who take in the end, one does.
+ * A newcomer cannot know of a grace that began before it came. It sees that the last holder did not release the lock, and waits a
+ * whole grace from the moment when it first saw that. No two machines' clocks are compared: each contender measures on its own,
+ * from a moment that cannot lie before the vacancy, and the take is a compare-and-set on the very vacancy that it watched. So no
+ * contender takes early, and of all that take in the end, one succeeds.
  *
- * The same bound serves the holder: a session that ended here by the clock cannot have ended earlier at the place, so
- * nobody else has the lock before the grace has passed from there. Until then the use that is running may go on and
- * the lock is taken back under it, with a new fence; after it the use must stop, and is told.
+ * The same bound serves the holder: a session that ended here by the clock cannot have ended earlier at the place, so no other
+ * contender has the lock before the grace has passed from there. Until then the running use may go on, and the lock is taken back
+ * under it, with a new fence; after the grace the use must stop, and its signal aborts.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -29,7 +29,7 @@ const defaultGraceMs = 10_000;
 const retryMs = 250;
 
 export interface GraceLockOptions {
-  /** Who contends: the same after a restart, and no other process's. It is how a previous owner is known. */
+  /** The contender's name: the same after a restart, and used by no other process. It identifies a previous owner. */
   readonly owner: string;
   /** Default 10,000 ms. Each contender waits for the longer of its own and the vanished holder's. */
   readonly graceMs?: number;
@@ -63,7 +63,7 @@ export class GraceLock {
   #use: RunningUse | undefined;
   #asking = false;
   #closing = false;
-  /** Another process had it when this one asked; it has not had it since. */
+  /** Another process had the lock when this one tried to take it; this one has not had it since. */
   #refused = false;
   readonly #belief: Belief;
   #attending = false;
@@ -103,10 +103,10 @@ export class GraceLock {
   }
 
   /**
-   * Takes the lock, or uses it again where it is held already, which asks the place. Waits for a connection, and where
-   * a holder vanished for the end of the grace (not if it was this owner).
-   * @returns undefined when another holds it, or another caller of this process uses it
-   * @throws CLOSED, ABORTED, what the place cannot do (NO_AUTH, …)
+   * Takes the lock, or uses it again if it is already held, which asks the place. Waits for a connection, and after a holder
+   * vanished for the end of the grace (not if it was this owner).
+   * @returns undefined when another process holds it, or another caller of this process uses it
+   * @throws CLOSED, ABORTED, errors of the place (NO_AUTH, …)
    */
   async tryLock({ signal }: CallOptions = {}): Promise<Use | undefined> {
     this.#requireOpen();
@@ -199,7 +199,7 @@ export class GraceLock {
     return (await this.#begin(holding, signal)) ?? 0;
   }
 
-  /** Nobody waits for it any more, and an owner who does not know must not keep it. */
+  /** No caller waits for it any more, and an owner without a caller must not keep it. */
   #isUnwanted(signal?: AbortSignal): boolean {
     return signal?.aborted || this.#closing;
   }
@@ -218,7 +218,7 @@ export class GraceLock {
     // A holder of ours that is not our holding is what our last session or our last process left behind.
     const found = sight.held && !this.#isOurs(sight.record) ? "held" : lingers ? "vacant" : "free";
     if (found !== "vacant") this.#vacancy = undefined;
-    // The place answered after the holder was gone, so the vacancy is at least as old as this moment says.
+    // The place answered after the holder was gone, so the vacancy is at least as old as this moment.
     else if (this.#vacancy?.version !== sight.version) {
       this.#vacancy = { version: sight.version, sinceMono: this.#clock.monotonic() };
     }
@@ -226,13 +226,13 @@ export class GraceLock {
     return found;
   }
 
-  /** Of this life, or of a former process of this owner. */
+  /** True if the record is of this life, or of a former process of this owner. */
   #isOurs(record: LockRecord | undefined): boolean {
     if (record?.owner !== this.owner) return false;
     return record.life === this.#life || !this.#place.lives.has(record.life);
   }
 
-  /** For how long this contender must not take what it found vacant or free. */
+  /** How long this contender must not yet take the vacant or free lock. */
   #graceLeftMs(sight: Sight): number {
     if (!this.#vacancy || this.#isOurs(this.#record)) return 0;
     const graceMs = Math.max(this.#graceMs, sight.record?.graceMs ?? 0);
@@ -335,7 +335,7 @@ export class GraceLock {
       this.#stopUse(); // one that was on its way when the release was asked for, before it in the line
       const [holding, record] = [this.#holding, this.#record];
       if (!holding || !record) return false;
-      // A use that was stopped stays recorded as one without an end: whoever takes the lock next is told of it.
+      // A use that was stopped stays recorded without an end: the next holder of the lock sees it.
       const released = await this.#giveUp(holding, { ...record, released: true });
       this.#hold(undefined);
       this.#belief.stop();
@@ -363,7 +363,7 @@ export class GraceLock {
     try {
       return await holding.release(record);
     } catch (error) {
-      // Its session ended first: the others wait for the grace, which is all that is lost.
+      // Its session ended first: other contenders wait for the grace, which is the only cost.
       if (holding.signal.aborted) return false;
       this.#hold(holding);
       throw error;
@@ -415,7 +415,7 @@ export class GraceLock {
     });
   }
 
-  /** Something may have changed: whoever waits looks again, and if nobody does, we do. */
+  /** Something may have changed: waiting callers look again; without any, this lock looks itself. */
   #onChange(): void {
     this.#turns.wake();
     if (this.#attending || this.#turns.closed.aborted) return;
@@ -427,16 +427,16 @@ export class GraceLock {
       })
       .catch((error: unknown) => {
         this.#attending = false;
-        // A caller that tries meets the same error. A running use needs the next look; if none succeeds, the grace ends it.
-        // So does a contender that would take over, if waiting can mend the error.
+        // A caller that tries meets the same error. A running use needs the next look; if no look succeeds, the grace ends the
+        // use. A contender that would take over also needs it, if waiting can mend the error.
         if (isZooKeeperError(error, "CLOSED") || !(this.#use || (this.#refused && isPassing(error)))) return;
         this.#clock.after(retryMs, () => this.#onChange());
       });
   }
 
   /**
-   * Keeps the state true, takes back for the running use what was its own, and takes over for a contender that was refused
-   * what its holder left undone.
+   * Updates the state, takes back the lock for a running use that lost it, and takes over the vanished holder's unfinished work
+   * for a contender that was refused.
    */
   async #attend(): Promise<void> {
     for (;;) {
@@ -466,7 +466,7 @@ export class GraceLock {
   }
 }
 
-/** Of a lock that was given up in order: the use that it was given up in the midst of. */
+/** The use in the midst of which the lock was given up, if it was. */
 function cutOff(record: LockRecord | undefined): TakenOver | undefined {
   const use = record?.use;
   return use && use.endedMs === null ? { owner: use.owner, use } : undefined;

@@ -1,7 +1,7 @@
 /**
- * A grace lock in ZooKeeper: at `path` a persistent node with the record (JSON), below it the ephemeral node `holder`.
- * A take creates the one and sets the other in one transaction on the record's version, so the server decides between
- * two who take the same vacancy, and the record never names anyone who did not get the lock.
+ * A grace lock in ZooKeeper: at `path` a persistent node with the record (JSON), below it the ephemeral node `holder`. A take
+ * creates the one and sets the other in one transaction on the record's version. So the server decides between two contenders for
+ * the same vacancy, and the record never names a contender that did not get the lock.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -18,7 +18,7 @@ import { GraceLock, type GraceLockOptions } from "./grace-lock.ts";
 import type { Holding, LockPlace, LockRecord, Sight } from "./place.ts";
 
 export interface GraceLockNodesOptions extends GraceLockOptions {
-  /** Of all its nodes; default: everyone may do anything. */
+  /** The ACL of all its nodes; default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 
@@ -89,7 +89,7 @@ class LockNodes implements LockPlace {
     const data = JSON.stringify(record);
     const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name, acl: this.#acl }];
     put.push({ type: "set", path: this.name, data, version: recordStat?.version ?? 0 });
-    // Whichever node it is: the record's version says that it is the one that was seen.
+    // It need not be the same holder node: the record's version proves that the lock is in the state that was seen.
     if (holderStat) put.push({ type: "delete", path: this.#holder });
     try {
       for (;;) {
@@ -167,7 +167,7 @@ class LockNodes implements LockPlace {
     }
   }
 
-  /** Whoever cannot know the fence must not keep the lock. */
+  /** A holder that cannot determine the fence must not keep the lock. */
   async #fence(session: Session, taken: Taken, record: LockRecord): Promise<bigint> {
     try {
       return await fenceOf(session, this.name, taken.czxid);
@@ -177,7 +177,7 @@ class LockNodes implements LockPlace {
     }
   }
 
-  /** After a lost answer: our token in a holder node of our session says that it was carried out. */
+  /** After a lost answer: a holder node of this session with this token proves that the take was carried out. */
   async #findTaken(session: Session, token: string): Promise<Taken | undefined> {
     await session.sync(this.name);
     try {
@@ -230,7 +230,7 @@ class HeldNodes implements Holding {
     return `${this.#path}/holder`;
   }
 
-  /** The record and the holder node in one transaction: who no longer holds it changes nothing. */
+  /** Writes the record and the holder node in one transaction: a process that no longer holds the lock changes nothing. */
   async #put(record: LockRecord, holder: Operation): Promise<boolean> {
     const data = JSON.stringify(record);
     for (;;) {
@@ -264,7 +264,7 @@ class HeldNodes implements Holding {
       return true;
     }
     if (!ours) return false;
-    // Still ours: a record that moved was changed by someone's hand, and we have the last word on it.
+    // Still held here: a changed record was edited by a person, and the holder's version replaces it.
     this.#version = read.stat.version;
     return undefined;
   }

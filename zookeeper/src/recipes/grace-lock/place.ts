@@ -13,13 +13,13 @@ export interface LastUse {
   readonly beganMs: number;
   /** null: it did not end, it was stopped by a release, or its end could not be recorded any more. */
   readonly endedMs: number | null;
-  /** What the use left behind, see `Use.note`. */
+  /** The text that the use left, see `Use.note`. */
   readonly note: string | null;
 }
 
-/** What the place keeps about the lock, also when nobody holds it. */
+/** The data that the place keeps about the lock, also without a holder. */
 export interface LockRecord {
-  /** Who held it last: a name that stays the same over sessions and restarts. */
+  /** The last holder: a name that stays the same over sessions and restarts. */
   readonly owner: string;
   /** Which life of that owner: another one each time the program starts. */
   readonly life: string;
@@ -33,14 +33,15 @@ export interface LockRecord {
 
 /** The lock at one moment. */
 export interface Sight {
-  /** Someone holds it, perhaps we. */
+  /** The lock has a holder, perhaps this process. */
   readonly held: boolean;
   /** undefined when it was never held. */
   readonly record: LockRecord | undefined;
   /** Changes with every change of the record: equal versions of a vacant lock are one and the same vacancy. */
   readonly version: string;
   /**
-   * The place lost its memory (wiped, restored) while this process lived: no record does not mean that nobody held it.
+   * The place lost its data (wiped, restored) while this process lived: the absence of a record does not prove that the lock was
+   * free.
    */
   readonly forgetful?: boolean;
 }
@@ -50,7 +51,7 @@ export interface Holding {
   readonly fence: bigint;
   /** Aborts when it is over by this process's own clock, which is before anyone else can find it vacant. */
   readonly signal: AbortSignal;
-  /** ms until it is over unless its life is proved again; asked of the monotonic clock at the call, 0 once over. */
+  /** ms until the holding is over unless its life is proved again; by the monotonic clock at the call, 0 once over. */
   readonly remainingMs: number;
   /** Is this sight of what we hold? */
   seenIn(sight: Sight): boolean;

@@ -7,8 +7,8 @@
  */
 
 /**
- * CREATED: nobody is known to hold it. OWN: held by this contender. RELEASED: another holds it. WAITING: its holder
- * vanished without releasing it, and the grace runs.
+ * CREATED: no holder is known. OWN: held by this contender. RELEASED: another contender holds it. WAITING: its holder vanished
+ * without releasing it, and the grace runs.
  */
 export type GraceLockState = "CREATED" | "OWN" | "RELEASED" | "WAITING";
 
@@ -23,8 +23,8 @@ export const situations = [
 export type Situation = (typeof situations)[number];
 
 /**
- * What a look at the lock finds (free: never held or cleanly released; held: by another; vacant: its holder vanished;
- * ours; overtaken: the record shows that another has held it since), what a take comes to, and what happens here.
+ * Results of a look at the lock (free: never held or cleanly released; held: by another contender; vacant: its holder vanished;
+ * ours; overtaken: the record shows that another contender has held it since), results of a take, and local events.
  */
 export const graceLockEvents = [
   "found free",
@@ -66,7 +66,7 @@ const no = (situation: Situation): Step => ({ to: situation, act: "refuse" });
 const reclaim: Step = { to: "WAITING running", act: "reclaim" };
 
 const table: Readonly<Record<GraceLockEvent, Row>> = {
-  // An owner that finds it free was released by someone's hand. While its use runs it wants it back all the same.
+  // If an owner finds its lock free, a person has released it. While its use runs, the owner takes it back all the same.
   "found free": {
     ...stay,
     "OWN idle": { to: "CREATED" },
@@ -92,7 +92,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": { to: "WAITING idle" },
     "WAITING running": reclaim,
   },
-  // Ours means: the holding that this process knows of. Nobody owns what it did not take.
+  // Ours means the holding that this process knows of. A contender that took nothing owns nothing.
   "found ours": {
     ...stay,
     CREATED: no("CREATED"),
@@ -100,7 +100,8 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": no("WAITING idle"),
     "WAITING running": no("WAITING running"),
   },
-  // Told before what else a look found: another may have held it and vanished in its turn, so that it is vacant again.
+  // Comes before the other result of the same look: another contender may have held it and vanished in its turn, so that it is
+  // vacant again.
   overtaken: {
     ...stay,
     "OWN idle": { to: "RELEASED" },
@@ -127,7 +128,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
   finished: { ...stay, "OWN running": { to: "OWN idle" }, "WAITING running": { to: "WAITING idle" } },
   released: { ...stay, "OWN idle": { to: "CREATED" }, "OWN running": no("OWN running") },
   "session ended": { ...stay, "OWN idle": { to: "WAITING idle" }, "OWN running": reclaim },
-  // Of the owner that could not take it back: from here on others may.
+  // The owner could not take it back in time: from here on other contenders may take it.
   "grace over": { ...stay, "WAITING running": { to: "WAITING idle", act: "lose" } },
 };
 

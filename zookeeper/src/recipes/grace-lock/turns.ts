@@ -31,7 +31,7 @@ export class Turns {
     return this.#closed.signal;
   }
 
-  /** Does `work` once all that was asked for before it is done. @throws ABORTED, CLOSED, what the work throws */
+  /** Does `work` after all work requested before it. @throws ABORTED, CLOSED, errors of the work */
   async inLine<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const run = this.#line.then(() => {
       if (signal?.aborted) throw this.#given(signal);
@@ -41,7 +41,7 @@ export class Turns {
     return this.#abortable(run, signal);
   }
 
-  /** Resolves once there were more changes than `seen`, or after so long. @throws ABORTED, CLOSED */
+  /** Resolves once there were more changes than `seen`, or after `withinMs`. @throws ABORTED, CLOSED */
   async change(seen: number, signal?: AbortSignal, withinMs = Number.POSITIVE_INFINITY): Promise<void> {
     if (this.#changes !== seen || withinMs === 0) return;
     let wake: () => void = () => undefined;
@@ -92,7 +92,7 @@ export class Turns {
     for (const wake of [...this.#wakes]) wake();
   }
 
-  /** Whoever waits is told: CLOSED. */
+  /** Rejects all waiting callers with CLOSED. */
   close(): void {
     this.#closed.abort(this.closedError());
     this.wake();

@@ -2,10 +2,10 @@
 import type { ZooKeeperError } from "../../base/errors.ts";
 import type { LastUse } from "./place.ts";
 
-/** Who vanished, or gave the lock up in the midst of a use, and how far it came. */
+/** The owner that vanished, or gave the lock up in the midst of a use, and how far that use came. */
 export interface TakenOver {
   readonly owner: string;
-  /** undefined when the lock was never used. `endedMs: null` says that the work was cut off, or may have been. */
+  /** undefined if the lock was never used. `endedMs: null` means that the work was cut off, or may have been. */
   readonly use: LastUse | undefined;
 }
 
@@ -15,17 +15,17 @@ export interface Use extends AsyncDisposable {
   readonly fence: bigint;
   /** Aborts when the lock is lost or released; the reason is a ZooKeeperError (NOT_HELD). */
   readonly signal: AbortSignal;
-  /** Nobody else can have the lock at this moment, asked of the clock now. */
+  /** No other contender can have the lock at this moment, by the clock at the call. */
   readonly held: boolean;
-  /** When it was taken over from someone who vanished or was stopped, before this use. */
+  /** Set if the lock was taken over, before this use, from an owner that vanished or was stopped. */
   readonly takenOver: TakenOver | undefined;
-  /** Leaves a text in the record, for whoever takes over. @returns false when the lock was not held */
+  /** Leaves a text in the record, for the next holder to read. @returns false if the lock was not held */
   note(text: string): Promise<boolean>;
   /** The lock stays with this owner. @returns false when the end could not be recorded: the lock was not held */
   end(): Promise<boolean>;
 }
 
-/** What the lock does for its use. */
+/** The lock's functions for its use. */
 export interface Ties {
   held(): boolean;
   note(text: string): Promise<boolean>;

@@ -1,8 +1,8 @@
 /**
- * Group membership: while a member is in, there is an ephemeral node `<path>/<id>` with its data, as Java Curator's
- * GroupMember makes it; who is in is seen through a children cache. The node is made again when somebody deletes it and
- * in each new session. A node with our id that another session owns, our own last one's or that of a second program with
- * this id, is left alone until it goes: then the place is ours.
+ * Group membership: while a member is in, there is an ephemeral node `<path>/<id>` with its data, as Java Curator's GroupMember
+ * makes it; a children cache lists the members. The node is made again after its deletion and in each new session. A node with
+ * this id that another session owns, this client's last one or that of a second program with this id, is left alone until it
+ * goes: then this member makes its own.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { checkPath, childOf } from "../../base/paths.ts";
@@ -65,7 +65,7 @@ export class GroupMember {
     return found;
   }
 
-  /** False while the connection is in doubt: the members may be others by now. */
+  /** False while the connection is in doubt: the members may have changed. */
   get fresh(): boolean {
     return this.#cache?.fresh ?? false;
   }

@@ -28,8 +28,8 @@ const marker = "latch-";
 /** One period of leadership. */
 export interface Leadership {
   /**
-   * Larger than that of every leader before, on this path: hand it to what the leader writes to, and let that refuse
-   * smaller ones. The same after a short loss of the connection, when nobody else led meanwhile.
+   * Larger than that of every earlier leader on this path: pass it with each write, so that the receiver can refuse smaller ones.
+   * It stays the same after a short loss of the connection, if no other participant led meanwhile.
    */
   readonly fence: bigint;
   /** Aborts when it ends: by close, by the session's end, or because the connection is in doubt. */
@@ -45,19 +45,19 @@ export interface LatchListener {
 }
 
 export interface LatchOptions {
-  /** How others see this participant; default "". */
+  /** The participant's name for other participants; default "". */
   readonly id?: string;
-  /** Of the participant's node; default: everyone may do anything. */
+  /** The ACL of the participant's node; default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 
-/** What a place in line waits for. */
+/** The node that a place in line waits for. */
 interface Watched {
   path: string;
   readonly told: () => void;
 }
 
-/** silent: listeners hear nothing more. notify_leader: if it leads, they hear notLeader first. */
+/** silent: listeners are not called any more. notify_leader: if it leads, they get notLeader first. */
 export type CloseMode = "silent" | "notify_leader";
 
 const optionNames: ReadonlySet<string> = new Set<keyof LatchOptions>(["id", "acl"]);
@@ -106,8 +106,8 @@ export class LeaderLatch {
   }
 
   /**
-   * Whether it leads at this moment, by the clock: also right in a process that was stopped for a while and has not
-   * noticed yet. False while the connection is suspended.
+   * True if it leads at this moment, by the clock: also right in a process that was stopped for a while and has not noticed yet.
+   * False while the connection is suspended.
    */
   get hasLeadership(): boolean {
     return this.leadership !== undefined;
@@ -144,7 +144,7 @@ export class LeaderLatch {
     return participantsOf(this.#zk, this.path, marker, options);
   }
 
-  /** @returns undefined when nobody stands in line */
+  /** @returns undefined if the line is empty */
   leader(options?: CallOptions): Promise<Participant | undefined> {
     return leaderOf(this.#zk, this.path, marker, options);
   }
@@ -199,7 +199,7 @@ export class LeaderLatch {
           return "again";
         },
         (error) => {
-          // Someone who never got in line has made a mistake; later it is the world that has changed, and may again.
+          // An error before the first place in line is the user's mistake; a later one comes from outside, and may pass.
           if (!wasIn && !isPassing(error)) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },
@@ -251,8 +251,8 @@ export class LeaderLatch {
   }
 
   /**
-   * Looks who is before us, and watches that one alone; leads, if it is nobody.
-   * @returns false when our node is gone
+   * Looks for the participant before this one, and watches only that one; leads, if there is none.
+   * @returns false if this participant's node is gone
    */
   async #look(session: Session, node: Created, watched: Watched): Promise<boolean> {
     try {
@@ -260,8 +260,8 @@ export class LeaderLatch {
       const order = inOrder(names, marker).map((name) => `${this.path}/${name}`);
       const place = order.indexOf(node.path);
       if (place < 0) return false;
-      // By get, not exists: a watch on what is gone already would stay on the server for ever. The first watches its own
-      // node: should a person delete it, leadership is over.
+      // It uses get, not exists: a watch on a missing node would stay on the server for ever. The first in line watches its own
+      // node: if a person deletes it, leadership is over.
       watched.path = order[Math.max(0, place - 1)] ?? node.path;
       const there = await watchNode(session, watched.path, watched.told);
       if (!there) return this.#lookAgain(session, node, watched);

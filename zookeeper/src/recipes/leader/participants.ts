@@ -1,4 +1,4 @@
-/** Who stands in line, as Curator's latch and selector show it: a node's data is its participant's id. */
+/** The participants in line, as Curator's latch and selector show them: a node's data is its participant's id. */
 import { isZooKeeperError } from "../../base/errors.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import type { ZooKeeper } from "../../operations/session.ts";
@@ -6,11 +6,11 @@ import { inOrder } from "../base/protect.ts";
 
 export interface Participant {
   readonly id: string;
-  /** Is the first in line. Whether it knows, and believes it, is not seen from here. */
+  /** It is the first in line. Whether it has noticed that is not visible from here. */
   readonly leader: boolean;
 }
 
-/** @returns in line's order; those who left between the listing and the reading are not in it */
+/** @returns in line's order, without those that left between the listing and the reading */
 export async function participantsOf(
   zk: ZooKeeper,
   path: string,
@@ -22,7 +22,7 @@ export async function participantsOf(
   return ids.map((id, index) => ({ id, leader: index === 0 }));
 }
 
-/** @returns undefined when nobody is in line */
+/** @returns undefined if the line is empty */
 export async function leaderOf(
   zk: ZooKeeper,
   path: string,
@@ -33,7 +33,7 @@ export async function leaderOf(
     const [first] = inOrder(await namesOf(zk, path, options), marker);
     if (first === undefined) return undefined;
     const id = await idOf(zk, `${path}/${first}`, options);
-    // Gone since the listing: someone else is the first now.
+    // Gone since the listing: another participant is the first now.
     if (id !== undefined) return { id, leader: true };
   }
 }

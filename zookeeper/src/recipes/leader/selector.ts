@@ -1,12 +1,12 @@
 /**
- * A leader selector: of all that stand in line at a path one leads, for as long as its `takeLeadership` runs. It is a
- * mutex that calls back, on the paths of Java Curator's LeaderSelector: `<path>/_c_<uuid>-lock-<number>`, ephemeral, its
- * data the participant's id.
+ * A leader selector: of all participants in line at a path one leads, for as long as its `takeLeadership` runs. It is a mutex
+ * that calls back, on the paths of Java Curator's LeaderSelector: `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the
+ * participant's id.
  *
- * What runs is told by its signal when it must stop: the connection is in doubt, the session has ended, somebody
- * interrupted it or the selector closes. Only when it has settled is the place given up and another taken: one selector
- * never runs its callback twice at once. A callback that goes on after its signal goes on beside the next leader; its
- * fence is what keeps it from doing harm then.
+ * The callback's signal aborts when it must stop: the connection is in doubt, the session has ended, it was interrupted or the
+ * selector closes. Only when the callback has settled is the place given up and another taken: one selector never runs its
+ * callback twice at once. A callback that goes on after its signal runs beside the next leader; then its fence keeps it from
+ * doing harm.
  */
 
 import { inspect } from "node:util";
@@ -26,11 +26,11 @@ import { leaderOf, type Participant, participantsOf } from "./participants.ts";
 const marker = "lock-";
 
 export interface SelectorOptions {
-  /** How others see this participant; default "". */
+  /** The participant's name for other participants; default "". */
   readonly id?: string;
   /** Gets in line again after each turn, until it is closed. Default: one turn for each `run`. */
   readonly autoRequeue?: boolean;
-  /** Of the participant's node; default: everyone may do anything. */
+  /** The ACL of the participant's node; default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 
@@ -55,8 +55,8 @@ export class LeaderSelector {
   #running: Promise<void> | undefined;
 
   /**
-   * @param takeLeadership runs while this participant leads; leadership ends when it settles, and ought to soon after its
-   * signal aborts. What it rejects with because of the signal is no error.
+   * @param takeLeadership runs while this participant leads; leadership ends when it settles, which should be soon after its
+   * signal aborts. A rejection because of the signal is no error.
    * @throws PATH_INVALID
    */
   constructor(
@@ -95,7 +95,7 @@ export class LeaderSelector {
     return this.#running;
   }
 
-  /** Whether it leads at this moment, by the clock. False while the connection is suspended, and once it was told to stop. */
+  /** True if it leads at this moment, by the clock. False while the connection is suspended, and once its signal has aborted. */
   get hasLeadership(): boolean {
     const leading = this.#leading;
     return leading !== undefined && !leading.end.signal.aborted && leads(leading.held);
@@ -116,14 +116,14 @@ export class LeaderSelector {
     return participantsOf(this.#zk, this.path, marker, options);
   }
 
-  /** @returns undefined when nobody stands in line */
+  /** @returns undefined if the line is empty */
   leader(options?: CallOptions): Promise<Participant | undefined> {
     return leaderOf(this.#zk, this.path, marker, options);
   }
 
   /**
-   * Leaves the line; a turn that runs is told to stop.
-   * @returns when it has, and its node is gone: inside of `takeLeadership` this must not be waited for. Never rejects.
+   * Leaves the line; a running turn's signal aborts.
+   * @returns when the turn has ended and its node is gone: do not await this inside `takeLeadership`. Never rejects.
    */
   async close(): Promise<void> {
     this.#closing.abort();

@@ -1,4 +1,4 @@
-/** How locks are asked for: with a limit or without, and again by an owner that holds one already. */
+/** Acquiring locks: with a time limit or without, and again by an owner that holds one already. */
 import type { CallOptions } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
 import { fenceOf } from "../base/fence.ts";
@@ -8,18 +8,18 @@ import { type Line, type TurnOptions, takeTurn } from "./line.ts";
 
 export interface AcquireOptions extends CallOptions {
   /**
-   * Whoever asks with the same owner again (any value, compared as a Map's key) gets the lock that it holds once more,
-   * and has to release it as often. Without an owner every call stands in line for itself.
+   * A call with an owner that already holds the lock (any value, compared as a Map's key) gets the same lock once more, and must
+   * release it as often. Without an owner every call stands in line for itself.
    */
   readonly owner?: unknown;
 }
 
 export interface TryOptions extends AcquireOptions {
-  /** How long to wait at most; 0, the default, is for as long as the server takes to say that nobody is in the way. */
+  /** The longest wait; 0, the default, allows only the time that the server takes to answer whether the lock is free. */
   readonly limitMs?: number;
 }
 
-/** What can be acquired: a mutex, and each side of a read-write lock. */
+/** A lock: a mutex, or either side of a read-write lock. */
 export interface Lock {
   /**
    * Waits for its turn. Where the session ends before, it gets in line again in the next one, at the end.
@@ -32,10 +32,7 @@ export interface Lock {
   participants(options?: CallOptions): Promise<string[]>;
 }
 
-/**
- * Runs something that takes hold of something, for no longer than the limit. What it gets hold of when nobody waits for
- * it any more is given back.
- */
+/** Runs `run`, which acquires something, with a time limit. If it succeeds after the limit or the abort, the value is given back. */
 export function limited<T>(
   what: string,
   { limitMs, signal }: { limitMs?: number; signal?: AbortSignal },
@@ -107,7 +104,7 @@ export class Acquisition {
     this.#giveUp = giveUp;
   }
 
-  /** What this owner holds now. */
+  /** This owner's present hold. */
   of(owner: unknown): Hold | undefined {
     const share = owner === undefined ? undefined : this.#shares.get(owner);
     return share?.hold.held ? share.hold : undefined;
@@ -125,7 +122,7 @@ export class Acquisition {
       this.#what,
       { limitMs, signal },
       (options) => this.#acquire(options, owner),
-      // Not held any more, or about to end with its session: either way nobody is kept from it.
+      // It is not held any more, or about to end with its session: either way it keeps no other process out.
       (held) => held.release().catch(() => undefined),
     );
   }

@@ -1,4 +1,4 @@
-/** What is held: a node of our session that is first in its line, or counts as a lease, and that nobody has deleted. */
+/** A hold: a node of this session that is first in its line, or counts as a lease, and has not been deleted. */
 import { ZooKeeperError } from "../../base/errors.ts";
 import type { OnceEvent } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -6,12 +6,12 @@ import { unwatch, watchNode } from "../base/node-watch.ts";
 import { requireLive } from "../base/protect.ts";
 import { leave } from "./line.ts";
 
-/** What Curator's Revoker writes into a holder's node to ask for it. */
+/** The data that Curator's Revoker writes into a holder's node to request the lock. */
 export const revokeRequest = Buffer.from("__REVOKE__");
 
 /** A lock or lease as its holder has it. */
 export interface Held {
-  /** Of the node that holds it. */
+  /** The path of the holding node. */
   readonly path: string;
   /** The session that it hangs from. */
   readonly session: Session;
@@ -20,16 +20,17 @@ export interface Held {
    * is the only protection against a process that goes on, not knowing that it was stopped for too long.
    */
   readonly fence: bigint;
-  /** Aborts when it is held no more: released, the session ended, or somebody deleted the node. */
+  /** Aborts when it is no longer held: released, the session ended, or the node was deleted. */
   readonly signal: AbortSignal;
-  /** Aborts when somebody asks for it (`revoke`, or Curator's Revoker). To give it up is the holder's decision. */
+  /** Aborts when the lock is requested (`revoke`, or Curator's Revoker). The holder decides whether to give it up. */
   readonly revocation: AbortSignal;
-  /** Asked of the clock at this moment, so it is right in a process that was stopped and has not noticed yet. */
+  /** By the clock at the moment of the call, so it is right in a process that was stopped and has not noticed yet. */
   readonly held: boolean;
   /**
-   * Held no more from the call on.
-   * @returns when others can have it
-   * @throws NOT_HELD when it is held no more, and changes nothing then; what keeps the node from being deleted, as NO_AUTH
+   * Ends the hold, from the call on.
+   * @returns when other processes can have it
+   * @throws NOT_HELD if it is no longer held, and then changes nothing; errors that keep the node from being deleted, such as
+   * NO_AUTH
    */
   release(): Promise<void>;
   /** Releases it if it is still held. */
@@ -98,7 +99,7 @@ export class Hold implements Held {
     if (this.held) await this.release();
   }
 
-  /** Held no more; the node is still there, so nobody else can have it until `leave`. */
+  /** Ends the hold; the node still exists, so no other process can have the lock until `leave`. */
   end(): void {
     this.#end(new ZooKeeperError("NOT_HELD", `${this.#what} has been released`, { path: this.path }));
   }
@@ -108,7 +109,7 @@ export class Hold implements Held {
     return this.#left;
   }
 
-  /** For one that nobody was told of. */
+  /** Ends a hold that no caller has received. */
   abandon(): void {
     this.end();
     this.#leaveBehind();
@@ -152,7 +153,7 @@ export class Hold implements Held {
   };
 
   #leaveBehind(): void {
-    // See line.ts: whoever could be told has been told something worse.
+    // See line.ts: the caller has already received a more important error.
     this.leave().catch(() => undefined);
   }
 

@@ -1,10 +1,10 @@
 /**
- * Standing in line: everyone makes a node with a number that the server counts up, and waits for the nearest one before
- * that is in its way; that one alone, so that a departure wakes no more than those who waited for it.
+ * Standing in line: each contender makes a node with a number that the server counts up, and waits for the nearest node before it
+ * that blocks it; only for that one, so that a departure wakes no more than those that waited for it.
  *
- * What one acquisition asks of the server does not depend on how many stand in line: create, list, watch the one before,
- * list again when it has gone (it may have given up in the middle), look at one's own node. Deciding by the first list
- * would save the second, but then whoever follows one that gave up would have to ask through all before it.
+ * The requests of one acquisition do not depend on the length of the line: create, list, watch the node before, list again when
+ * it has gone (its owner may have given up in the middle), look at one's own node. Deciding by the first list would save the
+ * second, but then a contender after one that gave up would have to check all nodes before it.
  */
 
 import { parentOf } from "../../base/paths.ts";
@@ -21,27 +21,27 @@ export interface Line {
   readonly marker: string;
   readonly data: Data;
   readonly acl: readonly Acl[] | undefined;
-  /** Names after which others' numbers stand, who are in the way of those with smaller numbers. */
+  /** Markers of the nodes that block this one, if their number is smaller. */
   readonly blockedBy: readonly string[];
 }
 
 export interface TurnOptions {
   readonly signal?: AbortSignal;
-  /** false: does not wait for others, but gives up when someone is in the way. */
+  /** false: does not wait, but gives up if a node before it blocks it. */
   readonly wait: boolean;
 }
 
 /**
- * Gets in line and waits for its turn. Whoever's node somebody else deletes meanwhile gets in line again, at its end.
- * @returns undefined when someone is in the way and it should not wait; it has left the line then
- * @throws ABORTED, SESSION_EXPIRED and the like; it has left the line then, or is about to. ABORTED may take until the
- * server answers: who asked has been told by then, see `limited`.
+ * Gets in line and waits for its turn. If its node is deleted by another client meanwhile, it gets in line again, at the end.
+ * @returns undefined if it is blocked and should not wait; it has left the line then
+ * @throws ABORTED, SESSION_EXPIRED and the like; it has left the line then, or is about to. ABORTED may take until the server
+ * answers: the caller has got its error by then, see `limited`.
  */
 export async function takeTurn(session: Session, line: Line, options: TurnOptions): Promise<Created | undefined> {
   const { signal, wait } = options;
   for (;;) {
-    // Without the signal: a creation that is given up half-way may have made a node that nobody knows of, and that would
-    // hold up everyone behind it until the session ends. So it is seen through first, and its node deleted.
+    // Without the signal: an abandoned creation may have made an unknown node, which would block everyone behind it until the
+    // session ends. So the creation is completed first, and its node deleted.
     const node = await protectedCreate(session, line.path, line.marker, line.data, { ephemeral: true, acl: line.acl });
     try {
       const turn = await ownTurn(session, line, node, { signal, wait });
@@ -75,8 +75,8 @@ async function ownTurn(
 }
 
 /**
- * Of the names that hold one of the markers, the one with the largest place below `place`.
- * @param place as `placeOf` gives it
+ * The name with the largest place below `place`, of those names that contain one of the markers.
+ * @param place a result of `placeOf`
  */
 export function nearestBefore(names: readonly string[], place: string, markers: readonly string[]): string | undefined {
   let nearest: string | undefined;
@@ -105,9 +105,9 @@ export async function leave(session: Session, path: string): Promise<void> {
   }
 }
 
-/** The same while the caller is told already that it got nothing. */
+/** The same after the caller has already got its error. */
 export function leaveBehind(session: Session, path: string): void {
-  // What keeps a live session from deleting its own node, a permission that was taken away, keeps the node there until
-  // the session ends; the caller hears of the failure that came first.
+  // An error that keeps a live session from deleting its own node, such as a withdrawn permission, leaves the node until the
+  // session ends; the caller gets the failure that came first.
   leave(session, path).catch(() => undefined);
 }

@@ -13,11 +13,11 @@ import type { TurnOptions } from "./line.ts";
 export interface HeldTogether {
   /** In the order of the locks. Each has its own fence, for what that lock protects. */
   readonly parts: readonly Held[];
-  /** Aborts when one of them is held no more. The others stay held until `release`. */
+  /** Aborts when one of them is no longer held. The others stay held until `release`. */
   readonly signal: AbortSignal;
-  /** Aborts when somebody asks for one of them (`revoke`). */
+  /** Aborts when one of them is requested (`revoke`). */
   readonly revocation: AbortSignal;
-  /** Asked of the clock at this moment. */
+  /** By the clock at the moment of the call. */
   readonly held: boolean;
   /**
    * Releases all that are still held, the last one first.
@@ -40,7 +40,7 @@ export class MultiLock {
     this.#locks = [...locks];
   }
 
-  /** Waits until all are held. When one is lost meanwhile it begins anew. @throws as the locks: ABORTED, CLOSED, NO_AUTH */
+  /** Waits until all are held. If one is lost meanwhile, it begins again. @throws as the locks: ABORTED, CLOSED, NO_AUTH */
   async acquire(options: AcquireOptions = {}): Promise<HeldTogether> {
     const held = await this.tryAcquire({ ...options, limitMs: Number.POSITIVE_INFINITY });
     // Nothing but a limit ends the waiting without a lock and without an error.
@@ -105,7 +105,7 @@ class Together implements HeldTogether {
     this.#undo.push(forward(part.signal, this.#over), forward(part.revocation, this.#revocation));
   }
 
-  /** Whether all of the locks have been added and are held. */
+  /** True if all of the locks have been added and are held. */
   complete(locks: number): boolean {
     return this.parts.length === locks && this.held;
   }

@@ -21,9 +21,9 @@ import { type Held, revokeRequest } from "./hold.ts";
 import { placeIn } from "./line.ts";
 
 export interface LockOptions {
-  /** Of the nodes in line, for people who look at them; default: this host's address. */
+  /** The data of its nodes in line, for people who look at them; default: this host's address. */
   readonly data?: Data;
-  /** Of the nodes in line; default: everyone may do anything. */
+  /** The ACL of its nodes in line; default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 
@@ -58,7 +58,7 @@ export class Mutex implements Lock {
     return this.#acquisition.tryAcquire(options);
   }
 
-  /** Whether this owner holds it now, through this object. */
+  /** True if this owner holds it now, through this object. */
   heldBy(owner: unknown): boolean {
     return this.#acquisition.of(owner) !== undefined;
   }
@@ -69,9 +69,9 @@ export class Mutex implements Lock {
 }
 
 /**
- * Asks a holder, of any program, to give up what it holds; it learns of it by `revocation`, and does as it likes.
+ * Requests that a holder, of any program, gives up its lock; the holder is notified by `revocation`, and decides itself.
  * @param path of its node: see `participants`
- * @returns false when the node is gone already
+ * @returns false if the node is gone already
  */
 export async function revoke(zk: ZooKeeper, path: string, options: CallOptions = {}): Promise<boolean> {
   for (;;) {
@@ -113,7 +113,7 @@ export function checkLockPath(path: string): void {
   checkPath(path === "/" ? "//" : path);
 }
 
-/** As Curator labels the nodes of those who give no data. */
+/** Curator's label for nodes without data. */
 export function localAddress(): string {
   const outward = Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])

@@ -22,7 +22,7 @@ const write = "__WRIT__";
 
 export class ReadWriteLock {
   readonly path: string;
-  /** Held by many at once. Whoever holds the write lock, by the same owner, gets it without waiting. */
+  /** Held by many at once. The holder of the write lock gets it without waiting, if it uses the same owner. */
   readonly read: Lock;
   /** Held alone. An owner that holds the read lock only cannot get it: it would wait for itself (OPTION_INVALID). */
   readonly write: Lock;
@@ -108,7 +108,7 @@ export class ReadWriteLock {
     await hold.leave();
   }
 
-  /** Whoever gets in line now stands behind the read node, so "no" stays true. */
+  /** A later contender stands behind the read node, so "no" stays true. */
   async #writerBetween(writing: Hold, reading: Hold): Promise<boolean> {
     const place = placeIn(nameOf(reading), [read]) ?? "";
     const { names } = await writing.session.children(this.path);

@@ -1,10 +1,10 @@
 /**
- * A semaphore: no more than so many leases at once. Shares its paths with Java Curator's InterProcessSemaphoreV2: who
- * wants a lease gets the mutex at `<path>/locks`, adds `<path>/leases/_c_<uuid>-lease-<number>`, ephemeral, and waits
- * until there are no more nodes than leases. So one process at a time watches the leases, first come, first served.
+ * A semaphore: at most a fixed number of leases at once. Shares its paths with Java Curator's InterProcessSemaphoreV2: a process
+ * that wants a lease gets the mutex at `<path>/locks`, adds `<path>/leases/_c_<uuid>-lease-<number>`, ephemeral, and waits until
+ * there are no more nodes than leases. So one process at a time watches the leases, first come, first served.
  *
- * Who wants several gets them under one turn of the mutex; taken one by one, two that each have half of what they want
- * would wait for each other.
+ * A process that wants several leases gets them under one turn of the mutex; taken one by one, two processes with half of their
+ * leases each would wait for each other.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -23,7 +23,7 @@ import { type Held, Hold } from "./hold.ts";
 import type { TurnOptions } from "./line.ts";
 import { checkLockPath, type LockOptions, localAddress, lockOptionNames, Mutex, nodesInLine } from "./mutex.ts";
 
-/** How many leases there are, as a shared count says, so that it can change. */
+/** The number of leases as a shared count, so that it can change. */
 export interface PermitCount {
   readonly countPath: string;
   /** While there is no such node. */
@@ -32,8 +32,8 @@ export interface PermitCount {
 
 export interface PermitOptions extends CallOptions {
   /**
-   * How long to wait at most; 0, the default, is for as long as the server takes to say whether there are enough. It
-   * says no as well while somebody else is just asking.
+   * The longest wait; 0, the default, allows only the time that the server takes to answer whether there are enough leases. The
+   * answer is also no while another process is just acquiring.
    */
   readonly limitMs?: number;
 }
@@ -87,7 +87,7 @@ export class Semaphore {
   }
 
   /**
-   * Waits for so many leases, all or none; where the session ends before, in the next one. Each is released by itself.
+   * Waits for `count` leases, all or none; if the session ends first, in the next one. Each is released by itself.
    * @throws ABORTED, CLOSED; OPTION_INVALID
    */
   async acquireMany(count: number, options: CallOptions = {}): Promise<Held[]> {
@@ -131,11 +131,12 @@ export class Semaphore {
           const begun = leases.map((lease, index) => lease.begin(fences(index), options.signal));
           got = (await Promise.all(begun)).every((there) => there);
         }
-        // Otherwise somebody deleted one of ours meanwhile: from the beginning.
+        // Otherwise one of these nodes was deleted meanwhile: start again.
         if (got) return leases;
       } finally {
         if (!got) for (const lease of leases) lease.abandon();
-        // It may have been lost meanwhile. Others may then have asked besides us, but everyone counts all nodes.
+        // The turn may have been lost meanwhile. Other processes may then have acquired at the same time, but each of them counts
+        // all nodes.
         if (turn.held) await turn.release();
       }
     }
@@ -167,12 +168,12 @@ export class Semaphore {
       if (!leases.every(({ path }) => there.has(path))) return "gone";
       return there.size <= most ? "enough" : "none";
     };
-    // Who need not wait leaves no watch.
+    // If there is no need to wait, no watch is left.
     const first = await look();
     if (first !== "none" || !wait) return first;
     for (;;) {
       const found = await waitFor<"enough" | "gone" | "changed">(this.#what, { signal }, (resolve, reject) => {
-        // Also told of the session's end: then the next look rejects.
+        // Also called at the session's end: then the next look rejects.
         const wake = () => resolve("changed");
         this.#waiting.add(wake);
         look(this.#told).then((room) => room === "none" || resolve(room), reject);
@@ -189,7 +190,7 @@ export class Semaphore {
       return decodeCount((await session.get(countPath, { watch, signal })).data, countPath);
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE")) throw error;
-      // One that is not there yet wakes nobody by get.
+      // A get sets no watch on a missing node.
       if (!watch) return seed;
       const stat = await session.exists(countPath, { watch, signal });
       return stat ? this.#most(session, watch, signal) : seed;

@@ -7,8 +7,8 @@ import { createContainers, deleteSurely } from "../base/protect.ts";
 import { pause } from "../base/waiting.ts";
 
 /**
- * `members/<member>`: ephemeral, while the member lives. `assign/<member>/<id>`: a letter nobody claimed.
- * `claims/<member>/<id>`: who claimed it, for a moment. `sent/<id>`: that it was sent, for a moment, ephemeral.
+ * `members/<member>`: ephemeral, while the member lives. `assign/<member>/<id>`: an unclaimed letter. `claims/<member>/<id>`: the
+ * mark of its claimer, for a moment. `sent/<id>`: the receipt of its sending, for a moment, ephemeral.
  */
 export class MailPaths {
   readonly root: string;
@@ -66,12 +66,12 @@ function oneName(name: string, what: string): string {
 }
 
 /**
- * Claims a letter: its node is deleted, and in the same transaction a mark is left that says by whom. Whoever deletes
- * it has it; nobody else can. When the answer is lost, the mark tells, in the next session as well: it is persistent,
- * because a letter that was claimed without the claimer's knowing would be lost.
- * @param life of the claimer: no other process and no other start has it
- * @returns false when it was another's: reclaimed, or claimed
- * @throws what does not pass by itself; CLOSED, and then nobody knows
+ * Claims a letter: deletes its node, and in the same transaction leaves a mark with the claimer's life. The client that deletes
+ * the node has the letter; no other client can. If the answer is lost, the mark shows the result, in the next session as well: it
+ * is persistent, because a letter that was claimed without the claimer's knowledge would be lost.
+ * @param life of the claimer: unique to this start of this process
+ * @returns false if the letter was another's: reclaimed, or claimed
+ * @throws errors that do not pass by themselves; CLOSED, and then the result is unknown
  */
 export async function claimLetter(
   zk: ZooKeeper,

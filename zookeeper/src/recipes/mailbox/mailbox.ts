@@ -1,6 +1,6 @@
 /**
- * A member's box. While the member lives there is an ephemeral node of it; letters come into its box, and it claims each
- * by deleting it, before it acts on it. What it did not claim when its session ends, the senders give to another.
+ * A member's box. While the member lives it has an ephemeral node. Letters come into its box, and it claims each by deleting it,
+ * before it acts on it. Letters that are unclaimed when its session ends are given to another member by the senders.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -15,7 +15,7 @@ export interface Letter {
 }
 
 export interface MailboxOptions {
-  /** The letter is this member's now, and nobody else's ever. In the order in which they were sent. Must not throw. */
+  /** The letter now belongs to this member alone, for good. Called in the order of sending. Must not throw. */
   readonly onLetter: (letter: Letter) => void;
   /** Something went wrong that is tried again: for a log. Must not throw. */
   readonly onTrouble?: (error: unknown) => void;
@@ -33,7 +33,7 @@ export class Mailbox {
   readonly #zk: ZooKeeper;
   readonly #paths: MailPaths;
   readonly #options: MailboxOptions;
-  /** Of this start of this process: a mark with it is ours. */
+  /** Identifies this start of this process: a mark with it is this member's own. */
   readonly #life = randomUUID();
   readonly #closing = new AbortController();
   #session: Session | undefined;
@@ -79,7 +79,7 @@ export class Mailbox {
     return this.#started;
   }
 
-  /** Takes no more letters; what is in the box is for others. Never rejects. */
+  /** Takes no more letters; letters in the box are left for other members. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#started?.catch(() => undefined); // whoever waits for the start hears of it
@@ -134,8 +134,8 @@ export class Mailbox {
   }
 
   /**
-   * Marks that this member's former lives left behind. Not the young ones: should two processes have used this name one
-   * right after the other, the first may still have to find out what it claimed.
+   * Deletes marks of this member's former lives, except recent ones: if two processes used this name one right after the other,
+   * the first may still have to find out which letters it claimed.
    */
   async #sweep(session: Session): Promise<void> {
     if (this.#swept) return;
@@ -195,7 +195,7 @@ export class Mailbox {
 
   async #claim(id: string): Promise<boolean> {
     const claimed = await claimLetter(this.#zk, this.#paths, this.member, id, this.#life);
-    // Nobody waits for this. Should the mark stay, our next life sweeps it.
+    // No caller waits for this. If the mark stays, the member's next life sweeps it.
     if (claimed) this.#forget(id).catch((error: unknown) => this.#options.onTrouble?.(error));
     return claimed;
   }

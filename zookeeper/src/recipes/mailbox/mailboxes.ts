@@ -1,8 +1,8 @@
 /**
- * Mailboxes, as their senders use them: a letter goes to a live member, who claims it by deleting it. What a member left
- * unclaimed when its session ended is given to another in one transaction: gone from the one box and there in the
- * other, or neither. So a sender that dies in the middle of it loses nothing, and any number of senders may do the same at
- * once: each letter is claimed or reclaimed, never both.
+ * Mailboxes, as their senders use them: a letter goes to a live member, which claims it by deleting it. A letter that is
+ * unclaimed when a member's session ends is moved to another member in one transaction: gone from the one box and present in the
+ * other, or neither. So a sender that dies in the middle of it loses nothing, and any number of senders may do the same at once:
+ * each letter is claimed or reclaimed, never both.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -20,7 +20,7 @@ export interface DeliverOptions extends CallOptions {
 
 /** A letter that its member will not claim any more. */
 export interface Stranded extends Letter {
-  /** Who had it. */
+  /** The former receiver. */
   readonly from: string;
 }
 
@@ -49,22 +49,22 @@ export class Mailboxes {
     this.#paths = new MailPaths(path);
   }
 
-  /** Who is alive. */
+  /** The live members. */
   async members({ signal }: CallOptions = {}): Promise<string[]> {
     return namesIn(await this.#zk.established(signal), this.#paths.members);
   }
 
-  /** What lies in a member's box, alive or not, unclaimed. In no order. */
+  /** The unclaimed letters in a member's box, whether the member is alive or not. In no order. */
   async unclaimed(member: string, { signal }: CallOptions = {}): Promise<string[]> {
     return namesIn(await this.#zk.established(signal), this.#paths.box(member));
   }
 
   /**
-   * Puts a letter into the box of a live member. Once, also when the answer is lost, as long as the session lives: a
-   * receipt of this session, made in the same transaction, tells then.
+   * Puts a letter into the box of a live member. It does so once, even if the answer is lost, as long as the session lives: a
+   * receipt of this session, made in the same transaction, shows the result.
    * @returns the letter's id
-   * @throws NO_NODE when the member is not alive; NODE_EXISTS when a letter of that id lies there already; SESSION_EXPIRED
-   * or CLOSED when the session ended before the answer came: then the letter may have been delivered or not
+   * @throws NO_NODE when the member is not alive; NODE_EXISTS when a letter of that id lies there already; SESSION_EXPIRED or
+   * CLOSED when the session ended before the answer came: then the letter may have been delivered or not
    */
   async deliver(member: string, data: Data, { id = randomUUID(), signal }: DeliverOptions = {}): Promise<string> {
     const [letter, receipt, alive] = [
@@ -146,7 +146,7 @@ export class Mailboxes {
     const members = new Set(await namesIn(session, this.#paths.members));
     for (const from of boxes.filter((name) => !members.has(name))) {
       const ids = await namesIn(session, this.#paths.box(from));
-      // Asked after the listing: a letter that lay there was delivered to a session that has ended by now.
+      // Checked after the listing: the listed letters were delivered to a session that has ended by now.
       if (await session.exists(this.#paths.member(from), { signal })) continue;
       for (const id of ids) {
         if (signal?.aborted) return;

@@ -42,13 +42,13 @@ export interface Claim {
 /** gone: another took it, it is no more. locked: another holds its lock. moved: it changed under us, look again. */
 export type ClaimOutcome = Claim | "gone" | "locked" | "moved";
 
-/** What a lock's transaction needs beyond the item's data. */
+/** The room that a lock's transaction needs beyond the item's data. */
 export const marginBytes = 16 * 1_024;
 
 /** Answers to one transaction that are lost in a row before it is taken for what makes the server hang up. */
 const mostLost = 5;
 
-/** What is missing of the queue's own nodes is made, as Curator makes it: persistent, what is above them containers. */
+/** Creates the queue's own missing nodes as Curator does: persistent, their parents as containers. */
 export async function createQueuePaths(session: Session, layout: QueueLayout, signal?: AbortSignal): Promise<void> {
   for (const path of [layout.path, layout.lockPath]) {
     if (path === undefined || (await session.exists(path, { signal }))) continue;
@@ -102,9 +102,9 @@ export async function claim(
 }
 
 /**
- * What came of a claim whose answer was lost. A consumer claims a name once at a time, so a lock with its token in its
- * session is that claim's.
- * @returns the lock's number if it is ours
+ * The result of a claim whose answer was lost. A consumer claims a name once at a time, so a lock with its token in its session
+ * is that claim's.
+ * @returns the lock's number if this claim holds it
  */
 async function holderOf(session: Session, lock: string, owner: string): Promise<bigint | "locked" | "moved"> {
   try {
@@ -158,9 +158,9 @@ async function replace(layout: QueueLayout, claim: Claim, parent: string, next: 
 }
 
 /**
- * Of an item without a lock, which is in this process alone. Its name follows from the one it had, so a second try, in
- * whatever session, finds what the first one made, unless another consumer has taken it by then. Another item of that
- * name is one from before the queue was made anew.
+ * Puts back an item without a lock, which exists in this process alone. Its new name follows from the old one, so a second try,
+ * in whatever session, finds the node of the first one, unless another consumer has taken it by then. Another item of that name
+ * is one from before the queue was made again.
  */
 async function putBack(
   { names, acl }: QueueLayout,
@@ -180,7 +180,7 @@ async function putBack(
   }
 }
 
-/** Whether the node has this data, or is gone by now, or may not be read. */
+/** True if the node has this data, is already gone, or may not be read. */
 async function holdsOrHeld(session: Session, path: string, data: Buffer): Promise<boolean> {
   try {
     return (await surely(session, () => session.get(path))).data.equals(data);

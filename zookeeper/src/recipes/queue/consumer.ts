@@ -1,6 +1,6 @@
 /**
- * One consumer of a queue: claims what is due, as much as may run at a time, runs it, and settles it. What it costs does
- * not depend on how many items wait, and nobody who lost a race for an item asks again and again: see queue-view.ts.
+ * One consumer of a queue: claims due items, up to its concurrency, runs them, and settles them. Its cost does not depend on the
+ * number of waiting items, and a consumer that lost a race for an item does not poll for it: see view.ts.
  */
 import { randomUUID } from "node:crypto";
 import { setMaxListeners } from "node:events";
@@ -14,7 +14,7 @@ import type { ConsumeOptions, Consumer, ItemFailure, ItemHandler } from "./consu
 import { decodeItems, encodeItems } from "./items.ts";
 import { deferMs, QueueView } from "./view.ts";
 
-/** Looked at the clock at least so often: it may be set while we sleep. */
+/** The longest time between looks at the clock, which may be set during a sleep. */
 const longestSleepMs = 1_000;
 
 export function defaultBackoffMs(failures: number): number {
@@ -24,7 +24,7 @@ export function defaultBackoffMs(failures: number): number {
 export interface ConsumerSettings extends Required<Omit<ConsumeOptions, "signal" | "onFailure" | "onTrouble">> {
   readonly onFailure: ((failure: ItemFailure) => void) | undefined;
   readonly onTrouble: ((error: unknown) => void) | undefined;
-  /** Whether an item's rank is the time it is due. */
+  /** True if an item's rank is the time at which it is due. */
   readonly timed: boolean;
 }
 
@@ -39,7 +39,7 @@ export class QueueConsumer implements Consumer {
   readonly #handler: ItemHandler;
   readonly #settings: ConsumerSettings;
   readonly #view: QueueView;
-  /** What its locks hold. */
+  /** The data of its locks. */
   readonly #token: string = randomUUID();
   readonly #stop = new AbortController();
   readonly #abort = new AbortController();
@@ -79,7 +79,7 @@ export class QueueConsumer implements Consumer {
     return this.#view.known;
   }
 
-  /** Stops now: those that run are told by their signal. */
+  /** Stops now: the signals of running handlers abort. */
   abort(): void {
     this.#abort.abort();
     this.#stop.abort();
@@ -87,7 +87,7 @@ export class QueueConsumer implements Consumer {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    // Why it ended is told by `ended`.
+    // `ended` reports why it ended.
     await this.ended.catch(() => undefined);
   }
 
@@ -146,7 +146,8 @@ export class QueueConsumer implements Consumer {
       return signal.aborted ? "done" : "again";
     } finally {
       this.#session = undefined;
-      // While it closes in peace, the session goes on, handlers keep their locks, and are still told when these go.
+      // While it closes gracefully, the session goes on: handlers keep their locks, and their signals still abort when the locks
+      // go.
       if (!session.live) {
         end();
         session.signal.removeEventListener("abort", end);
@@ -165,7 +166,7 @@ export class QueueConsumer implements Consumer {
     });
   }
 
-  /** Claims what is due, as far as there is room, and sets the timer for what comes next. */
+  /** Claims due items up to the concurrency, and sets the timer for the next one. */
   #advance(): void {
     clearTimeout(this.#timer);
     const session = this.#session;
@@ -181,7 +182,7 @@ export class QueueConsumer implements Consumer {
         this.#timer = setTimeout(() => this.#advance(), waitMs);
         return;
       }
-      // What is claimed early has room of its own, so that it keeps nothing waiting that is due already.
+      // Items claimed early have capacity of their own, so that they delay no due item.
       if (early ? this.#view.held >= concurrency : this.#view.held - this.#early >= concurrency) return;
       const name = this.#view.take();
       if (name === undefined) return;
@@ -190,7 +191,7 @@ export class QueueConsumer implements Consumer {
     }
   }
 
-  /** From the claim to the end. Never rejects. */
+  /** Handles one item from the claim to the end. Never rejects. */
   async #handle(session: Session, name: string, early: boolean): Promise<void> {
     let again: "drop" | "offer" | "locked" | "defer" = "drop";
     let onTime = !early;
@@ -209,7 +210,7 @@ export class QueueConsumer implements Consumer {
         again = await this.#inTurn(outcome);
       }
     } catch (error) {
-      // With the session every claim ended; the next one's list says what is left.
+      // All claims ended with the session; the next session's list shows which items are left.
       again = session.live ? "defer" : "offer";
       if (session.live && !this.#stop.signal.aborted) this.#settings.onTrouble?.(error);
     }
@@ -285,7 +286,7 @@ export class QueueConsumer implements Consumer {
       try {
         await this.#handler({ data: items[i] as Buffer, ...about, dueMs, priority, id });
       } catch (error) {
-        // Of several items in one node, those that are done do not come again.
+        // If a node holds several items, the completed ones do not come again.
         const rest = i === 0 ? claim.data : encodeItems(items.slice(i));
         // One that was stopped has not failed.
         if (this.#abort.signal.aborted) await this.#giveBack({ ...claim, data: rest }, i > 0);
@@ -309,7 +310,7 @@ export class QueueConsumer implements Consumer {
     try {
       await this.#sendBack(claim, data, attempt, retryAtMs);
     } catch (trouble) {
-      // With a lock it stays as it is, and is run again; without one it is lost. Of what, only a failure tells.
+      // With a lock the item stays as it is, and is run again; without one it is lost, and only a failure report can name it.
       const locking = this.#layout.lockPath !== undefined;
       const staysAtMs = locking ? Date.now() + deferMs : undefined;
       if (claim.session.live || !locking) this.#settings.onFailure?.({ name, attempt, error, retryAtMs: staysAtMs });

@@ -5,7 +5,7 @@ import { delayNames, delayPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface DelayPutOptions extends CallOptions {
-  /** Epoch ms from which on it may be consumed, by the consumers' clocks. What is past is due at once. */
+  /** Epoch ms from which on it may be consumed, by the consumers' clocks. A time in the past is due at once. */
   readonly at: number;
 }
 
@@ -27,7 +27,7 @@ export class DelayQueue {
 
   /**
    * @returns the name of the item's node
-   * @throws CONNECTION_LOSS when nobody knows whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
+   * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
    */
   async put(item: Data, { at, ...options }: DelayPutOptions): Promise<string> {
     return this.#queue.put(delayPrefix(at), [item], options);

@@ -1,9 +1,9 @@
 /**
- * What a consumer knows of its queue: the names of all nodes, first come first, a million of them in some 30 MB. A name
- * that follows from its rank and sequence is not kept but made again; only others are held as texts.
+ * A consumer's copy of its queue: the names of all nodes, first come first, a million of them in some 30 MB. A name that follows
+ * from its rank and sequence is not stored but computed; only other names are stored as text.
  *
- * A binary heap over numbered slots, and a hash table (open addressing) that finds the slot of a name, because nodes
- * are taken away from the middle by other consumers all the time.
+ * A binary heap over numbered slots, and a hash table (open addressing) that finds the slot of a name, because other consumers
+ * take nodes away from the middle all the time.
  */
 import type { ItemName, QueueNames } from "./names.ts";
 
@@ -19,9 +19,9 @@ export class ItemIndex {
   #places = new Uint32Array(firstCapacity);
   /** Slots in heap order, and from `#count` on the free ones. */
   #heap = Uint32Array.from({ length: firstCapacity }, (_, slot) => slot);
-  /** By hash: slot + 1, or 0. Twice the capacity, so that it is at most half full. */
+  /** By hash: slot + 1, or 0. Its size is twice the capacity, so that it is at most half full. */
   #table = new Uint32Array(2 * firstCapacity);
-  /** In which listing a slot was seen last; only this bit's change tells. */
+  /** The listing in which a slot was seen last; only the change of this bit matters. */
   #seen = new Uint8Array(firstCapacity);
   #listing = 0;
   readonly #oddNames = new Map<number, string>();
@@ -81,7 +81,7 @@ export class ItemIndex {
     return name;
   }
 
-  /** What is not added again until `endListing` goes then. */
+  /** Begins a listing: names that are not added again until `endListing` are then removed. */
   beginListing(): void {
     this.#listing ^= 1;
   }

@@ -1,6 +1,6 @@
 /**
- * What a queue's node holds, in Curator's layout: the version, `00010001`, per item `01`, its length in four bytes and
- * its bytes, at the end `02`. Java reads no further than that, and neither do we.
+ * The contents of a queue's node, in Curator's layout: the version, `00010001`, per item `01`, its length in four bytes and its
+ * bytes, at the end `02`. Java reads no further than that, and neither does this code.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import type { Data } from "../../operations/operations.ts";

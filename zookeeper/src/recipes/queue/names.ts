@@ -28,7 +28,7 @@ export interface ItemName {
   readonly sequence: number;
   /** Epoch ms; 0 for one that may be taken at once. */
   readonly notBeforeMs: number;
-  /** Attempts that failed, as the name tells. */
+  /** The number of failed attempts, from the name. */
   readonly failures: number;
   /** When it was due before the first attempt; of a delay queue. */
   readonly dueMs?: number;
@@ -39,7 +39,7 @@ export interface ItemName {
 export interface QueueNames {
   /** @returns undefined for a node that is none of a queue's */
   parse(name: string): ItemName | undefined;
-  /** The name of an item that has not failed yet, where rank and sequence say all of it; otherwise some other name. */
+  /** The name of an item that has not failed yet, if rank and sequence determine it; otherwise some other name. */
   format(rank: number, sequence: number): string;
   /** The name of one that goes back, up to the server's number. */
   retry(name: ItemName, failures: number, notBeforeMs: number): string;
@@ -103,7 +103,7 @@ export const priorityNames: QueueNames = {
     if (!name.startsWith(prefix)) return undefined;
     const [, bits, failures = 0, time] = priorityName.exec(name) ?? [];
     if (bits === undefined) {
-      // What Curator sent back has lost its priority; as text, it comes before the others.
+      // An item that Curator sent back has lost its priority; by the order of text, it comes before the others.
       const plain = plainNames.parse(name);
       return plain && { ...plain, rank: Number.MIN_SAFE_INTEGER };
     }
@@ -144,7 +144,7 @@ function hex(value: number): string {
   return value.toString(16).toUpperCase().padStart(8, "0");
 }
 
-/** As Curator reads times: what is none is 0, so it is due. */
+/** As Curator reads times: a text that is not a time is 0, so the item is due. */
 function timeOf(text: string): number {
   const value = /^[0-9A-Fa-f]{1,14}$/.test(text) ? Number.parseInt(text, 16) : 0;
   return Number.isSafeInteger(value) ? value : 0;

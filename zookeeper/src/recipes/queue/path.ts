@@ -1,4 +1,4 @@
-/** What the queues have in common: where they lie, putting, counting, consuming. */
+/** The common parts of the queues: paths, putting, counting, consuming. */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -22,7 +22,7 @@ export interface QueueOptions {
   readonly lockPath?: string;
   /** Where items go that failed too often. Default: the queue's path and `-poison`. */
   readonly poisonPath?: string;
-  /** Of the nodes it creates. Default: everyone may do anything. */
+  /** The ACL of the nodes it creates. Default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 

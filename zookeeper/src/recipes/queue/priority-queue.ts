@@ -23,7 +23,7 @@ export class PriorityQueue {
 
   /**
    * @returns the name of the item's node
-   * @throws CONNECTION_LOSS when nobody knows whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
+   * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
    */
   async put(item: Data, { priority, ...options }: PriorityPutOptions): Promise<string> {
     return this.#queue.put(priorityPrefix(priority), [item], options);

@@ -23,7 +23,7 @@ export class Queue {
 
   /**
    * @returns the name of the item's node
-   * @throws CONNECTION_LOSS when nobody knows whether it was put; DATA_TOO_LARGE, NO_AUTH, CLOSED, …
+   * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, NO_AUTH, CLOSED, …
    */
   put(item: Data, { id, ...options }: PutOptions = {}): Promise<string> {
     return this.putAll([item], { id, ...options });

@@ -1,7 +1,7 @@
 /**
- * What a consumer knows of its queue, kept current without asking: listed once per session, and from then on by recursive
- * watches of the queue and of its locks. A name is in one place at a time: it waits, or waits for a later attempt, or is
- * held (the consumer works on it), locked (by another consumer, until its lock goes), or deferred.
+ * A consumer's view of its queue, kept current without polling: listed once per session, and from then on by recursive watches of
+ * the queue and of its locks. A name is in one place at a time: it waits, or waits for a later attempt, or is held (the consumer
+ * works on it), locked (by another consumer, until its lock goes), or deferred.
  */
 import type { NodeEvent, Watch } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -17,9 +17,9 @@ export class QueueView {
   readonly #timed: boolean;
   readonly #changed: () => void;
   readonly #trouble: (error: unknown) => void;
-  /** Of a queue by time: everything. Otherwise what may be taken at once. */
+  /** In a queue by time: all items. Otherwise the items that may be taken at once. */
   readonly #waiting: ItemIndex;
-  /** Of a queue that is not by time: what waits for its next attempt. */
+  /** In a queue that is not by time: the items that wait for their next attempt. */
   readonly #later: ItemIndex;
   readonly #held = new Set<string>();
   readonly #locked = new Set<string>();
@@ -80,7 +80,7 @@ export class QueueView {
     this.#changed();
   }
 
-  /** A held name waits for another consumer's lock to go, unless that went before we would have been told. */
+  /** A held name waits until another consumer's lock goes; the lock is checked in case it went before the watch saw it. */
   layBy(session: Session, name: string): void {
     this.#held.delete(name);
     this.#locked.add(name);
@@ -126,7 +126,7 @@ export class QueueView {
       followed.push(end);
     };
     try {
-      // First the watches, then the list: what happens in between is told twice rather than not at all.
+      // The watches are set before the listing: a change in between is reported twice rather than not at all.
       await follow(path, (event) => this.#itemEvent(session, signal, event));
       if (lockPath !== undefined) await follow(lockPath, (event) => this.#lockEvent(lockPath, event));
       await this.#list(session, signal);
@@ -170,7 +170,7 @@ export class QueueView {
   #itemEvent(session: Session, signal: AbortSignal, { type, path }: NodeEvent): void {
     if (type === "gap") {
       this.#list(session, signal).then(this.#changed, (error) => {
-        // With the session it is listed anew; otherwise the next gap or session does it, and this is worth telling.
+        // If the session ended, the next one lists again; otherwise only the next gap or session does, so the error is reported.
         if (session.live && !signal.aborted) this.#trouble(error);
       });
       return;
