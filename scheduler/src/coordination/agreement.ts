@@ -13,12 +13,13 @@ import { isGone, type JoinOptions } from "./open-session.ts";
 import { serviceAddress } from "./service-address.ts";
 
 const retryMs = 250;
-/** What the store remembers of nodes that use no service. */
+/** The service id that the store records for nodes that use no service. */
 export const storeAlone = "store";
 
 /**
- * Joins, and leaves again if this process must not stand beside one that was there before. Compared only once its own row
- * is there: of two that start at once, the later one sees the earlier. A session that was lost is compared anew.
+ * Joins the cluster, and leaves again if this process's settings conflict with those of an older member. The comparison happens
+ * once its own row exists: of two processes that start at once, the later one sees the earlier. After a lost session the
+ * comparison is repeated.
  * @throws NODE_NAME_TAKEN, NODE_ADDRESS_TAKEN, SETTINGS_DIFFER, COORDINATION_DIFFERS
  */
 export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): Promise<Membership> {
@@ -36,8 +37,8 @@ export async function joinAgreeing(options: JoinOptions, signal?: AbortSignal): 
 }
 
 /**
- * The same, waiting for a store that is away. @param optionsOf asked at each try @param rename gives it another name where
- * it may have any; false: it may not
+ * The same, but waits while the store is away. @param optionsOf called at each try @param rename gives the process another name,
+ * if it may have any name; returns false if it may not
  */
 export async function joinPatiently(
   optionsOf: () => JoinOptions,
@@ -63,7 +64,7 @@ async function agree(options: JoinOptions, sessionId: number, signal?: AbortSign
       await agreeOnCoordination(store.sessions, mine, { clock, storeClock, signal });
       return await agreeOnSettings(options, sessionId, signal);
     } catch (error) {
-      // The session lives on meanwhile, or is found ended and opened anew; what was asked is still to be asked.
+      // Meanwhile the session lives on, or is found ended and opened again; the comparison still has to be made.
       if (!isStoreAway(error) || signal?.aborted) throw error;
       log.warn({ error: messageOf(error) }, "cannot compare settings with the others'; trying again");
       await pause(clock, retryMs, signal);
@@ -96,18 +97,24 @@ async function agreeOnSettings(options: JoinOptions, sessionId: number, signal?:
     const watched = await watchBeats(store.sessions, refuses, clock, signal);
     if ("living" in watched) throw refusal(watched.living);
     for (const member of watched.silent) {
-      // A beat may stand still where a service shows its process; when the service cannot tell, it is asked once more.
+      // The beat of a member that a service shows may stand still. If the service gives no answer, the loop looks once more.
       if (!member.witnessed || (await isGone(options, member))) await endSilent(store.sessions, member, storeClock);
       else if (looks > 0) throw refusal(member);
     }
   }
 }
 
-/** So that it cannot come back as if nothing had been: whoever was only paused finds its session over, and compares. */
+/**
+ * Ends the session of a silent member, so that it cannot continue unnoticed: a process that was only paused finds its session
+ * over, and compares its settings again.
+ */
 const endSilent = (sessions: SessionStore, { sessionId, beat }: Member, storeClock: StoreClock) =>
   sessions.end(sessionId, beat, storeClock.now(), "silent while another that differs was to join");
 
-/** What a process coordinates by: the store's name for it, and where it is, for people and to compare; null: the store alone. */
+/**
+ * The coordination of a process: the store's id for it, its place for people, and its address for comparison; null: the store
+ * alone.
+ */
 interface Coordination {
   serviceId: string;
   place: string | null;
@@ -130,7 +137,7 @@ export function coordinationOf(url: string | undefined, witness: Witness | undef
 }
 
 const after = " after ";
-/** The id of a service that was wiped says which one it had before, so that whoever finds it knows what happened. */
+/** The new id of a wiped service contains the former id, so that other processes recognise what happened. */
 const renewed = (before: string) => `${randomUUID()}${after}${before.split(after)[0]}`;
 const isRenewed = (id: string, before: string) => id.endsWith(`${after}${before.split(after)[0]}`);
 

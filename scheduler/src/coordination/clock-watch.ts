@@ -20,13 +20,13 @@ export interface ClockWatchOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Workers leave it to the nodes to ask for beats: there may be thousands. */
+  /** Workers leave requests for beats to the nodes: there may be thousands of workers. */
   identity: { role: "node" | "worker" };
   /** Default: it waits. */
   clockBack?: ClockBack;
 }
 
-/** A step is judged by readings that are at least this sharp, or by the sharpest of so many. */
+/** A step is judged by readings with at most `sharpMs` of uncertainty, or by the sharpest of `readings`. */
 const sharpMs = 50;
 const readings = 5;
 
@@ -43,7 +43,7 @@ export class ClockWatch {
   /** The step that is being judged, and what the nodes' beats were when it was first seen. */
   #seen: { step: HeldStep; beats: ReadonlyMap<number, number>; looks: number } | undefined;
 
-  /** The clock's number, and whether this process led, when it was last asked whether cluster time went back. */
+  /** The clock's number, and whether this process led, at the last check whether cluster time went back. */
   #lookedBackIn: string | undefined;
   #toldReachedMs: number | undefined;
 
@@ -60,7 +60,7 @@ export class ClockWatch {
     if (this.#seen)
       this.#options.log.info({}, "the store's clock shows again what this machine's monotonic clock expects");
     this.#seen = undefined;
-    // One look at its own clocks first: the others are asked only where this machine's wall clock agrees, too.
+    // The node checks its own clocks first: it reads the other nodes' votes only if this machine's wall clock agrees, too.
     const rawMs = storeClock.now() - clock.shiftMs;
     if (clock.shiftMs === 0 || !leads || !wallAgrees(rawMs - machine.wall(), clock.shiftMs)) return;
     const votes = await store.sessions.clockVotes(false);
@@ -144,7 +144,7 @@ export class ClockWatch {
   }
 }
 
-/** Where a node is told not to start while cluster time is behind what it has been. @throws CLOCK_BACK */
+/** With `clockBack` set to refuse, a node does not start while cluster time is behind its former maximum. @throws CLOCK_BACK */
 export async function requireTime({ store, storeClock, identity, clockBack }: ClockWatchOptions): Promise<void> {
   if (clockBack !== "refuse" || identity.role !== "node") return;
   const nowMs = storeClock.now();

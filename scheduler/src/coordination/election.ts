@@ -6,13 +6,13 @@ import { type Election, type ElectionOptions, type Held, notHeld, type Term } fr
 export interface ElectedOptions extends ElectionOptions {
   readonly clock: Clock;
   readonly log: Log;
-  /** How long `onLead` has to settle once its term is over, ms: a term that was given up waits so long. */
+  /** How long `onLead` has to settle once its term is over, ms: giving up a term waits no longer than this. */
   readonly drainMs: number;
   /** In line until it holds. */
   readonly acquire: (signal: AbortSignal) => Promise<Held>;
 }
 
-/** After something that does not mend by itself, or an `onLead` that rejected: others may do better meanwhile. */
+/** The wait after an error that does not pass by itself, or after an `onLead` that rejected: meanwhile another contender may lead. */
 const retryMs = 1_000;
 
 /**
@@ -170,7 +170,7 @@ class LockTerm implements Term {
     this.resign();
   }
 
-  /** The work ends first: whoever leads next begins when this one has put down what it had in hand. */
+  /** The work ends before the lock is released: the next leader begins only when this one has stopped working. */
   async #release(): Promise<void> {
     this.#over.abort(notHeld(`the term of ${this.name}`, "it was given up"));
     await this.#endsInTime();

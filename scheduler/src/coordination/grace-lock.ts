@@ -8,12 +8,12 @@ export interface GraceLockRowOptions {
   readonly timeoutMs?: number;
   /** Between two beats of the holder, ms. Default 5,000. */
   readonly beatMs?: number;
-  /** Between two looks of those who do not hold it, ms. Default 1,000. */
+  /** The interval at which contenders that do not hold it look, ms. Default 1,000. */
   readonly pollMs?: number;
   readonly clock?: Clock;
 }
 
-/** What was seen; whoever looks gives it back to take. */
+/** The result of a look, which the caller passes back to take. */
 export interface RowSight<Kept extends object> {
   readonly held: boolean;
   readonly record: Kept | undefined;
@@ -31,9 +31,9 @@ const marginMs = 500;
 const hurryMs = 250;
 
 /**
- * Where a grace lock is held in PostgreSQL: the place that `GraceLock` of `@carillon/zookeeper` asks for, by shape, so that
- * neither package needs the other. A row, the holder's name in it, and a heartbeat. Whoever sees the beat stand still for the
- * holder's timeout by its own monotonic clock, never losing sight of the store meanwhile, vacates the row by
+ * The place of a grace lock in PostgreSQL: it has the shape that `GraceLock` of `@carillon/zookeeper` requires, so that neither
+ * package imports the other. It is a row with the holder's name and a heartbeat. A contender that sees the beat stand still for
+ * the holder's timeout by its own monotonic clock, without losing sight of the store meanwhile, vacates the row by
  * compare-and-set on that beat; so a beat that arrives first wins.
  */
 export class GraceLockRow<Kept extends object> {
@@ -178,7 +178,7 @@ interface Terms {
   readonly timeoutMs: number;
 }
 
-/** The row, held by this process's heart until that fails for too long or somebody vacated it. */
+/** The row, held by this process's heartbeat until the heartbeat fails for too long or another contender vacates the row. */
 export class HeldRow<Kept extends object> {
   readonly holder: string;
   readonly fence: bigint;

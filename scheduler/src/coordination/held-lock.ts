@@ -1,11 +1,11 @@
 import type { CarillonError } from "../base/errors.ts";
 import { type Held, notHeld } from "../cluster/locks.ts";
 
-/** What a driver knows of something that it holds. */
+/** A driver's view of a lock that it holds. */
 export interface Grip {
-  /** Whether nobody else can hold it at this moment, by this machine's clock. */
+  /** True if no other process can hold it at this moment, by this machine's clock. */
   sure(): boolean;
-  /** Lets others have it. @returns whether it was still there */
+  /** Releases it to other processes. @returns false if it was already lost */
   letGo(): Promise<boolean>;
 }
 
@@ -40,7 +40,7 @@ export class HeldLock implements Held {
     return (await this.#grip.letGo()) && wasHeld;
   }
 
-  /** It is held no more, by nobody's wish. */
+  /** Ends the hold after a loss that was not requested. */
   lose(why: string, cause?: unknown): void {
     this.#finish(notHeld(this.#title, why, cause));
   }

@@ -8,9 +8,9 @@ const lookMs = 250;
 const blindMs = 1_500;
 
 /**
- * A session's row outlives its process until someone finds that it is silent, which nobody does where all have died. So
- * a member in somebody's way gets its timeout to show that it lives: its beat moves.
- * @param concerns whom to watch
+ * A session's row outlives its process until another member finds it silent; if all processes have died, none does. So a member
+ * that stands in the way gets its timeout to show by its beat that it lives.
+ * @param concerns selects the members to watch
  * @returns the first that lives; else those whose beat stood still for their timeout, with that beat
  */
 export async function watchBeats(

@@ -25,7 +25,7 @@ import { LockElection } from "./election.ts";
 export interface LocksOptions {
   /** Opens what the locks rest on; called at the first use, again after it has failed, and again after `rest`. */
   readonly open: () => Promise<LockPlace>;
-  /** Called when what was opened has been closed because nothing is held or waited for. */
+  /** Called when the lock place has been closed because no lock is held or waited for. */
   readonly rest?: () => Promise<void>;
   readonly clock: Clock;
   readonly log: Log;
@@ -38,14 +38,17 @@ export interface LocksOptions {
 }
 
 export interface GraceOptions extends Omit<GraceLockOptions, "owner" | "graceMs" | "clock"> {
-  /** Who contends: the same after a restart, and no other process's. Default: the process's `name`, if it was given one. */
+  /**
+   * The contender's name: the same after a restart, and used by no other process. Default: the process's `name`, if it was given
+   * one.
+   */
   readonly owner?: string;
   /** For how long everyone else waits when the holder vanished; default 10 s. */
   readonly grace?: Duration;
 }
 
 const retryMs = 1_000;
-/** What the locks rest on stays open for so long after the last use, ms: a program that uses one again and again opens it once. */
+/** How long the lock place stays open after the last use, ms: a program that uses a lock repeatedly opens the place once. */
 const restAfterMs = 2_000;
 
 /** All locks of one Carillon, on whatever it coordinates by. */
@@ -57,7 +60,7 @@ export class Locks {
   /** That of `#place`, once it is there. */
   #there: LockPlace | undefined;
   #closed: Promise<void> | undefined;
-  /** How many are asked for or held. */
+  /** The number of locks that are requested or held. */
   #inUse = 0;
   #resting: Promise<void> = Promise.resolve();
   readonly #restTimer: EarliestTimer;
@@ -214,7 +217,7 @@ export class Locks {
     };
   }
 
-  /** Of one handle: a driver may keep something for it, as long as its place is open. */
+  /** The permits of one handle: a driver may keep state for them as long as its place is open. */
   #permits(spec: PermitSpec): () => Promise<Permits> {
     let known: { place: LockPlace; permits: Permits } | undefined;
     return async () => {

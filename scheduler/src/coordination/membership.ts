@@ -9,9 +9,9 @@ import { placeOf, untilBeat } from "./rhythm.ts";
 import { type Backing, marginMs, Trust } from "./trust.ts";
 
 const clockSamples = 5;
-/** A leader asks this often what waits for a worker in vain; it is told of when it has for a minute. */
+/** How often a leader looks for runs that wait for a worker in vain; it logs them once they have waited for a minute. */
 const unservedLookMs = 30_000;
-/** One that is kept out says so again this often. */
+/** A process that is kept out repeats its log message at this interval. */
 const remindMs = 60_000;
 const keptOutBy = new Set<ErrorCode>([
   "NODE_NAME_TAKEN",
@@ -21,18 +21,18 @@ const keptOutBy = new Set<ErrorCode>([
 ]);
 
 /**
- * Sessions and leadership by rows and heartbeats in the store. A beat is a counter; whoever watches a session takes it
- * for dead when the counter stood still for the session's timeout by the watcher's own monotonic clock, during which
- * the watcher itself never lost sight of the store. Then it ends the session by compare-and-set on that counter, so a
- * beat that arrives first wins. The leader's beats are told by signals too: seen with the watcher's own next beat, half a
- * timeout later perhaps, its death would be noticed as much later. Leadership follows: it is free once its holder's session has ended.
+ * Sessions and leadership by rows and heartbeats in the store. A beat is a counter. A member that watches a session presumes it
+ * dead when the counter stood still for the session's timeout by the watcher's own monotonic clock, during which the watcher
+ * itself never lost sight of the store. Then it ends the session by compare-and-set on that counter, so a beat that arrives first
+ * wins. The leader's beats are also announced by signals: if watchers saw them only with their own next beat, half a timeout
+ * later perhaps, they would notice its death as much later. Leadership follows: it is free once its holder's session has ended.
  *
- * With a witness, a session that it shows says so in its row and is judged by that: the one who is first in its line ends
- * what it does not show any more. A session that is in doubt of the witness says in its next beat that it relies on the
- * store again, and goes on; so a service that is away costs the leader, whose work the rescuers do, and nothing else. To
- * lead, a node must be first in line and heard by the store; it may then depose a leader that is not, whose term's
- * number the store refuses from then on. Where the witness has lost its memory and cannot say yet who is first, the one
- * that is ahead takes a term that is vacant.
+ * With a witness (a coordination service), a session that the witness shows says so in its row and is judged by that: the member
+ * that is first in the witness's line ends sessions that the witness no longer shows. A session that is in doubt of the witness
+ * says in its next beat that it relies on the store again, and goes on. So a service that is away costs only the leader, whose
+ * work the rescuers do. To lead, a node must be first in line and reach the store; it may then depose a leader that
+ * is not, and from then on the store refuses the old term's number. If the witness has lost its memory and cannot say yet which
+ * node is first, the node that is ahead takes a vacant term.
  *
  * @throws NODE_NAME_TAKEN when a live process goes on beating under the same name; CLOCK_BACK
  */
@@ -50,12 +50,12 @@ class StoreMembership implements Membership {
   readonly #options: JoinOptions;
   readonly #left = new AbortController();
   readonly #silence = new Map<number, { beat: number; sinceMono: number }>();
-  /** Sessions that the witness does not show, with the beat that each had when its process was asked to beat. */
+  /** Sessions that the witness does not show, each with its beat at the moment when its process was asked to beat. */
   readonly #asked = new Map<number, { beat: number; sinceMono: number }>();
   readonly #pulseListeners: ((pulse: Pulse) => void)[] = [];
   readonly #rejoinListeners: ((oldSessionId: number, newSessionId: number) => void)[] = [];
   readonly #leadershipListeners: ((term: number | null) => void)[] = [];
-  /** Sessions that ended under this process and whose end is not told yet. */
+  /** Sessions of this process that have ended, and whose end has not been reported yet. */
   readonly #lost: number[] = [];
   readonly #trust: Trust;
   readonly #standIn: StandIn;
@@ -63,14 +63,14 @@ class StoreMembership implements Membership {
   #sessionId: number;
   #pulse: Pulse | undefined;
   #term: number | null = null;
-  /** Why it leads no more, once it has been told to stop. */
+  /** Why it no longer leads, once it has been told to hand over. */
   #handedOver: string | null = null;
   #toldTerm: number | null = null;
   #sawStoreAt = 0;
-  /** When a beat asked last what waits in vain. */
+  /** When a beat last looked for runs that wait in vain. */
   #lookedAt = Number.NEGATIVE_INFINITY;
   readonly #sleeper: Sleeper;
-  /** Why it is no member, and when that was told last. */
+  /** Why it is no member, and when that was last logged. */
   #keptOut: { message: string; atMono: number } | undefined;
   #loop: Promise<void> | undefined;
   #cancelSilence: () => void = () => undefined;
@@ -101,7 +101,7 @@ class StoreMembership implements Membership {
   }
 
   #trustedUntil(mono: number): number {
-    // The stand-in has told the others to go by its own proofs of life.
+    // The stand-in's proofs of life count too: it has told the other members to judge the session by them.
     return Math.max(this.#trust.until(this.#options.witness, mono), this.#standIn.sureUntilMono());
   }
 
@@ -176,7 +176,7 @@ class StoreMembership implements Membership {
       if (this.#term !== null) await this.#resign(this.#term, why);
       await store.sessions.end(this.#sessionId, null, storeClock.now(), why);
     } catch (error) {
-      // The others find out by silence; nothing is lost but their time.
+      // Other members will find the session silent; the only cost is that wait.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) log.debug(fields, "did not say goodbye to the store");
       else log.warn(fields, "could not say goodbye to the store");
@@ -188,13 +188,13 @@ class StoreMembership implements Membership {
     await witness?.leave();
   }
 
-  /** What the witness tells matters to the one who is first in its line, and to those whose own standing changed. */
+  /** Changes of the member list matter only to the first in the witness's line; other events change this process's own standing. */
   #onWitness(what: "first" | "sure" | "members"): void {
     this.#tellTerm();
     if (what !== "members" || this.#options.witness?.first()) this.refresh();
   }
 
-  /** The event loop turns again: the next beat says what the session relies on from now on. */
+  /** The event loop runs again: the next beat says what the session relies on from now on. */
   #onBack({ resigned }: StoodIn): void {
     if (resigned) this.#term = null;
     this.#tellTerm();
@@ -235,7 +235,8 @@ class StoreMembership implements Membership {
 
   async #beat(): Promise<void> {
     const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
-    // One of the two speaks for the session at a time: of two beats at once, others could go by either.
+    // Either this process or its stand-in beats for the session, never both: with two beats at once, other members could go by
+    // either.
     const stood = await this.#standIn.quiet();
     if (stood) this.#trust.stoodIn(stood.sureUntilMono);
     const { times } = this.#standIn;
@@ -276,7 +277,10 @@ class StoreMembership implements Membership {
     for (const listener of this.#pulseListeners) listener(pulse);
   }
 
-  /** First in line, and cut off from the store: another can lead. By the clock, not when a beat that hangs gives up. */
+  /**
+   * If this node is first in line but cut off from the store, it steps down so that another can lead. A timer does that by the
+   * clock, since a beat may hang.
+   */
   #awaitSilence(): void {
     const { witness, clock } = this.#options;
     this.#cancelSilence();
@@ -287,7 +291,10 @@ class StoreMembership implements Membership {
     });
   }
 
-  /** Told as shown, and hardly shown any more: the others hear of it, and the store bears it, before nobody does. */
+  /**
+   * The session's row says that the witness shows it. Shortly before that ends, a beat announces the change to the store, so that
+   * one of the two always backs the session.
+   */
   #watchShown(): void {
     const { witness, clock, identity } = this.#options;
     this.#cancelShown();
@@ -300,8 +307,8 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * So long before the service's word ends a process turns to the store, which has to answer by then. Far less than is left
-   * where the service answers at all, also where its sessions are shorter than ours.
+   * How long before the witness's backing ends a process turns to the store, which has to answer by then. It is far less than the
+   * time that is left while the service answers, also if the service's sessions are shorter than this process's.
    */
   #leadMs(): number {
     return Math.min(this.#options.identity.timeoutMs / 8, 1_000);
@@ -315,15 +322,15 @@ class StoreMembership implements Membership {
     if (!this.#keptOut)
       this.#options.log.warn({ node: this.node, session: lost }, "this node was taken for dead; joining again");
     this.#sessionId = await this.#reopen();
-    // Told with the first beat that succeeds: should this one fail, what hung from the lost session is not forgotten.
+    // Reported with the first beat that succeeds: if this one fails, the work that depended on the lost session is not forgotten.
     this.#lost.push(lost);
     this.#announce();
     await this.#beat();
   }
 
   /**
-   * The others may be set to something else by now. Compared before there is a row, so that one who is kept out and tries
-   * on leaves no row behind each time; and with it, for one who begins at this moment.
+   * The other members' settings may have changed. They are compared before a row is made, so that a process that is kept out and
+   * retries leaves no row behind each time; and again with the row, for members that start at this moment.
    */
   async #reopen(): Promise<number> {
     const { agree, store, storeClock } = this.#options;
@@ -362,7 +369,7 @@ class StoreMembership implements Membership {
     const alive = new Set(pulse.members.map(({ sessionId }) => sessionId));
     for (const sessionId of this.#silence.keys()) if (!alive.has(sessionId)) this.#silence.delete(sessionId);
     for (const member of pulse.members) {
-      // What was counted of one before a service showed it would be up for ever: no beat of this process would wait.
+      // A silence counted before a service showed the member would never end, and this process's beats would not pause.
       if (member.witnessed) this.#silence.delete(member.sessionId);
       if (member.sessionId === this.#sessionId || member.witnessed) continue;
       const known = this.#silence.get(member.sessionId);
@@ -378,8 +385,8 @@ class StoreMembership implements Membership {
   }
 
   /**
-   * The first in line ends what the witness does not show any more: asked after the store, so no news is missed. Each is asked to beat
-   * before; one that does lives, whatever the witness shows.
+   * The first in line ends sessions that the witness no longer shows. It asks the witness after the store, so that it misses no
+   * change. Each session is first asked to beat; one that beats lives, whatever the witness shows.
    */
   async #buryGone(pulse: Pulse): Promise<void> {
     const { witness, log } = this.#options;
@@ -402,7 +409,7 @@ class StoreMembership implements Membership {
     }
   }
 
-  /** @returns whether it has not beaten since it was asked to, for as long as an answer takes at most */
+  /** @returns true if it has not beaten since it was asked to, for the longest time that an answer takes */
   async #isSilent({ sessionId, node, beat, timeoutMs }: Beating): Promise<boolean> {
     const { store, clock, log, witness } = this.#options;
     const asked = this.#asked.get(sessionId);
@@ -450,7 +457,8 @@ class StoreMembership implements Membership {
       this.#term = leadership.term;
       return;
     }
-    // Who is only ahead takes what is vacant: were it to depose, two who both believe could do so in turn.
+    // A node that is only ahead takes only a vacant term: if it deposed a leader, two nodes that both believe to be ahead could
+    // depose each other in turn.
     if (led && !witness?.first()) return;
     const term = await store.sessions.campaign(this.#sessionId, this.node, leadership, storeClock.now(), led);
     if (term === null) {
@@ -478,7 +486,7 @@ class StoreMembership implements Membership {
     if (this.#options.storeClock.held) wait = Math.min(wait, hurryMs);
     for (const member of this.#pulse?.members ?? []) {
       const known = this.#silence.get(member.sessionId);
-      // Only one that stood still between our last two looks: the others' time ends after our next look anyhow.
+      // Only a member that stood still between the last two looks: for the others the timeout ends after the next look anyhow.
       if (known && known.sinceMono < this.#sawStoreAt) wait = Math.min(wait, known.sinceMono + member.timeoutMs - mono);
     }
     return Math.max(wait, 1);
@@ -486,8 +494,9 @@ class StoreMembership implements Membership {
 
   #untilBeat(): number {
     const { storeClock, beatMs, shownBeatMs = beatMs, identity } = this.#options;
-    // Shown by a service, it proves its life there; a leader needs the store's answers all the same.
-    // But only once the others know, for until then they count its silence in the store, and while nothing came between.
+    // A process shown by a service proves its life there and beats rarely; a leader needs the store's answers all the same.
+    // It does so only once the other members have read that from its row, since until then they count its silence in the store,
+    // and only while its trust has had no gap.
     if (this.#backing() === "witness" && this.#term === null)
       return this.#trust.told === "witness" && this.trusted() ? shownBeatMs : 0;
     const nodes = (this.#pulse?.members ?? []).flatMap(({ role, sessionId }) => (role === "node" ? [sessionId] : []));

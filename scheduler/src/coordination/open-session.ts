@@ -19,16 +19,19 @@ export interface JoinOptions {
   storeClock: StoreClock;
   identity: SessionIdentity;
   beatMs: number;
-  /** While a service shows this process and it does not lead: what a lost signal would have told comes no later. */
+  /**
+   * The beat's interval while a service shows this process and it does not lead; it bounds how late the news of a lost signal
+   * arrives.
+   */
   shownBeatMs?: number;
   /** Goes on while the event loop stands still; default: nothing does. */
   standIn?: StandIn;
   log: Log;
-  /** What a node does that finds cluster time behind what it has been; default: it waits. */
+  /** The behaviour of a node that finds cluster time behind its former maximum; default: it waits. */
   clockBack?: ClockBack;
   /**
-   * Rejects when this process must not stand beside one whose session is older than this: asked before a lost session is
-   * followed by another (Infinity), and again once that is there. Default: it may.
+   * Rejects if this process must not run beside a member whose session is older: called before a lost session is followed by
+   * another (Infinity), and again once the new session exists. Default: always agrees.
    */
   agree?: (sessionId: number, signal: AbortSignal) => Promise<void>;
 }
@@ -64,7 +67,7 @@ export async function openSession(options: JoinOptions, signal?: AbortSignal): P
     const known = rival;
     const isMissing = taken.witnessed
       ? await isGone(options, taken, (error) => {
-          // Not its word against the holder's: it counts from when it can tell.
+          // A witness that cannot tell is no evidence against the holder: the time counts from when it can tell.
           known.sinceMono = clock.monotonic();
           if (!known.told) cannotTell(options, taken, error);
           known.told = true;
@@ -90,7 +93,10 @@ function nameTaken(member: Member): CarillonError {
   });
 }
 
-/** Whether the witness says so; while it cannot tell, and without one, nobody is. @param unsure it cannot tell */
+/**
+ * True if the witness says that the member is gone; false without a witness, or while it cannot tell. @param unsure called when
+ * it cannot tell
+ */
 export async function isGone(
   options: JoinOptions,
   member: Member,

@@ -84,7 +84,7 @@ export async function openCoordination(
 }
 
 /**
- * For whoever only looks: whose service this is. @returns undefined: nobody's yet
+ * Reads which cluster a service belongs to, without joining. @returns undefined if it belongs to none yet
  * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_FOREIGN: it holds something else
  */
 export async function lookAtCoordination(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {

@@ -1,10 +1,9 @@
 import type { Beating } from "../cluster/session-store.ts";
 
 /**
- * Beats have places in a common measure, by the store's clock: nodes share it out evenly, workers lie in its second half,
- * before the first node's place. So a death is seen half a beat after the last sign of life at the latest, not a whole
- * one, and the store is never asked by everybody at once. Whoever finds no place, or another measure than the others',
- * loses that and nothing else.
+ * Beats have places in a common measure, by the store's clock: nodes divide it evenly, and workers lie in its second half, before
+ * the first node's place. So a death is seen at most half a beat after the last sign of life, not a whole one, and members never
+ * all call the store at once. A member without a place, or with another measure than the others', loses only these advantages.
  * @param nodes of the cluster, this one with them @returns 0 to 1: where in the measure this session beats
  */
 export function placeOf(sessionId: number, role: Beating["role"], nodes: readonly number[]): number {
@@ -16,7 +15,7 @@ export function placeOf(sessionId: number, role: Beating["role"], nodes: readonl
 const goldenRatio = 0.6180339887498949;
 /** Nearer than this part of a beat is at the place. */
 const near = 0.05;
-/** Nobody waits less than this part of a beat to get to its place. */
+/** A member waits at least this part of a beat to reach its place. */
 const least = 0.5;
 
 /** @returns how long to wait for the next beat, so that this and the following ones come to `place`: never above `beatMs` */

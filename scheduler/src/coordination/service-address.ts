@@ -3,8 +3,8 @@ import { hasPassword, withoutCredentials } from "../base/credentials.ts";
 import { isThisMachine } from "../settings/this-machine.ts";
 
 /**
- * Where a service is, to be compared: its URL without what is secret in it. A name that leads every machine to itself is another
- * address on each. @param url as given by the user
+ * A service's address for comparison: its URL without secrets. A name that leads every machine to itself, such as localhost,
+ * counts as another address on each machine. @param url as given by the user
  */
 export function serviceAddress(url: string): string {
   const [address = "", query = ""] = withoutCredentials(url).split("?");
@@ -14,14 +14,15 @@ export function serviceAddress(url: string): string {
 }
 
 /**
- * Whether other machines can reach a service that asks for no password, so that whoever does can read and write what clusters keep there.
+ * True if other machines can reach a service that asks for no password: any client there can then read and write the data of
+ * clusters.
  * @param url as given by the user
  */
 export function isOpenToAll(url: string): boolean {
   return !hasPassword(url) && !hostsOf(withoutCredentials(url)).every(isThisMachine);
 }
 
-/** What to do about a service that is. */
+/** The advice for a service that is open to all. */
 export const openAdvice =
   "Give it a password and name it in the URL of `coordination` (docs/coordination.md#who-may-write-there), and let only the cluster's machines reach it.";
 

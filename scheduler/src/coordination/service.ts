@@ -20,7 +20,10 @@ export interface ServiceOptions {
   readonly openWitness?: OpenOptions["openWitness"];
 }
 
-/** What one process coordinates by beside the store, opened when it joins or first uses a lock, whichever comes first. */
+/**
+ * The coordination service that one process uses beside the store, opened when it joins or first uses a lock, whichever comes
+ * first.
+ */
 export class CoordinationService {
   readonly #options: ServiceOptions;
   #witness: Promise<Witness | undefined> | undefined;
@@ -73,7 +76,7 @@ export class CoordinationService {
 
   async leave(): Promise<void> {
     const opened = this.#witness;
-    // At once: whoever needs it from here on opens another.
+    // Cleared at once: later callers open another.
     this.#witness = undefined;
     const [witness] = await Promise.allSettled([opened]);
     if (witness.status === "fulfilled") await witness.value?.leave();

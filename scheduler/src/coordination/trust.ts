@@ -1,13 +1,13 @@
 import type { Witness } from "../cluster/witness.ts";
 
 /**
- * Until when nobody else may have taken this process for dead, by its own monotonic clock. Others judge a session by
- * what its row in the store says it relies on: `store` (its heartbeat's counter stands still for the timeout) or
- * `witness` (a coordination service does not show it any more). While a change from one to the other is under way, or its
- * reply was lost, either may be what they read, so both must hold.
+ * Until when no other process may have presumed this one dead, by its own monotonic clock. Other processes judge a session by the
+ * backing that its row in the store names: `store` (its heartbeat's counter stands still for the timeout) or `witness` (a
+ * coordination service no longer shows it). While a change from one to the other is under way, or its reply was lost, other
+ * processes may read either, so both must hold.
  *
- * Where there was a gap in what the witness shows, such as a process that was stopped for longer than its timeout, the
- * session may have been ended in it: being shown again proves nothing until a heartbeat finds it alive.
+ * If the witness showed the session with a gap, for example because the process was stopped for longer than its timeout, the
+ * session may have been ended in the gap: being shown again proves nothing until a heartbeat finds it alive.
  */
 export type Backing = "store" | "witness";
 
@@ -16,14 +16,17 @@ export const marginMs = 500;
 
 export class Trust {
   readonly #windowMs: number;
-  /** What others read: known, or one of both. */
+  /** The backing that other processes read; "either" while that is uncertain. */
   #backing: Backing | "either" = "store";
   #storeUntil = 0;
   /** As far as the witness showed it without a gap. */
   #shownUntil = 0;
-  /** When the last beat began that found the session alive; or that is to tell of the witness, and finds it so if it is applied. */
+  /**
+   * When the last beat began that found the session alive, or a beat that announces the witness, which finds the session alive if
+   * it is applied.
+   */
   #aliveAt = 0;
-  /** By the store's last answer, whatever the session relies on: a leader needs it. */
+  /** Trust by the store's last answer, whatever the backing: a leader needs it. */
   #heardUntil = 0;
 
   /** @param windowMs the session's timeout less a margin: how long a heartbeat counts, from when it began */
@@ -43,7 +46,7 @@ export class Trust {
     return witness.shownUntil() > 0 && witness.shownSince() <= this.#aliveAt;
   }
 
-  /** What the last beat that was applied says to the others; "either": they may read another. */
+  /** The backing in the last beat that was applied; "either": other processes may read another. */
   get told(): Backing | "either" {
     return this.#backing;
   }
@@ -52,12 +55,13 @@ export class Trust {
     return this.#heardUntil;
   }
 
-  /** A beat that says `backing` is about to be sent. */
+  /** Called just before a beat with `backing` is sent. */
   beating(backing: Backing, beganMono: number): void {
     if (backing === this.#backing) return;
-    // Should it be applied and its reply lost, others count its silence from here on, not from an earlier beat.
+    // If the beat is applied and its reply lost, other processes count its silence from here on, not from an earlier beat.
     if (this.#backing === "witness") this.#storeUntil = beganMono + this.#windowMs;
-    // Applied, it finds the session alive after this: whoever reads it then goes by what is shown since.
+    // If the beat is applied, it finds the session alive after this moment: processes that read it then judge by what the witness
+    // has shown since.
     else if (this.#backing === "store") this.#aliveAt = beganMono;
     this.#backing = "either";
   }
@@ -70,15 +74,15 @@ export class Trust {
   }
 
   /**
-   * A stand-in said that the session relies on the store. @param untilMono until when it is sure by the last of its proofs of life that was
-   * answered; 0: none was, and others may read either
+   * A stand-in announced that the session relies on the store. @param untilMono until when the session is sure, by the stand-in's
+   * last answered proof of life; 0: none was answered, and other processes may read either
    */
   stoodIn(untilMono: number): void {
     if (untilMono > 0) this.beaten("store", untilMono - this.#windowMs);
     else if (this.#backing !== "store") this.#backing = "either";
   }
 
-  /** The session is over: whoever ended it may act already, however young the last proof of life is. */
+  /** The session is over: the process that ended it may act already, however recent the last proof of life is. */
   over(mono: number): void {
     this.#backing = "store";
     this.#storeUntil = Math.min(this.#storeUntil, mono);

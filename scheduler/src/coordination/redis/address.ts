@@ -1,15 +1,15 @@
 import { CarillonError } from "../../base/errors.ts";
 
-/** Where a Redis is, as a URL says it. */
+/** The address of a Redis, parsed from a URL. */
 export interface RedisAddress {
   readonly kind: "single" | "sentinel" | "cluster";
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   readonly tls: boolean;
   readonly username: string | undefined;
   readonly password: string | undefined;
-  /** Of the sentinels themselves; the URL's user and password are the data servers'. */
+  /** The password of the sentinels themselves; the URL's user and password are the data servers'. */
   readonly sentinelPassword: string | undefined;
-  /** What the sentinels call the master; "" without sentinels. */
+  /** The master's name at the sentinels; "" without sentinels. */
   readonly master: string;
   readonly database: number;
   /** Everything that is kept starts with it, in braces: so one node of a Redis Cluster has all of it. */

@@ -18,11 +18,11 @@ export function redisScript(lua: string): RedisScript {
 
 export interface RedisConnectionOptions {
   readonly url: string;
-  /** A request or a connection that takes longer has failed, and the connection is made anew. */
+  /** The time limit for a request or a connection; after it, the connection is replaced. */
   readonly timeoutMs: number;
   readonly log: (line: string) => void;
   readonly signal?: AbortSignal;
-  /** Asked before it counts as open. */
+  /** Called before the connection counts as open. */
   readonly probe?: (connection: RedisConnection) => Promise<unknown>;
   /** Reject when it cannot be reached, instead of going on trying; default false. */
   readonly failFast?: boolean;
@@ -32,24 +32,24 @@ export interface RedisConnectionOptions {
 
 const firstRetryMs = 50;
 const longestRetryMs = 1_000;
-/** Somebody may set the server up anew while we are connected, so that what it keeps cannot be relied on any more. */
+/** A server may be reconfigured while this process is connected, so that its data is no longer reliable; it is checked this often. */
 const checkAgainMs = 30_000;
 
-/** Asks nothing of our keys but which node has them: so a cluster is asked where it matters. */
+/** It reads no key; the keys only route the request in a cluster to the node that has them. */
 const look = redisScript("return redis.call('INFO')");
 
 interface Followed {
   readonly message: (text: string) => void;
   readonly following: () => void;
-  /** That it may not be followed has been said. */
+  /** True once the log has reported that the channel may not be followed. */
   refused?: boolean;
-  /** Of the next try, in a cluster. */
+  /** Cancels the next try, in a cluster. */
   cancel?: () => void;
 }
 
 /**
- * One connection for requests, and one for messages once somebody follows a channel. A request is sent at once or fails
- * at once, and never again by itself: whoever measures trust from when it began must know when that was.
+ * One connection for requests, and one for messages once a channel is followed. A request is sent at once or fails at once, and
+ * is never repeated automatically: a caller that measures trust from its begin must know when that was.
  */
 export class RedisConnection {
   readonly address: RedisAddress;
@@ -132,7 +132,8 @@ export class RedisConnection {
   }
 
   #connectMessages(): Redis | Cluster {
-    // A cluster keeps a connection of its own for messages, to any of its nodes; when that one moves, ioredis subscribes anew.
+    // A cluster client keeps a connection of its own for messages, to any of its nodes; when that node moves, ioredis subscribes
+    // again.
     const messages = this.#requests instanceof Cluster ? this.#requests : this.#connect();
     this.#messages = messages;
     messages.on("message", (channel: string, text: string) => this.#followed.get(channel)?.message(text));
@@ -148,7 +149,7 @@ export class RedisConnection {
     followed.cancel?.();
     client.subscribe(channel).then(followed.following, (error: unknown) => {
       const trouble = redisTrouble(error, this.address);
-      // That it cannot be reached is told by those who ask something.
+      // Callers that send requests report an unreachable server.
       if (isCarillonError(trouble, "COORDINATION_REFUSED")) {
         if (!followed.refused) this.#options.log(trouble.message);
         followed.refused = true;
@@ -159,7 +160,7 @@ export class RedisConnection {
     });
   }
 
-  /** Messages stay away: perhaps their connection is dead, and nobody said so. */
+  /** No messages arrive: perhaps their connection is dead without an error. */
   refollow(): void {
     if (this.#messages instanceof Redis) this.#renew(this.#messages);
   }
@@ -182,7 +183,7 @@ export class RedisConnection {
     await this.#ready();
     try {
       checkServer(String(await this.#send(look, [`{${this.address.prefix}}:state`], [])), where);
-      // ioredis tells it as an event, and would go on in database 0. Its answer came before that of `look`.
+      // ioredis reports this as an event, and would go on in database 0. The event came before the answer to `look`.
       if (/NOPERM.*'select'/i.test(String(this.#lastError))) throw redisTrouble(this.#lastError, this.address);
       if (/DB index|SELECT/i.test(String(this.#lastError))) {
         throw new CarillonError("COORDINATION_UNSUPPORTED", `${this.title} has no such database`, {
@@ -191,7 +192,7 @@ export class RedisConnection {
       }
     } catch (error) {
       this.#renew(this.#requests);
-      // A wrong password is told as an event too; what follows only says that there was no login.
+      // A wrong password is reported as an event too; the error that follows only says that there was no login.
       if (/WRONGPASS|invalid password/i.test(String(this.#lastError)))
         throw redisTrouble(this.#lastError, this.address);
       throw error;

@@ -54,7 +54,7 @@ export class HeldRedisLock implements Held {
     return this.#end.signal;
   }
 
-  /** As `Held` says: what cannot be told to Redis lapses there by itself. */
+  /** As `Held` says: a release that does not reach Redis lapses there by itself. */
   async release(): Promise<boolean> {
     const wasHeld = this.held;
     this.#finish("it was released");
@@ -84,7 +84,7 @@ export class HeldRedisLock implements Held {
       const began = clock.monotonic();
       try {
         const renewed = await connection.run(renew, this.#keys, [this.#token, this.#ttlMs]);
-        // An answer that comes after the belief ended brings nothing back: whoever looked at `held` has seen the end.
+        // An answer after the end of the trust revives nothing: a caller that read `held` may have seen the end.
         if (renewed !== 1) return this.#finish("Redis has it no more");
         if (!this.held) return this.#finish(silent);
         this.#heldUntil = this.#trustFrom(began);

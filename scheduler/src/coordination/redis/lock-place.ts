@@ -5,18 +5,18 @@ import type { RedisConnection } from "./connection.ts";
 
 export interface RedisLockPlaceOptions {
   /**
-   * A whole number above every one it gave before, also to others, such as the next value of a sequence in the store.
-   * Asked when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
+   * Returns a whole number above every one that it gave before, to any process, such as the next value of a sequence in the
+   * store. Called when Redis may have forgotten which fences it gave: at first use, and after a restart, a wipe or a fail-over.
    */
   readonly fenceBase: () => Promise<number>;
-  /** Another one makes every Redis ask for a base; default 0. */
+  /** A new value makes every Redis request a new base; default 0. */
   readonly era?: number;
   readonly log: (line: string) => void;
   readonly clock?: Clock;
   readonly random?: Random;
 }
 
-/** What all locks of a connection share. */
+/** The parts that all locks of a connection share. */
 export class RedisLockPlace {
   readonly connection: RedisConnection;
   readonly clock: Clock;
@@ -25,7 +25,7 @@ export class RedisLockPlace {
   readonly era: number;
   readonly channel: string;
   readonly held = new Set<{ release(): Promise<boolean> }>();
-  /** Who waits for being told that it is next. */
+  /** Waiting tokens, with the callback for the message that they are next. */
   readonly waiting = new Map<string, () => void>();
   readonly log: (line: string) => void;
   #following = false;

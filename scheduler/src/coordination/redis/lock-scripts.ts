@@ -1,12 +1,12 @@
 import { redisScript } from "./connection.ts";
 
 /**
- * What Redis keeps of a name:
+ * The keys of one lock name in Redis:
  *
  *   (the name)   token → until when it holds, by Redis's clock
- *   …:fence      server, value, question: see below. permits: how many may hold. turn: the last that was given out
- *   …:queue      token → turn, of those who wait in order
- *   …:deadlines  token → until when it waits, by Redis's clock: a step of it may cost somebody's turn, and no more
+ *   …:fence      server, value, question: see below. permits: how many may hold. turn: the last one given out
+ *   …:queue      token → turn, of the clients that wait in order
+ *   …:deadlines  token → until when it waits, by Redis's clock: a step of that clock may at most cost a client its turn
  */
 const prelude = `
 local time = redis.call('TIME')
@@ -20,10 +20,10 @@ end
 `;
 
 /**
- * A fence is a base from outside and a count from here: base × 2^32 + count. A server whose memory may be older than what
- * it acknowledged (another run id or replication id), or is gone, or is of another era, asks for a new base first, and takes
- * it only in answer to the question it remembers: one fetched before a later loss might lie below what was given
- * meanwhile. Texts, because Lua's numbers end at 2^53.
+ * A fence is a base from outside and a count from here: base × 2^32 + count. A server requests a new base first if its memory may
+ * be older than its acknowledgements (another run id or replication id), is gone, or is of another era. It accepts the base only
+ * in answer to the question that it remembers: a base fetched before a later loss might lie below fences given meanwhile. Values
+ * are texts, because Lua's numbers end at 2^53.
  */
 const fencing = `
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
@@ -47,9 +47,9 @@ end
 /**
  * KEYS as above. ARGV: token, ttl, base, question, asked, era, permits, '1' to wait in order, channel.
  *
- * Who finds its own token had asked before, and the answer was lost: it gets a new fence, for nobody has seen the first. But
- * not from a server that forgot something: then another may hold it too, and this one is to be given up for a new one.
- * Those who wait in order and stopped asking lose their place.
+ * A client that finds its own token had asked before, and the answer was lost: it gets a new fence, since no client has seen the
+ * first. A server that forgot something drops that token instead: another client may hold the lock too, so the old hold is given
+ * up for a new one. Clients that wait in order and stop asking lose their place.
  *
  * @returns {1, fence}, {0, ms until one may be free, or -1}, {2, question} or {3, the present permits}
  */
@@ -93,7 +93,7 @@ tell(ARGV[9])
 return {1, value}
 `);
 
-/** KEYS as above. ARGV: token, ttl. Redis keeps what it is told, so one that lapsed is not brought back. */
+/** KEYS as above. ARGV: token, ttl. A lapsed token is not renewed, even if Redis still has it. */
 export const renew = redisScript(`${prelude}
 local ttl = tonumber(ARGV[2])
 if tonumber(redis.call('ZSCORE', KEYS[1], token) or 0) <= now then return 0 end
@@ -102,7 +102,7 @@ if redis.call('PTTL', KEYS[1]) < ttl then redis.call('PEXPIRE', KEYS[1], ttl) en
 return 1
 `);
 
-/** KEYS as above. ARGV: token, channel. Leaves the queue, or gives up what it holds, and tells who is next. */
+/** KEYS as above. ARGV: token, channel. Leaves the queue or releases the lock, and notifies the next in line. */
 export const release = redisScript(`${prelude}
 redis.call('ZREM', KEYS[3], token)
 redis.call('ZREM', KEYS[4], token)

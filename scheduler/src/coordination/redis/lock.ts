@@ -10,18 +10,18 @@ import { own, release, take } from "./lock-scripts.ts";
 export interface RedisLocksOptions extends RedisLockPlaceOptions, Omit<RedisConnectionOptions, "timeoutMs" | "probe"> {
   /** The cluster's id in the store: a Redis that serves another under the same prefix is refused. */
   readonly clusterId: string;
-  /** For how long a holder may be silent, ms, where nothing else is said. Default 10,000. */
+  /** How long a holder may be silent before it loses the lock, ms, unless a lock's own option says otherwise. Default 10,000. */
   readonly ttlMs?: number;
 }
 
 export interface RedisLockOptions {
   /** For how long a holder may be silent, ms, 300 at least. Default: what `RedisLocks` was given. */
   readonly ttlMs?: number;
-  /** In the order in which they asked, instead of by chance. Default false. */
+  /** Grants the lock in the order of the requests, instead of by chance. Default false. */
   readonly fair?: boolean;
   /** The longest pause between two attempts of one that waits by chance, ms. Default 500. */
   readonly longestPauseMs?: number;
-  /** How many may hold it at once; the same for all who use it. Default 1. */
+  /** How many may hold it at once; the same for all its users. Default 1. */
   readonly permits?: number;
   /** Each kind has names of its own. Default "lock". */
   readonly kind?: LockKind;
@@ -90,7 +90,7 @@ export class RedisLocks implements LockPlace {
     });
   }
 
-  /** Releases what is held, and closes the connection. */
+  /** Releases all held locks and closes the connection. */
   async close(): Promise<void> {
     await Promise.all([...this.#place.held].map((held) => held.release()));
     this.#place.connection.close();
@@ -98,10 +98,10 @@ export class RedisLocks implements LockPlace {
 }
 
 /**
- * A lock for one holder at a time, for as long as that one goes on saying so. A holder that stood still for longer than
- * the TTL has lost it and may not know: `held` and `signal` tell by this machine's monotonic clock, and the fence lets
- * whatever is protected refuse the late one. Only the fence is safe against a Redis that forgot who holds the lock, or
- * whose wall clock stepped: then two may hold it, with different fences.
+ * A lock for one holder at a time, for as long as the holder renews it. A holder that stood still for longer than the TTL has
+ * lost it and may not know: `held` and `signal` show that by this machine's monotonic clock, and the fence lets the protected
+ * resource refuse late writes. Only the fence is safe against a Redis that forgot the holder, or whose wall clock stepped: then
+ * two processes may hold the lock, with different fences.
  */
 export class RedisLock {
   readonly name: string;

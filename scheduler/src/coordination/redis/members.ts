@@ -2,8 +2,8 @@
 const earlyMost = 1_000;
 
 /**
- * The sessions shown, by messages that each tell a change and carry its number: a doubled one is known, an early one
- * waits, and a lost one leaves a gap that only a reading of everything closes. `version` says how far this has come.
+ * The sessions that are shown, updated by messages that each carry one change and its number. A duplicate is ignored, an early
+ * message waits, and a lost one leaves a gap that only a full read closes. `version` is the number of the last change applied.
  */
 export class RedisMembers {
   readonly shown = new Set<number>();
@@ -20,7 +20,7 @@ export class RedisMembers {
     return this.#version;
   }
 
-  /** @returns whether somebody is shown no more */
+  /** @returns true if a session is no longer shown */
   message(text: string): boolean {
     const [number, ...events] = text.split("\n");
     const version = Number(number);
@@ -36,7 +36,7 @@ export class RedisMembers {
     this.#catchUp();
   }
 
-  /** What was known is no longer comparable: the service began anew. */
+  /** The service began again, so its versions are not comparable with the former ones. */
   forget(): void {
     this.#early.clear();
     this.#version = -1;

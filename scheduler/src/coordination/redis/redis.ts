@@ -16,20 +16,20 @@ export interface RedisWitnessOptions extends WitnessOptions {
   readonly random?: Random;
 }
 
-/** Of every TTL this much is not relied on, or a quarter of it if that is less: clocks run at different speeds. */
+/** The part of every TTL that is not relied on, or a quarter of the TTL if that is less: clocks run at different speeds. */
 const marginMs = 500;
 const renewalsPerTtl = 3;
 /** A lost session or contender is dropped with the next renewal; more of them than this expire by themselves. */
 const droppedMost = 100;
 
 /**
- * A witness on Redis. See RedisRegistry for what it rests on.
+ * A witness on Redis. RedisRegistry describes its guarantees.
  *
- * One renewal every third of the session timeout says "still here" and "still in line" at once, and its answer brings
- * what this process must know. Trust is measured from when the renewal began.
+ * One renewal every third of the session timeout says "still here" and "still in line" at once, and its answer brings all that
+ * this process must know. Trust is measured from when the renewal began.
  *
  * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with
- *   `failFast`, or when the signal aborted
+ * `failFast`, or when the signal aborted
  */
 export async function openRedisWitness(options: RedisWitnessOptions): Promise<Witness> {
   const { clock = systemClock, clusterId, sessionTimeoutMs } = options;
@@ -156,7 +156,7 @@ class RedisWitness implements Witness {
     this.#listeners.push(listener);
   }
 
-  /** By a connection of their own, whose requests a slow renewal does not hold up. */
+  /** Locks use a connection of their own, so that a slow renewal does not delay their requests. */
   locks({ era, nextBase }: LockNeeds): Promise<LockPlace> {
     const { clusterId, url, log, signal, clock, random, failFast, sessionTimeoutMs } = this.#options;
     const common = { clusterId, url, log, signal, clock, random, failFast, ttlMs: sessionTimeoutMs };
@@ -184,7 +184,7 @@ class RedisWitness implements Witness {
     const message = (contender: string) => {
       if (contender === this.#contender) this.#hurry();
     };
-    // While nothing was heard it may have become this one's turn.
+    // While no messages arrived, this process may have become first in line.
     this.#connection.follow(this.#registry.firstChannel, message, () => this.#hurry());
   }
 
@@ -203,7 +203,7 @@ class RedisWitness implements Witness {
 
   async #beat(): Promise<void> {
     while (!this.#left.signal.aborted) await this.#sleeper.sleep(await this.#renewOrDoubt());
-    // The last renewal shows nobody; without it, all of it expires.
+    // The last renewal shows no session; if it fails, all entries expire.
     await this.#renewOrDoubt();
     this.#cancelTelling();
     this.#sureUntil = 0;
@@ -229,7 +229,8 @@ class RedisWitness implements Witness {
     const answer = await this.#registry.renew(asked);
     for (const name of asked.dropped) this.#dropped.delete(name);
 
-    // It speaks of what was asked: meanwhile this process may be shown as another, or have stepped down.
+    // The answer concerns the state at the request: meanwhile this process may be shown under another session, or have stepped
+    // down.
     const until = began + sessionTimeoutMs - Math.min(marginMs, sessionTimeoutMs / 4);
     this.#sureUntil = until;
     if (asked.shown && asked.shown.sessionId === this.#shown?.sessionId) this.#isShown(until);
@@ -254,7 +255,7 @@ class RedisWitness implements Witness {
     this.#shownUntil = until;
   }
 
-  /** Makes up for messages that were lost: whoever is behind at two renewals has missed some. */
+  /** Makes up for lost messages: if the member list is behind at two renewals, some were lost. */
   async #lookAtMembers(epoch: string, version: number): Promise<void> {
     if (epoch !== this.#epoch) {
       if (this.#epoch !== undefined) this.#members.forget();
@@ -282,7 +283,7 @@ class RedisWitness implements Witness {
     this.#call("members");
   }
 
-  /** The connection is gone, or nothing came of a request: what is trusted runs out by itself, what is recent is not. */
+  /** The connection is gone, or a request failed: trust runs out by itself, but the state is no longer current. */
   #doubt(): void {
     this.#sureUntil = 0;
     this.#tell();

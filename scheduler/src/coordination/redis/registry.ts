@@ -5,33 +5,33 @@ import type { Shown } from "../../cluster/witness.ts";
 import { RedisConnection, redisScript } from "./connection.ts";
 
 /**
- * What Redis keeps, and how it tells who is gone without trusting its own clock or memory.
+ * The keys in Redis, and how sessions are found gone without trusting Redis's own clock or memory.
  *
- *   {prefix}:cluster    the id of the cluster that all this belongs to
- *   {prefix}:service    tells this Redis from another; made with the first use, and after a wipe by those who know it
+ *   {prefix}:cluster    the id of the cluster that owns all these keys
+ *   {prefix}:service    identifies this Redis; made at the first use, and after a wipe by a process that knows it
  *   {prefix}:state      server, epoch, clock, born, ttl, lead, version, turn, head
- *   {prefix}:members    store session → what it shows
+ *   {prefix}:members    store session → the data that it shows
  *   {prefix}:line       contender → its turn; the lowest is first
  *   {prefix}:deadlines  m and a store session, or c and a contender → until when, by `clock`
  *
  * Nothing expires by Redis's wall clock, which may step or run fast. `clock` counts milliseconds that have passed for
- * sure: every process says "when you answered me last, your clock stood at c, and since that answer came e ms passed
- * by my monotonic clock", and the script moves on to c + e when that is more. So `clock` is never ahead of the time
- * that really passed, whatever happens to anybody's wall clock.
+ * sure: every process says "at your last answer to me, your clock stood at c, and since that answer e ms have passed by my
+ * monotonic clock", and the script moves on to c + e when that is more. So `clock` is never ahead of the time that really
+ * passed, whatever happens to any wall clock.
  *
- * `clock` can be behind. The time that an answer takes to arrive is not counted, and an answer arrives late where the process that asked
- * stood still. The next request of another process, whose last answer came quickly, then moves `clock` on at once, and a deadline that
- * was set while it was behind would come too early by as much. So a deadline counts from the furthest that a request can move `clock` to:
- * Redis's wall clock plus `lead`, the most that `clock` has been ahead of that wall clock. A step forward of the wall clock makes
- * deadlines later, by a TTL at most; a step back makes nothing worse than it would be without `lead`.
+ * `clock` can be behind. The time that an answer takes to arrive is not counted, and an answer arrives late if the requesting
+ * process stood still. The next request of another process, whose last answer came quickly, then moves `clock` on at once, and
+ * a deadline that was set while `clock` was behind would come too early by as much. So a deadline counts from the furthest that
+ * a request can move `clock` to: Redis's wall clock plus `lead`, the most that `clock` has been ahead of that wall clock. A step
+ * forward of the wall clock makes deadlines later, by a TTL at most; a step back makes nothing worse than without `lead`.
  *
- * Nor is a memory trusted that may have lost what it had acknowledged: a restart, a wipe, a replica that was promoted.
- * Each begins a new epoch, noticed by the server's run id and replication id, or by the state's absence; and until
- * `clock` has moved on by a whole TTL within it, nobody is gone and nobody is first. Whoever was shown has announced
- * itself again by then. The line begins anew as well, and who is at its head is told so ("ahead"): before it may be one
- * whom the old epoch made first and who still believes it, so it may take what is vacant, and no more. What this cannot
- * see is a master cut off together with some of its clients, which goes on answering them while another was promoted
- * elsewhere.
+ * A memory that may have lost acknowledged data is not trusted either: after a restart, a wipe, or the promotion of a replica.
+ * Each of these begins a new epoch, noticed by the server's run id and replication id, or by the state's absence. Until `clock`
+ * has moved on by a whole TTL within the epoch, no session is gone and no contender is first; by then every session that was
+ * shown has announced itself again. The line begins again as well, and the contender at its head learns only that it is "ahead":
+ * the old epoch may have made another contender first, which still believes it. So the head may take a vacant term, and no more.
+ * One case stays invisible: a master cut off together with some of its clients goes on answering them while a replica is
+ * promoted elsewhere.
  */
 const prelude = `
 local cluster, channel, given, credit, nonce, patience, known =
@@ -87,7 +87,7 @@ local function tell()
 end
 `;
 
-/** ARGV from 8: session or '', what it shows, contender or '', then what is to be dropped. */
+/** ARGV from 8: session or '', the data it shows, contender or '', then the entries to drop. */
 const renew = redisScript(`${prelude}
 local session, shown, contender = ARGV[8], ARGV[9], ARGV[10]
 for i = 11, #ARGV do drop(ARGV[i]) end
@@ -129,7 +129,7 @@ tell()
 return {epoch, clock, doubt, redis.call('GET', KEYS[6])}
 `);
 
-/** By number alone: what each says of itself is read by whoever wants to know it. */
+/** Returns session numbers only: readers that need a member's own data read it separately. */
 const members = redisScript(`${prelude}
 tell()
 local version = tonumber(redis.call('HGET', KEYS[2], 'version') or 0)
@@ -145,7 +145,7 @@ return {epoch, clock, doubt, redis.call('HGET', KEYS[4], ARGV[8])}
 const look = redisScript("return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])}");
 
 /**
- * For whoever only looks: whose service this is. @returns undefined: nobody's yet
+ * Reads which cluster a service belongs to, without joining. @returns undefined if it belongs to none yet
  * @throws OPTION_INVALID, COORDINATION_UNREACHABLE, COORDINATION_REFUSED, COORDINATION_UNSUPPORTED
  */
 export async function lookAtRedis(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
@@ -167,18 +167,18 @@ async function readOwner(connection: RedisConnection): Promise<{ clusterId: stri
 export interface Renewal {
   readonly shown: Shown | undefined;
   readonly contender: string | undefined;
-  /** Of earlier renewals: no longer shown, no longer in line. */
+  /** Entries of earlier renewals that are no longer shown or no longer in line. */
   readonly dropped: readonly string[];
 }
 
 export interface Renewed {
   /** A service that lost its memory has another. */
   readonly epoch: string;
-  /** For how long nobody is said to be gone, or first. */
+  /** How long the service declares no session gone and no contender first. */
   readonly doubtMs: number;
-  /** Of what is told by messages: each raises it by one. */
+  /** The number of the last message; each message increments it. */
   readonly version: number;
-  /** ahead: at the head of a line that began anew, while another may still believe that it is first. */
+  /** ahead: at the head of a line that began again, while another contender may still believe that it is first. */
   readonly place: "behind" | "first" | "ahead";
   /** Second in line: when the first one's time is up, unless it renews. */
   readonly vacantInMs: number | undefined;
@@ -188,9 +188,9 @@ export const droppedSession = (sessionId: number) => `m${sessionId}`;
 export const droppedContender = (contender: string) => `c${contender}`;
 
 export class RedisRegistry {
-  /** Tells who is shown and who no more, by numbered messages. */
+  /** The channel of numbered messages about sessions that come and go. */
   readonly channel: string;
-  /** Tells who became first. */
+  /** The channel that announces the contender that became first. */
   readonly firstChannel: string;
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
@@ -198,7 +198,7 @@ export class RedisRegistry {
   readonly #ttlMs: number;
   readonly #keys: readonly string[];
   #serviceId = "";
-  /** What the service's clock stood at in the newest answer, and when that came. */
+  /** The service's clock in the newest answer, and when that answer came. */
   #heard: { epoch: string; clockMs: number; atMono: number } | undefined;
 
   constructor(connection: RedisConnection, clock: Clock, clusterId: string, ttlMs: number) {

@@ -1,6 +1,9 @@
 import type { RedisAddress } from "./address.ts";
 
-/** What an ACL user of this address needs, as ACL SETUSER takes it: docs/redis.md, where a test reads it. */
+/**
+ * The rights that an ACL user of this address needs, in the syntax of ACL SETUSER; docs/redis.md shows them, and a test reads
+ * them there.
+ */
 export function rightsAt({ prefix, database, kind }: Pick<RedisAddress, "prefix" | "database" | "kind">): string {
   const keys = `~{${prefix}}:* ~{${prefix}:lock:* ~{${prefix}:semaphore:* ~{${prefix}:election:* &{${prefix}}:*`;
   const commands = "+eval +evalsha +info +subscribe +publish +@string +@hash +@sortedset +del +pexpire +pttl +time";

@@ -19,7 +19,7 @@ const beatsPerTimeout = 3;
 /** A beat that failed is tried again after this, or a third of the usual time if that is less. */
 const hurryMs = 250;
 
-/** What hangs from a session: what a process has in lines. */
+/** A process's entries in lines, which end with its session. */
 export interface Entries {
   /** In whose lines there is something of ours, or may be. Empty: the session is not needed. */
   names(): string[];
@@ -28,10 +28,10 @@ export interface Entries {
 }
 
 /**
- * One process's liveness for its locks: a counter in the store that it raises. Whoever waits behind it watches the counter, and
- * ends the session by compare-and-set on it when it stood still for the session's timeout by the watcher's own monotonic
- * clock, during which the watcher never lost sight of the store. Trust ends before that: it is counted from when the last
- * beat that succeeded *began*. A session that is over, here or there, never comes back; another takes its place.
+ * One process's liveness for its locks: a counter in the store that it increments. A process that waits behind it watches the
+ * counter, and ends the session by compare-and-set on the counter when it stood still for the session's timeout by the watcher's
+ * own monotonic clock, during which the watcher never lost sight of the store. Trust ends before that: it is counted from when
+ * the last successful beat *began*. A session that is over, here or there, never comes back; another takes its place.
  */
 export class LockSession {
   readonly id: number;
@@ -58,12 +58,12 @@ export class LockSession {
     void this.#beat();
   }
 
-  /** Aborts when it is over; the reason says why, in words. */
+  /** Aborts when the session is over; the reason is a text. */
   get signal(): AbortSignal {
     return this.#end.signal;
   }
 
-  /** Nobody can have ended it, at this moment. */
+  /** True if no other process can have ended it, at this moment. */
   get sure(): boolean {
     return !this.#end.signal.aborted && this.#options.clock.monotonic() < this.#sureUntil;
   }
@@ -73,12 +73,12 @@ export class LockSession {
     this.#sleeper.wake();
   }
 
-  /** Others that are in the way, as just read. One that is gone already, or whose time comes, is looked at again. */
+  /** Watches the sessions that block this one, as just read. A session that is gone, or whose timeout ends, is looked at again. */
   watch(sessions: readonly SeenSession[]): void {
     if (this.#see(sessions)) this.hurry();
   }
 
-  /** Over for good; what it has in lines is nobody's then, as soon as the store knows. */
+  /** Ends the session for good; its entries in lines have no owner once the store knows. */
   close(why: string): void {
     this.#cancelTrust();
     if (!this.#end.signal.aborted) this.#end.abort(why);
@@ -104,7 +104,7 @@ export class LockSession {
       try {
         const pulse = await store.beat(this.id, names, nowMs());
         if (!pulse.alive) return this.close("this process was silent for too long, and others took it for dead");
-        // An answer that comes after the trust ended brings nothing back: whoever looked has seen the end.
+        // An answer after the end of the trust revives nothing: a caller that looked may have seen the end.
         if (!this.sure) return this.close("the store did not answer for too long");
         this.#sureUntil = this.#trustFrom(beganMono);
         // Blind for longer than two beats: what stood still meanwhile may have been as blind as we were.

@@ -22,7 +22,7 @@ export interface StoreLocksOptions extends Omit<LockSessionOptions, "store"> {
   readonly era: number;
 }
 
-/** After a statement that failed, while someone waits. */
+/** The wait after a failed statement, while a caller waits for a lock. */
 const retryMs = 250;
 /** Names used since rows were last forgotten. */
 const rememberedNames = 1_000;
@@ -34,7 +34,7 @@ interface Entry {
   readonly name: string;
   readonly token: string;
   readonly session: LockSession;
-  /** Since when the store has told that it is in line. */
+  /** When the store first confirmed that it is in line. */
   enteredMono: number;
   granted: boolean;
   settle: (outcome: Outcome) => void;
@@ -42,15 +42,15 @@ interface Entry {
 }
 
 /**
- * Locks in the store: a line for each name, whose first so many hold. Getting in line is one statement and leaving it
- * another, which tells the one who holds now instead, so one release wakes one that waits; and a fence is drawn in the
- * line's order. Beats make up for what was not heard. States and events: docs/locks.md.
+ * Locks in the store: each name has a line, and the first `permits` in it hold the lock. Getting in line is one statement,
+ * leaving it another, which notifies the next holder, so one release wakes one waiting process; and a fence is drawn in the
+ * line's order. Beats make up for lost notifications. States and events: docs/locks.md.
  */
 export class StoreLocks implements LockPlace {
   readonly title = "the store";
   readonly #options: StoreLocksOptions;
   readonly #entries = new Map<string, Entry>();
-  /** Names in whose lines there may be a token of ours that nobody knows of, and until when to look. */
+  /** Names whose lines may contain a token of this process that it has lost track of, and until when to look. */
   readonly #doubtful = new Map<string, number>();
   readonly #used = new Set<string>();
   readonly #closing = new AbortController();
@@ -191,7 +191,7 @@ export class StoreLocks implements LockPlace {
     return entry;
   }
 
-  /** The rows of names that nobody uses any more. */
+  /** Deletes the rows of names that are no longer used. */
   async #forget(): Promise<void> {
     const present = new Set(this.#names());
     const names = [...this.#used].filter((name) => !present.has(name));
@@ -199,7 +199,7 @@ export class StoreLocks implements LockPlace {
     for (const name of names) this.#used.delete(name);
   }
 
-  /** Nobody waits for it any more, and whether it came to be is not known. */
+  /** No caller waits for the entry any more, and it is unknown whether it exists. */
   #giveUp(entry: Entry): void {
     void this.#leave(entry);
   }
@@ -207,9 +207,9 @@ export class StoreLocks implements LockPlace {
   async #leave(entry: Entry): Promise<boolean> {
     const { clock, store, log, timeoutMs } = this.#options;
     this.#entries.delete(entry.token);
-    // It counts for dead already, and a token of it is nobody's.
+    // The session counts as dead already, so its tokens have no owner.
     if (entry.session.signal.aborted) return false;
-    // A statement that was given up may be done later, after this one: then a beat finds what it left.
+    // An abandoned statement may run later, after this one: then a beat finds the token that it left.
     if (entry.enteredMono === Number.POSITIVE_INFINITY)
       this.#doubtful.set(entry.name, clock.monotonic() + 2 * timeoutMs);
     try {
@@ -260,7 +260,10 @@ export class StoreLocks implements LockPlace {
     this.#ending.add(ending);
   }
 
-  /** What it left in lines counts for dead from then on. Others find out by its silence otherwise. */
+  /**
+   * Ends the session in the store: its entries in lines count as dead from then on. Without this, other processes find out by its
+   * silence.
+   */
   async #bury(session: LockSession): Promise<void> {
     const { store, clock, log, timeoutMs } = this.#options;
     const ends = clock.monotonic() + 10 * timeoutMs;
@@ -302,7 +305,7 @@ export class StoreLocks implements LockPlace {
       const index = its?.line.indexOf(entry.token) ?? -1;
       if (index >= 0 && index < (its?.permits ?? 0)) this.#grant(entry);
       if (index >= 0) continue;
-      // Somebody took it out of the line, by hand.
+      // A person took it out of the line in the store.
       this.#entries.delete(entry.token);
       entry.held?.lose("somebody took it away in the store");
       entry.settle("again");

@@ -128,7 +128,7 @@ export class ZooKeeperLocks implements LockPlace {
       await this.#agree(spec, at, signal);
       const lease = wait ? await semaphore.acquire({ signal }) : await semaphore.tryAcquire({ signal });
       if (!lease) return undefined;
-      // Nobody changes it from here on; somebody may have, before we were in.
+      // From here on the size cannot change; another process may have changed it before the lease was taken.
       const size = await this.#size(countPath, signal);
       if (size === spec.permits) return lease;
       await lease.release();
@@ -153,7 +153,7 @@ export class ZooKeeperLocks implements LockPlace {
         });
         continue;
       }
-      // Whoever takes a lease has this mutex meanwhile, so while we have it nobody does.
+      // A process holds this mutex while it takes a lease, so no lease is taken while this process holds it.
       const turn = await new Mutex(zk, `${at}/locks`, { acl: path.acl }).tryAcquire({ signal });
       if (!turn) throw sizeDiffers(spec, size);
       try {
@@ -231,7 +231,7 @@ export class ZooKeeperLocks implements LockPlace {
     const { era, nextBase } = this.#options;
     const parent = path.slice(0, path.lastIndexOf("/"));
     const number = BigInt.asUintN(32, BigInt(/-(-?\d{10})$/.exec(path)?.[1] ?? 0));
-    // A service that went back in time, as far as this process can tell, may give numbers that it gave before.
+    // A service whose data went back, as far as this process can tell, may repeat numbers that it gave before.
     const rewound = session.rewoundFrom ?? 0n;
     for (;;) {
       const { data, stat } = await session.get(parent);
@@ -247,7 +247,7 @@ export class ZooKeeperLocks implements LockPlace {
   }
 }
 
-/** What another try may mend, by itself. */
+/** True for errors that may pass with another try. */
 function isPassing(error: unknown): boolean {
   return (
     isZooKeeperError(error, "SESSION_EXPIRED", "CONNECTION_LOSS", "UNREACHABLE", "NOT_HELD", "NO_NODE") ||

@@ -4,8 +4,8 @@ import { type Clock, pause } from "../../base/clock.ts";
 const retryMs = 250;
 
 /**
- * Who is shown, by number alone: one request reads them all, however many they are, and after that each coming and going
- * is told by an event that needs no request. What a member says of itself is read by whoever wants to know it.
+ * The sessions that are shown, by number only: one request reads them all, however many they are, and after that events report
+ * each change without a request. Readers that need a member's own data read it separately.
  */
 export class ZooKeeperMembers {
   readonly #zk: ZooKeeper;
@@ -16,10 +16,10 @@ export class ZooKeeperMembers {
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
   #shown: Set<number> | undefined;
-  /** What was told since the reading began that is under way: it may be older or newer than the answer. */
+  /** Events since the current reading began: each may be older or newer than the answer. */
   #meanwhile: Map<number, boolean> | undefined;
 
-  /** @param listeners gone: called when somebody may be gone since the last call */
+  /** @param listeners gone: called when a session may have gone since the last call */
   constructor(
     zk: ZooKeeper,
     path: string,
@@ -34,7 +34,7 @@ export class ZooKeeperMembers {
     this.#running = this.#run();
   }
 
-  /** As last told; undefined before all of them have been read. */
+  /** The sessions by the last events; undefined before all of them have been read. */
   get shown(): ReadonlySet<number> | undefined {
     return this.#shown;
   }
@@ -53,7 +53,7 @@ export class ZooKeeperMembers {
         await this.#follow(session);
       } catch (error) {
         if (signal.aborted || this.#zk.signal.aborted) return;
-        // That a session ended is told by the session; the next one reads all anew.
+        // The session itself reports its end; the next session reads everything again.
         if (session?.live) this.#trouble(error);
         await pause(this.#clock, retryMs, signal);
       }
@@ -90,9 +90,9 @@ export class ZooKeeperMembers {
       await session.eachChild(this.#path, (name) => void found.add(Number(name)));
     } catch (error) {
       if (!isZooKeeperError(error, "NO_NODE")) throw error;
-      // Wiped under us: nobody is shown.
+      // The service was wiped meanwhile: no session is shown.
     }
-    // Each in the order told: the last word on a number is no older than the answer, or the answer says the same.
+    // Events are applied in their order: the last event for a number is no older than the answer, or the answer says the same.
     for (const [sessionId, isThere] of this.#meanwhile) {
       if (isThere) found.add(sessionId);
       else found.delete(sessionId);

@@ -15,9 +15,9 @@ export const members = "/members";
 const service = "/service";
 
 /**
- * The path that a cluster has in ZooKeeper: zookeeper://[user:password@]host:port,host:port/path, zookeepers:// for TLS
- * with the system's authorities; without a path, /carillon. With credentials, only who knows them may read or write there;
- * with ?auth=sasl they are a login by SASL DIGEST-MD5, for servers that ask for one, else ZooKeeper's own digest.
+ * The path of a cluster in ZooKeeper: zookeeper://[user:password@]host:port,host:port/path, zookeepers:// for TLS with the
+ * system's authorities; without a path, /carillon. With credentials, only clients that know them may read or write there; with
+ * ?auth=sasl they are a login by SASL DIGEST-MD5, for servers that require one, else ZooKeeper's own digest.
  */
 export class ClusterPath {
   readonly servers: string;
@@ -48,10 +48,10 @@ export class ClusterPath {
   }
 
   /**
-   * Makes the path ours, or finds that it is.
-   * @param nameNew gives the service's id where the path is nobody's
-   * @returns the service's id, by which another ZooKeeper is told apart
-   * @throws COORDINATION_FOREIGN, what `nameNew` rejects with
+   * Claims the path for this cluster, unless the cluster already owns it.
+   * @param nameNew gives the service's id if the path has no owner
+   * @returns the service's id, which distinguishes it from another ZooKeeper
+   * @throws COORDINATION_FOREIGN, errors of `nameNew`
    */
   async claim(zk: ZooKeeper, nameNew: () => Promise<string> = async () => randomUUID()): Promise<string> {
     for (;;) {
@@ -71,7 +71,7 @@ export class ClusterPath {
     }
   }
 
-  /** Whose it is. @returns undefined: nobody's yet @throws COORDINATION_FOREIGN: not Carillon's */
+  /** The path's owner. @returns undefined if it has none yet @throws COORDINATION_FOREIGN: not Carillon's */
   async look(zk: ZooKeeper): Promise<{ clusterId: string; serviceId: string } | undefined> {
     let text: string;
     try {
@@ -86,7 +86,7 @@ export class ClusterPath {
     throw this.#foreign(`has a node ${service} that Carillon did not write`);
   }
 
-  /** Whether somebody has made the path theirs. @param changed called once, when that may have changed */
+  /** True if a cluster owns the path. @param changed called once, when that may have changed */
   async exists(session: Session, changed: () => void): Promise<boolean> {
     return (await session.exists(service, { watch: changed })) !== undefined;
   }
@@ -103,7 +103,7 @@ export class ClusterPath {
     });
   }
 
-  /** What the user can do about it. */
+  /** Converts the error to one with advice for the user. */
   translated(error: unknown): unknown {
     if (!isZooKeeperError(error)) return error;
     const about = (code: ErrorCode, what: string, hint: string) =>
@@ -138,7 +138,7 @@ export class ClusterPath {
     }
   }
 
-  /** The path itself and what is above it, through a client whose root is above it. */
+  /** Creates the path itself and its missing parents, through a client whose root is above it. */
   async #createRoot(): Promise<void> {
     const [servers = "", ...names] = this.servers.split("/");
     const zk = await connect(servers, this.access);

@@ -1,12 +1,12 @@
 /**
  * ZooKeeper as a witness. Under the cluster's path:
  *
- *   service               {"cluster": …, "service": …}: whose path this is
- *   members/<session>     ephemeral: who is shown
- *   leader/_c_…-latch-…   the line of those who want to lead
+ *   service               {"cluster": …, "service": …}: the path's owner
+ *   members/<session>     ephemeral: the sessions that are shown
+ *   leader/_c_…-latch-…   the line of the contenders for leadership
  *
- * Only the one who is first in line follows the members, by one recursive watch: who comes or goes makes and deletes a
- * node of its own, and nobody else is told or asks, however many they are.
+ * Only the first in line follows the members, by one recursive watch. A member that comes or goes makes or deletes a node of
+ * its own; no other process is notified or reads anything, however many members there are.
  */
 import { connect, isZooKeeperError, LeaderLatch, type Session, type ZooKeeper } from "@carillon/zookeeper";
 import type { Clock } from "../../base/clock.ts";
@@ -41,7 +41,10 @@ export async function openZooKeeper(options: WitnessOptions & { clock: Clock }):
   }
 }
 
-/** Whose path this is, without making anything there. @returns undefined: nobody's yet @throws COORDINATION_…, OPTION_INVALID */
+/**
+ * Reads the path's owner without creating anything there. @returns undefined if it has none yet @throws COORDINATION_…,
+ * OPTION_INVALID
+ */
 export async function lookAtZooKeeper(url: string): Promise<{ clusterId: string; serviceId: string } | undefined> {
   const path = new ClusterPath(url, "");
   let zk: ZooKeeper | undefined;
@@ -94,7 +97,7 @@ class ZooKeeperWitness implements Witness {
     return this.#options.clock.monotonic() + shown.session.remainingMs;
   }
 
-  /** A ZooKeeper session keeps its node without a gap; another one makes it anew. */
+  /** A ZooKeeper session keeps its node without a gap; a new session makes a new node. */
   shownSince(): number {
     return this.#shown?.sinceMono ?? Number.POSITIVE_INFINITY;
   }
@@ -107,7 +110,7 @@ class ZooKeeperWitness implements Witness {
   async gone(sessionIds: readonly number[]): Promise<number[]> {
     const { session } = this.#zk;
     try {
-      // The server asked may lag behind the others: first it has to catch up.
+      // The connected server may lag behind the others, so it catches up first.
       await session.sync(members);
       const [born, ...there] = await Promise.all([
         this.#path.born(session),
@@ -121,8 +124,8 @@ class ZooKeeperWitness implements Witness {
   }
 
   /**
-   * A service that was wiped or restored shows nobody at first, also not those who were shown before and rely on it
-   * until their time is up. So nobody is gone until this process has known the service as it is for that long.
+   * A service that was wiped or restored shows no sessions at first, not even those that were shown before and rely on it until
+   * their time is up. So no session counts as gone until this process has known the service's present state for that long.
    */
   #requireAge(sinceMono: number): void {
     const { clock, sessionTimeoutMs } = this.#options;
@@ -199,7 +202,7 @@ class ZooKeeperWitness implements Witness {
     return this.#latch?.hasLeadership ?? false;
   }
 
-  /** Its nodes are there or not: a service that was wiped has a line that begins anew, and its head is first. */
+  /** ZooKeeper's nodes either exist or not: a wiped service has a line that begins again, and its head is first. */
   ahead(): boolean {
     return this.first();
   }
@@ -234,7 +237,7 @@ class ZooKeeperWitness implements Witness {
     void this.#keepPath(session);
   }
 
-  /** What was wiped is made again also where this process shows nothing and only uses locks. */
+  /** A wiped path is also created again if this process shows no session and only uses locks. */
   async #keepPath(session: Session): Promise<void> {
     const over = AbortSignal.any([session.signal, this.#left.signal]);
     for (let told = false; !over.aborted; ) {
@@ -304,7 +307,10 @@ class ZooKeeperWitness implements Witness {
     this.#tell("sure");
   }
 
-  /** Someone may delete our node, or wipe the service under a session that lives on: then we are not shown. */
+  /**
+   * Another client may delete this process's node, or the service may be wiped while the session lives on: then the session is
+   * not shown.
+   */
   #watchOwn(session: Session, path: string): void {
     const lost = () => {
       if (this.#shown?.session !== session || !path.endsWith(`/${this.#shown.member.sessionId}`)) return;
