@@ -3,18 +3,18 @@ import type { Answer, Event, Read, RouteId, StreamId } from "../api/contract.ts"
 
 /** One authenticated request. */
 export interface Call {
-  /** null only where the policy is `anyone`. */
+  /** null only on routes with the policy `anyone`. */
   who: Principal | null;
   /** The namespaces in which the caller has the role that the route requires. */
   reach: Reach;
   nowMs: number;
-  /** The version that a change is made from; null: whatever is there. */
+  /** The version that the change is based on; null: any version. */
   ifVersion: number | null;
   /** When the credential of the request expires. */
   expiresMs: number | null;
   /** The user must add a second factor before any other call. */
   factorNeeded: boolean;
-  /** Numbers of runs that were drawn with the request's idempotency key; without one, none. */
+  /** Run numbers that were drawn together with the request's idempotency key; empty without a key. */
   runIds: readonly number[];
   /** Identifies this request across repetitions; derived from the idempotency key. */
   token: string;
@@ -26,7 +26,7 @@ export interface Call {
   signal: AbortSignal;
   /** The caller's span as a W3C traceparent; absent without tracing. */
   traceparent: string | undefined;
-  /** Where a stream goes on. */
+  /** The id of the client's last event, after which the stream resumes. */
   lastEventId: string | undefined;
   /** The browser's sign-in: read, and set (null takes it away). */
   cookie: { present: string | null; set: (value: string | null, maxAgeMs: number) => void };

@@ -32,13 +32,13 @@ export class Connections {
   readonly #log: Log;
   /** Connections by address, the oldest first. */
   readonly #held = new Map<string, Set<Socket>>();
-  /** Addresses by how many they have: at [3] those that have three, the one that has had three for longest first. */
+  /** Addresses by their number of connections: at [3] those with three, the one that has had three for longest first. */
   readonly #having: Set<string>[] = [];
   #count = 0;
   #closed = 0;
   #endWindow: (() => void) | undefined;
 
-  /** @param isBusy a request of it is under way */
+  /** @param isBusy true while the socket has a request under way */
   constructor(most: number, isBusy: (socket: Socket) => boolean, clock: Clock, log: Log) {
     this.#most = most;
     this.#isBusy = isBusy;
@@ -52,7 +52,7 @@ export class Connections {
 
   add(socket: Socket): void {
     const address = socket.remoteAddress;
-    // It has gone already.
+    // The connection is gone already.
     if (address === undefined) return;
     if (this.#count >= this.#most) {
       const idle = this.#idle();

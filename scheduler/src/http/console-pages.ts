@@ -72,7 +72,7 @@ export class ConsolePages {
     this.#folder = folder;
   }
 
-  /** Looks what there is: a name that is not in the list is never looked for in the file system. */
+  /** Lists the files at the start: a name that is not in the list is never looked up in the file system. */
   async register(app: FastifyInstance): Promise<void> {
     if (this.#folder !== null) {
       this.#page = await readFile(`${this.#folder}index.html`, "utf8");

@@ -2,7 +2,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { CarillonError } from "../base/errors.ts";
 import { isThisMachine } from "../settings/this-machine.ts";
 
-/** Nothing that the API answers is a page: no browser is to show, frame, guess or keep it. */
+/** No API response is a page: a browser must not show, frame, guess the type of, or cache it. */
 const headers = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -45,8 +45,8 @@ export function checkOrigin(request: FastifyRequest, changes: boolean): void {
 }
 
 /**
- * Without a proxy only this machine's own addresses are listened at. A page elsewhere whose name was made to lead to them (DNS rebinding)
- * is of one origin with this server for a browser; its `Host` shows it.
+ * Without a proxy the server listens only at this machine's own addresses. If another site's name is made to resolve to them (DNS
+ * rebinding), the browser sees that page and this server as one origin; the `Host` header reveals it.
  * @throws HOST_REFUSED
  */
 export function checkHost(host: string): void {

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
 import { type Clock, pause } from "../base/clock.ts";
 
-/** For answers that a client reads too slowly, or not at all, once the server stops. */
+/** The time limit for responses that a client reads slowly, or not at all, once the server stops. */
 const lingerMs = 5_000;
 
 /**

@@ -27,7 +27,7 @@ export const tailOf = (store: Store, clock: Clock): StreamHandler<"tailLogs"> =>
     /** The snapshot that was begun before the stream broke off: there is a later one. */
     let resumed = reading !== null;
     while (!signal.aborted) {
-      // Looked at before the log: what a run wrote is there before its end is.
+      // Read before the log: a run's lines are stored before its end is.
       const ended = isEnd(state);
       for (let whole = false; !whole; ) {
         const found = await store.browse.arrived(runId, { seen, reading, place }, linesPerLook);

@@ -74,7 +74,7 @@ export class Quotas {
     for (const take of takes) take();
   }
 
-  /** Runs that this server enqueued for it in its present minute. */
+  /** Runs that this server enqueued for the user or namespace in its present minute. */
   used({ kind, name }: Pick<Quota, "kind" | "name">): number {
     const minute = this.#minutes.get(`${kind} ${name}`);
     return minute && !this.#isOver(minute) ? minute.runs : 0;
@@ -120,7 +120,7 @@ export class Quotas {
 
   #isOver = ({ fromMono }: Minute) => fromMono + minuteMs <= this.#clock.monotonic();
 
-  /** @returns what takes the runs, once all else has room for them too @throws QUOTA_EXCEEDED */
+  /** @returns counts the runs, to be called once all other quotas have room for them too @throws QUOTA_EXCEEDED */
   #minute(quota: Quota | undefined, name: string, runs: number): () => void {
     if (!quota || quota.enqueues === null) return () => undefined;
     const key = `${quota.kind} ${name}`;

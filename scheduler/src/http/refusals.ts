@@ -15,7 +15,7 @@ export interface Spoken {
 
 export const claimText = ({ runId, fence }: Spoken) => `${runId} ${fence}`;
 
-/** The book's word on claims, each found by its run and its fence: a fence alone would vouch for any run named beside it. */
+/** The store's state of claims, each found by its run and its fence: a fence alone would vouch for any run named beside it. */
 export class Standings {
   readonly #byClaim = new Map<string, ClaimStanding>();
 
@@ -69,7 +69,7 @@ export function kept(
   }
 }
 
-/** A number that a JavaScript number cannot hold would be kept as another one. */
+/** A number that JavaScript cannot represent exactly would be stored as another one. */
 export function inexactRefusal(spoken: Spoken, part: Refusal["part"], { number, path }: InexactNumber): Refusal {
   const place = path.join(".");
   const message = `run ${spoken.runId}: the ${part} has ${inexactWords(number, place)}; give it as a text, in quotes`;

@@ -23,7 +23,7 @@ export interface Asked {
   key: string;
   /** The whole request. */
   request: { route: string; given: unknown; ifVersion: number | null };
-  /** Numbers of runs that it may need. */
+  /** How many run numbers the request may need. */
   runs: number;
   /** Its answer has a secret in it. */
   secret: boolean;

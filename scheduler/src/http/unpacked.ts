@@ -71,7 +71,7 @@ function unpacked(raw: Readable, unpacker: ReturnType<typeof createGunzip>, most
   let bytes = 0;
   unpacker.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    // Refused as soon as this has come through; unpacking the rest of it would cost as much as it was made to.
+    // Refused as soon as the output exceeds the limit; unpacking the rest could cost as much as an attacker intended.
     if (bytes > most) unpacker.unpipe(body).destroy();
   });
   return body;

@@ -81,7 +81,7 @@ const afterMs = (rule: AlarmRule, settings: AlarmSettings): number | null =>
 
 type AlarmPlace = [openedMs: number, rule: string, subject: string];
 
-/** It stays while the alarm is open, unlike when the alarm was found last. */
+/** Fixed while the alarm is open, unlike the time when the alarm was last found. */
 const placeOf = ({ openedMs, rule, subject }: AlarmRecord): AlarmPlace => [openedMs, rule, subject];
 
 const byText = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -12,7 +12,7 @@ import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "./changes.ts";
 
 const refusalsTold = 5;
-/** Some milliseconds' work. */
+/** The number of tasks that take some milliseconds. */
 const tasksPerTurn = 25;
 
 /** Tasks as code for clients without access to the store: see docs/as-code.md. @param now the store's clock */
@@ -26,7 +26,7 @@ export function bundleCalls(store: Store, clock: Clock, now: () => number): Some
     const { bundle, tasks, prune, adopt, overwriteEdits } = given;
     checkBundle(bundle);
     for (const { task } of tasks) reach.check(task);
-    // Slots fire in this process: it may not be held for as long as thousands of tasks take.
+    // Slots fire in this process: its event loop must not be blocked for as long as thousands of tasks take.
     let turns = 0;
     const turn = () => (++turns % tasksPerTurn === 0 ? pause(clock, 0) : undefined);
     const definitions = new Map<string, TaskDefinition>();

@@ -32,7 +32,7 @@ export const cursorForeign = (): CarillonError =>
     hint: "Give `next` of the page before, as it is. One from before an upgrade may no longer be valid: begin with the first page.",
   });
 
-/** A page of at most `limit`, of a list from which one more was read to see whether it goes on. */
+/** A page of at most `limit` rows. The list has one row more than that if another page follows. */
 export function pageOf<Row, Item>(
   rows: Row[],
   limit: number,

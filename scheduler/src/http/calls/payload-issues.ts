@@ -16,11 +16,11 @@ export interface PayloadIssue {
 
 const issuesMost = 100;
 
-/** Schemas by which a check was cut off, the latest: no other payload shall take as long. */
+/** The latest schemas whose check was cut off: no other payload may cost that much again. */
 const tooCostly = new Set<string>();
 const costlyMost = 100;
 
-/** @returns null: the schema is one that cannot be checked by here */
+/** @returns null if the schema cannot be checked here */
 export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadIssue[] | null {
   const known = JSON.stringify(schema);
   if (tooCostly.has(known)) return null;
@@ -30,7 +30,7 @@ export function payloadIssues(schema: PayloadSchema, payload: unknown): PayloadI
   try {
     return cutOffAfter(limits.payloadCheckMs, () => issuesOf(open, schema, payload));
   } catch (error) {
-    // A dialect or a word that is not known, or one that means itself: the handler's own schema has the last word anyway.
+    // An unknown dialect or keyword, or a schema that refers to itself: the handler's own schema decides anyway.
     if (!(error instanceof CutOff)) return null;
     // A check that was cut off may have left the readers in the middle of a compilation.
     readers = undefined;

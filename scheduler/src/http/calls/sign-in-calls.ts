@@ -17,7 +17,7 @@ import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
 import { asSignIn, grantsOf, ownHash } from "./user-calls.ts";
 
-/** Where a browser begins to sign in by the provider. */
+/** The path at which a browser begins to sign in by the provider. */
 export const providerPath = "/v1/sign-in/provider";
 
 const asMe = (
@@ -182,7 +182,7 @@ export function signInCalls({
 
     async changePassword({ present, next }, call) {
       const { user } = signedIn(call);
-      // A signed-in user does not wait behind strangers' guesses; only their own wrong passwords slow them.
+      // A signed-in user does not wait behind other clients' guesses; only the user's own wrong passwords slow them.
       const { temporary } = await judged(user, present, { address: call.address, proven: "signed in" });
       if (temporary && next === present) throw passwordWeak("is the one that was handed over");
       await checkPassword(user, next);

@@ -19,13 +19,13 @@ const keptMs = 60_000;
 const keptMost = 8;
 /** The builder yields to the event loop, so that other requests proceed. */
 const turnMs = 0.05;
-/** Another node's clock may have stamped a change so much earlier than it was committed. */
+/** How much earlier than its commit another node's clock may have stamped a change. */
 const overlapMs = 5_000;
 
 interface Kept {
   line: Promise<Timeline>;
   builtMs: number;
-  /** Changes that were there before the tasks were read, of as long ago as one may come to light later. */
+  /** Recent changes that were known before the tasks were read; within `overlapMs` others may still appear later. */
   seen: Promise<Set<string>>;
 }
 

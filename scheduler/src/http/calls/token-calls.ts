@@ -45,7 +45,7 @@ export function tokenCalls(store: Store, principals: Principals): Some<"listToke
       if (spanMs > longestTokenMs)
         throw new CarillonError("OPTION_INVALID", "expiresIn is longer than 366 days", { hint: "Give less." });
       const wanted = scopes ?? null;
-      // A token cannot make what may more than itself.
+      // A token cannot make a token with more rights than its own.
       const beyond =
         who.scopes && (wanted ?? roles).some((scope) => !(who.scopes as readonly string[]).includes(scope));
       const own = highestRole(who);

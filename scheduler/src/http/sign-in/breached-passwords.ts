@@ -23,7 +23,7 @@ export class BreachedPasswords {
     this.#path = path;
   }
 
-  /** Looks at a sample of it. @throws FILE_INVALID it cannot be read, or lines of it are none of hashes, or not in their order */
+  /** Checks a sample of the file. @throws FILE_INVALID if it cannot be read, or if lines in it are no hashes or not sorted */
   async check(): Promise<void> {
     await this.#read(async (file, size) => {
       let before = "";
@@ -39,7 +39,7 @@ export class BreachedPasswords {
   async has(password: string): Promise<boolean> {
     const wanted = createHash("sha1").update(password).digest("hex").toUpperCase();
     return this.#read(async (file, size) => {
-      // The line that begins at or after `from`, and before `to`, if it is there.
+      // The line that begins in the range from `from` to before `to`, if there is one.
       let [from, to] = [0, size];
       while (from < to) {
         const { hash, begins, ends } = await this.#lineAt(file, Math.floor((from + to) / 2), size);

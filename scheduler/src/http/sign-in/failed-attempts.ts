@@ -29,7 +29,7 @@ export class FailedAttempts {
     this.#what = what;
   }
 
-  /** @returns for how long yet strangers from this network are turned away; 0: they are not */
+  /** @returns how many ms unknown clients from this network are still turned away; 0: they are not */
   turnedAwayMs(network: string): number {
     const nowMono = this.#clock.monotonic();
     this.#forget(nowMono);

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 
-/** For how long a browser is known after a sign-in, unless the password is replaced. */
+/** How long a browser counts as known after a sign-in, unless the password is replaced. */
 export const knownBrowserMs = 180 * 86_400_000;
 export const knownBrowserShape = /^[\w-]{22}\.[\w-]{43}$/;
 

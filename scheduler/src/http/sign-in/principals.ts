@@ -21,7 +21,7 @@ const readsPerStatement = 100;
  */
 const strangersEveryMs = 1_000;
 const strangersMost = 500;
-/** Uses of a sign-in are put down no oftener than this. */
+/** The least interval between two records of a sign-in's use. */
 const seenApartMs = 60_000;
 
 interface Judged {
@@ -51,7 +51,7 @@ export class Principals {
   readonly #tokens: Gathered<number, (Credential & { hash: Buffer }) | null>;
   readonly #signIns: Gathered<Buffer, Credential | null>;
   readonly #seen: (hash: Buffer) => void;
-  /** How often something changed here. */
+  /** The number of changes on this server. */
   #changes = 0;
   #turn: Promise<void> | undefined;
   #inLine = 0;
@@ -64,12 +64,12 @@ export class Principals {
     this.#tokens = new Gathered((tokenIds) => store.tokensOf(tokenIds), readsPerStatement);
     this.#signIns = new Gathered((hashes) => store.signInsOf(hashes, idleMs), readsPerStatement);
     const seen = (hash: Buffer) => store.signInsSeen([hash], nowMs(), seenApartMs);
-    // One that is not put down makes a sign-in end sooner, by the time until its next use.
+    // A use that is not recorded makes the sign-in end sooner, by the time until its next use.
     this.#seen = (hash) =>
       void seen(hash).catch((error) => log.debug({ error: messageOf(error) }, "the use of a sign-in was not put down"));
   }
 
-  /** @param address whom it comes from @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
+  /** @param address the client's address @throws SIGN_IN_NEEDED, TOO_MANY_ATTEMPTS */
   async ofToken(text: string, address: string): Promise<Judged> {
     const given = parseToken(text);
     // A malformed token costs no read of the store, so it is not counted as a failure.

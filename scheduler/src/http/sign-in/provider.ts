@@ -14,7 +14,7 @@ import { agentOf, cookieName, cookieText, readCookieOf } from "../guard.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 import type { SecurityLog } from "./security-log.ts";
 
-/** Where the provider sends browsers back to: it knows this address, and no other. */
+/** The path to which the provider returns browsers: the provider knows only this address. */
 const returnPath = "/v1/sign-in/provided";
 /** Where a browser is sent after the sign-in, whatever page it requested before. */
 const homePath = "/";
@@ -137,7 +137,7 @@ export class Provider {
     const attempt = readCookieOf(request, this.#attemptName, /^[\w-]{43}\.[\w-]{43}\.[\w-]{43}$/);
     if (attempt === null) throw refused("attempt", "this browser began no sign-in here, or too long ago");
     const [state = "", nonce = "", verifier = ""] = attempt.split(".");
-    // Not as a URL: a request may name any host, and one that is none.
+    // Not parsed as a whole URL: a request may name any host, even an invalid one.
     const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
     // Checked before any call to the provider.
     if (searchParams.getAll("state").join() !== state)
@@ -215,7 +215,7 @@ export class Provider {
   async #discover(): Promise<oidc.Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings;
     const url = new URL(issuer);
-    // Without the first the signature would not be looked at: the token comes from the provider itself, by TLS.
+    // Without the first, the signature would not be checked, since the token comes from the provider itself, by TLS.
     const execute = [oidc.enableNonRepudiationChecks];
     if (isThisMachine(url) && url.protocol === "http:") execute.push(oidc.allowInsecureRequests);
     try {

@@ -71,7 +71,7 @@ export class SecondFactors {
     return this.#required === "everyone" || (this.#required === "admins" && highestRole(who) === "admin");
   }
 
-  /** A password that was handed over is replaced before a second factor is made. @throws SECOND_FACTOR_REQUIRED */
+  /** A temporary password is replaced before a second factor is made. @throws SECOND_FACTOR_REQUIRED */
   demand(shown: Shown): void {
     const { user, temporary } = shown.who;
     if (temporary || !this.isLackedBy(shown)) return;

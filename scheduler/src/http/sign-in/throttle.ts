@@ -15,7 +15,7 @@ const rememberedMax = 10_000;
  */
 const lineMax = 8;
 
-/** Where a guess comes from. */
+/** The source of a guess. */
 export interface Guesser {
   address: string;
   /** A browser or a sign-in that has shown the account's password before; null: none. */
@@ -38,7 +38,7 @@ interface Failures {
 export class Throttle {
   readonly #clock: Clock;
   readonly #failures = new Map<string, Failures>();
-  /** Pairs of an address and an account that have shown the password; the one that did so longest ago makes room. */
+  /** Pairs of an address and an account that have proved the password; the oldest pair is dropped first. */
   readonly #known = new Set<string>();
   #hashing = false;
   readonly #knownLine: (() => void)[] = [];
@@ -53,7 +53,7 @@ export class Throttle {
     const kinds = kindsOf(account, from);
     const pair = pairOf(account, from.address);
     this.#refuseSoon(kinds.map(([key]) => key));
-    // Counted before it is known: as many at once as there may be are no way around it.
+    // Counted before the result is known, so that many attempts at once do not bypass the limit.
     for (const [key, most] of kinds) this.#count(key, most);
     const right = await this.#inTurn(from.proven !== null || this.#known.has(pair), check).catch((error: unknown) => {
       // The check did not complete (the look-up failed, or the queue was full), so the attempt is not counted as a guess.
@@ -80,7 +80,7 @@ export class Throttle {
     const before = known && now - known.lastMono < forgottenMs ? known.count : 0;
     const count = before + 1;
     const waitMs = count < most ? 0 : Math.min(firstWaitMs * 2 ** Math.min(count - most, 20), longestWaitMs);
-    // The one that was counted longest ago makes room: a flood of made-up names forgets names, not the flooding address.
+    // The key counted longest ago is dropped first: a flood of made-up names pushes out names, not the flooding address.
     this.#failures.delete(key);
     if (this.#failures.size >= rememberedMax) this.#failures.delete(this.#failures.keys().next().value as string);
     this.#failures.set(key, { count, untilMono: now + waitMs, lastMono: now });

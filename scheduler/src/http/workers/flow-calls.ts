@@ -121,7 +121,7 @@ export class FlowCalls {
     return found;
   }
 
-  /** The numbers of these tasks; the answer throws for one that is none, or that the key does not allow. */
+  /** The ids of these tasks; the returned function throws for a name that is no task, or that the key does not allow. */
   async #tasks(key: WorkerKey, names: string[]): Promise<(name: string) => number> {
     const records = names.length === 0 ? [] : await this.#store.tasks.byNames([...new Set(names)]);
     const known = new Map(records.map(({ name, taskId, definition }) => [name, { taskId, group: definition.group }]));

@@ -12,7 +12,7 @@ import { FailedAttempts, networkOf } from "../sign-in/failed-attempts.ts";
  */
 const freshMs = 500;
 const rememberedMax = 10_000;
-/** For strangers from where too many keys were wrong, all keys are read together, no oftener than this. */
+/** For clients from networks with too many wrong keys, all keys are read together, at most at this interval. */
 const allKeysEveryMs = 1_000;
 
 type Known = WorkerKey & { hash: Buffer };
@@ -26,7 +26,7 @@ export class Keys {
   readonly #clock: Clock;
   readonly #failed: FailedAttempts;
   readonly #known = new Map<number, { key: Known; readMono: number }>();
-  /** Polls of many workers that have one key share a read of it. */
+  /** Reads under way, by key: polls of many workers with one key share a read. */
   readonly #reading = new Map<number, Promise<Known | null>>();
   /** How many revocations this server has been notified of since its start. */
   #changes = 0;
@@ -54,7 +54,7 @@ export class Keys {
     const fresh = present !== undefined && this.#clock.monotonic() - present.readMono < freshMs;
     if (proven && present.key.revokedMs !== null) throw revoked(present.key);
     let key: Known | null | undefined = present?.key;
-    // A stranger costs a read of the store, until too many from there were none of ours. A wrong secret costs none.
+    // An unknown key costs a read of the store, until too many keys from its network were wrong. A wrong secret costs none.
     if (fresh && !(proven && now)) key = present.key;
     else if (proven || this.#failed.turnedAwayMs(network) === 0)
       key = await (now ? this.#read(given.keyId) : this.#readOnce(given.keyId));

@@ -32,13 +32,13 @@ interface Lane {
   /** Tasks of the groups that its workers cannot run. */
   except: number[];
   exceptStale: boolean;
-  /** Nothing can be claimed that is due before. */
+  /** No run that can be claimed is due before this. */
   nextDueMs: number;
   /** A query for the next due time, after a claim that did not wait for its answer; later claims of the lane do wait. */
   asking: Promise<void> | undefined;
   /** Incremented when a run may have become ready, so that a query from before is ignored. */
   heard: number;
-  /** Before this no other of its workers has a turn. */
+  /** The earliest time for the next turn of any of its workers. */
   nextTurnMono: number;
   readonly waiting: Map<WaitingPoll, Attached>;
   sweeping: Promise<void> | undefined;
@@ -289,7 +289,7 @@ export class Lanes {
       (nextDueMs) => {
         if (lane.heard === heard) lane.nextDueMs = nextDueMs ?? Number.POSITIVE_INFINITY;
       },
-      // Not known, so the next claim looks.
+      // The due time is unknown, so the next claim reads the store.
       (error) => this.#options.log.debug({ error: messageOf(error) }, "when the next run is due could not be read"),
     );
     lane.asking = asking;

@@ -93,7 +93,10 @@ export class Listening {
     };
     const failed = new Set<string>();
     let fault: { error: unknown } | undefined;
-    /** A part that fails by a fault of this server's stops no other. @param wishes claims of which something is then not done */
+    /**
+     * Isolates a part that fails by a fault of this server, so that the other parts are still handled. @param wishes the claims
+     * whose requests are then not carried out
+     */
     const apart = async <Done>(work: () => Promise<Done>, wishes: Spoken[] = []): Promise<Done | undefined> => {
       try {
         return await work();
@@ -203,7 +206,7 @@ export class Listening {
     }
     if (lines.size === 0) return;
     const left = await this.#options.store.runs.writeLogs([...lines.keys()], nowMs, session.id);
-    // This server may remember a claim of which the store keeps nothing any more: one that was given back, and its run claimed again.
+    // This server may have cached a claim that the store no longer has: one that was released, and its run claimed again.
     for (const line of left) refused.push(refusal(lines.get(line) as GivenLog, "log", "FENCE_STALE"));
   }
 

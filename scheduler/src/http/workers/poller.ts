@@ -265,7 +265,7 @@ export class Poller {
     await store.sessions.end(session.id, null, storeClock.now(), "left");
   }
 
-  /** The fences that the worker named beside the book. */
+  /** Compares with the fences that the worker reports as held. */
   async #compare(session: Attached, holds: number[] | undefined): Promise<{ runs: ClaimedRun[]; lost: number[] }> {
     if (!holds) return { runs: [], lost: [] };
     const book = await this.#sessions.readBook(session);
@@ -273,7 +273,7 @@ export class Poller {
     session.learn(book, this.#options.storeClock.now());
     session.ungiven = [];
     const [held, onBook] = [new Set(holds), new Set(book.map(({ fence }) => fence))];
-    // One whose verdict is on its way, or has just been taken, may be on the copy that was read.
+    // A claim whose verdict is on its way, or was just written, may still be in the copy that was read.
     const stands = (fence: number) => session.held.has(fence);
     return {
       runs: book.filter(({ fence }) => !held.has(fence) && stands(fence)),
@@ -283,7 +283,7 @@ export class Poller {
     };
   }
 
-  /** Never given to anybody. */
+  /** Releases claims that no worker has received. */
   #release(session: Attached, runs: ClaimedRun[]): void {
     const nowMs = this.#options.storeClock.now();
     const settlements = runs.map((run) => {
@@ -303,7 +303,7 @@ export class Poller {
     const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
     const definition = this.#options.definitions.get(taskId)?.definition;
     const dueInMs = dueMs - nowMs;
-    // The payload last: a shell that cannot parse JSON can still cut it out.
+    // The payload comes last: a shell that cannot parse JSON can still cut it out.
     return {
       runId,
       fence,

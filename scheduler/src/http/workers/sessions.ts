@@ -76,7 +76,7 @@ export class Attached {
     return sum;
   }
 
-  /** A claim that this server did not give out, and its worker speaks of: it need not be given. */
+  /** Caches a claim from another server that the worker refers to; it need not be delivered. */
   heard(fence: number, holding: Holding): void {
     this.held.set(fence, holding);
     this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
@@ -126,9 +126,9 @@ const foreign = (sessionId: number) =>
   new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
 
 /**
- * Makes true: the session of a worker that polls here lives, whether its poll waits or has just been answered, and for
- * thousands of them that costs one statement a beat. One that neither waits nor polled since the last beat is not beaten:
- * then it is as silent as any dead process, and is found as such.
+ * Keeps the sessions of workers that poll here alive, whether a poll waits or has just been answered; for thousands of sessions
+ * that costs one statement a beat. A session that neither waits nor has polled since the last beat gets no beat: it is then as
+ * silent as a dead process, and is found as such.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -159,7 +159,7 @@ export class Sessions {
     return this.#attached.values();
   }
 
-  /** A run with this due time is addressed to whichever session has this number; it may be known here. */
+  /** A run with this due time is addressed to the session with this number, which this server may know. */
   directed(sessionId: number, dueMs: number): void {
     const session = this.#attached.get(sessionId);
     if (session) this.#options.onDirected(session, dueMs);
@@ -180,7 +180,7 @@ export class Sessions {
     }
   }
 
-  /** A recall was signalled, for whomever. */
+  /** A recall was signalled, for any session. */
   async lookForRecalls(): Promise<void> {
     const holders = [...this.#attached.values()].filter(({ held }) => held.size > 0);
     if (holders.length === 0) return;

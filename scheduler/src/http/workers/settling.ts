@@ -115,7 +115,7 @@ export class Settling {
     for (const { resolve } of batches) resolve({ refused, failed });
   }
 
-  /** @param failed is given the fences of verdicts that could not be written, with the error @returns the fences that were refused */
+  /** @param failed receives the fences of verdicts that could not be written, with the error @returns the fences that were refused */
   async #write(items: Settlement[], failed: Map<number, unknown>): Promise<Set<number>> {
     try {
       return await this.#claims.settle((items[0] as Settlement).sessionId as number, items, this.#now());
@@ -143,7 +143,7 @@ export class Settling {
 const amongThese = (fences: Set<number>, these: Set<number>) =>
   new Set([...fences].filter((fence) => these.has(fence)));
 
-/** @throws what the store answered to one of these; another poll's in the same batch are not this one's fault */
+/** @throws the store's error for one of these verdicts; errors of other polls in the same batch are not thrown here */
 async function answerOf({ written }: Batch, these: Set<number>): Promise<Set<number>> {
   const { refused, failed } = await written;
   for (const fence of these) if (failed.has(fence)) throw failed.get(fence);

@@ -20,7 +20,7 @@ function errorText({ error, outcome }: GivenVerdict): string {
 
 interface Judging {
   definition: Pick<TaskDefinition, "retry" | "onWorkerLost"> | undefined;
-  /** Which of the tries that its policy gives it this was: attempts that were lost are none. */
+  /** The number of this attempt by the task's retry policy: lost attempts do not count. */
   attempt: number;
   nowMs: number;
   random: Random;

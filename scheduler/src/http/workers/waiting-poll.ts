@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
 
-/** A poll that waits: for runs, a recall, a newer poll of its session, its time, or its client's going. Ends once. */
+/** A poll that waits for runs, a recall, a newer poll of its session, its time limit, or the client's disconnection. Ends once. */
 export class WaitingPoll {
   readonly want: number;
   readonly aheadMs: number;
