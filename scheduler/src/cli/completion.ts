@@ -12,12 +12,12 @@ export interface Candidate {
 /** The candidates for the last word. */
 export interface Completion {
   candidates: Candidate[];
-  /** Names of such things too, as the cluster has them. */
+  /** The kind of names from the cluster that are candidates too. */
   named: Named | null;
   files: boolean;
   /** The part that the candidates begin with. */
   beginning: string;
-  /** Stands before each when the option's name and its value are one word: "--task=". */
+  /** The text before each candidate when the option's name and its value are one word: "--task=". */
   before: string;
   /** The options on the line that choose the cluster. */
   options: Pick<CommonOptions, "store" | "server" | "profile" | "directory" | "schema">;
@@ -41,7 +41,7 @@ const values: Readonly<Record<string, Named>> = {
 };
 const takesFile = /\b(?:FILE|PATH)\b/;
 
-/** Pure: from commander's own tree, so that no command and no option is forgotten. @param words the last one is being typed */
+/** Pure: works from commander's own tree, so that it covers every command and option. @param words the last one is being typed */
 export function completionOf(program: Command, words: readonly string[]): Completion {
   const typed = words.at(-1) ?? "";
   const found: Completion = {

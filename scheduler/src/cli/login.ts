@@ -79,7 +79,7 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
     await signIn(await firstLine("code of the second factor"));
   }
   try {
-    // Its own name: signing in twice on one machine makes two.
+    // A unique name: signing in twice on one machine makes two tokens.
     const host = hostname()
       .replace(/[^\w.-]/g, "-")
       .slice(0, longestName / 2);
@@ -93,7 +93,7 @@ async function madeToken(url: string, { user: given, expires, code }: LoginOptio
     });
     return { server: url, token: made.secret, user: made.user, tokenName: made.name, expires: made.expires };
   } finally {
-    // The sign-in has done its work; one that cannot be ended ends within a day.
+    // The sign-in is no longer needed; if it cannot be ended, it ends by itself within a day.
     await api.signOut().catch((error: unknown) => void error);
   }
 }

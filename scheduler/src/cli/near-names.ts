@@ -13,7 +13,7 @@ const unknown: Partial<Record<ErrorCode, Named>> = {
   PROFILE_UNKNOWN: "profiles",
 };
 
-/** The error, with the nearest name that there is where a word of the command line is a name that is unknown. */
+/** Adds to the error the nearest existing name, if a word of the command line is an unknown name. */
 export async function withNearName(error: unknown, words: readonly string[], options: CommonOptions): Promise<unknown> {
   const thing = isCarillonError(error) ? unknown[error.code] : undefined;
   if (!isCarillonError(error) || thing === undefined) return error;

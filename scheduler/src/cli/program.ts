@@ -61,7 +61,7 @@ export async function main(args: string[]): Promise<ExitCode> {
   }
 }
 
-/** The command that the words name, as far as they do. */
+/** The command that the words name, as deep as they match. */
 function commandNamed(program: Command, args: readonly string[]): Command {
   let command = program;
   for (const word of args) command = command.commands.find((one) => one.name() === word) ?? command;

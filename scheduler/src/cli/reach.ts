@@ -77,14 +77,14 @@ function tokenFor(url: string, environment: Environment): string | undefined {
 
 export interface Reached {
   cluster: Cluster;
-  /** Aborts with Ctrl-C: what waits should end. */
+  /** Aborts with Ctrl-C: waits should then end. */
   signal: AbortSignal;
 }
 
 /**
- * Opens the cluster for one command and closes it after, by its store or by a server. The first Ctrl-C ends what waits, a second
- * one everything.
- * @param make lets a store begin where there is none yet
+ * Opens the cluster for one command, by its store or by a server, and closes it afterwards. The first Ctrl-C ends waits, a second
+ * one ends everything.
+ * @param make allows making a store where there is none yet
  */
 export async function withCluster(
   options: CommonOptions & { reason?: string },
@@ -134,7 +134,7 @@ export async function interruptible(work: (signal: AbortSignal) => Promise<ExitC
   }
 }
 
-/** @throws STORE_NEEDED where the command would talk to a server: another store must not be taken for it */
+/** @throws STORE_NEEDED if the command would talk to a server: no other store may be used in its place */
 export function requireStore(options: CommonOptions, what: string): void {
   const reach = chosenReach(options);
   if (reach.kind === "store") return;

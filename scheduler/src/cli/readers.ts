@@ -40,7 +40,7 @@ const endAtOnce = (): void => process.exit(refused ? exitCodes.failed : exitCode
 const goOn = (): void => undefined;
 let onUnread = endAtOnce;
 
-/** Once a process, however many command lines it carries out. */
+/** Called once in a process, however many command lines it carries out. */
 export function watchReaders(terminal: Terminal): void {
   if (watched) return;
   watched = true;

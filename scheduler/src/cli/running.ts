@@ -180,7 +180,7 @@ export function reading(towers: readonly Carillon[], options: NodeOptions, log: 
 interface Running {
   onStarted: () => Promise<void>;
   onStopping: () => void;
-  /** SIGHUP came, and is no end: there is no terminal that was closed. Without this, SIGHUP stops. */
+  /** Handles SIGHUP of a process without a terminal. Without this, SIGHUP stops the process. */
   onHangUp?: () => void;
 }
 
@@ -206,7 +206,7 @@ export async function runUntilStopped(
     ["SIGHUP", onSighup],
   ] as const;
   for (const [name, listener] of signals) process.on(name, listener);
-  // This is no first signal: a terminal that closes takes the reader away and signals too, in either order.
+  // Not counted as the first signal: a closed terminal both removes the reader and signals, in either order.
   const restore = whenUnread(() => stopping.abort());
   try {
     const started = Promise.all(towers.map((tower) => tower.start())).then(onStarted);
@@ -215,7 +215,7 @@ export async function runUntilStopped(
       else stopping.signal.addEventListener("abort", () => resolve("stopped"), { once: true });
     });
     const first = await Promise.race([started, stopped]);
-    // Given up while it still waits for its store: `stop` ends that, and the rejection that follows is no news.
+    // Stopped while it still waits for its store: `stop` ends that wait, and the rejection that follows is expected.
     if (first === "stopped") started.catch((error) => void error);
     else await Promise.race([stopped, ...towers.flatMap((tower) => tower.ended?.() ?? [])]);
     onStopping();

@@ -36,7 +36,7 @@ export const defaultDirectory = ".carillon";
 const textIn = (file: ConfigFile | undefined, name: string): string | undefined =>
   (file?.values[name] as string | undefined) || undefined;
 
-/** The URL that was chosen; undefined: the embedded store, in the folder that was named. */
+/** The chosen URL; undefined: the embedded store, in the named folder. */
 export function chosenUrl(...given: Parameters<typeof chosenStore>): string | undefined {
   const store = chosenStore(...given);
   return store === embeddedStore ? undefined : store;
@@ -107,7 +107,7 @@ export interface Opened {
   store: Store;
   nowMs: () => number;
   place: string;
-  /** Aborts with Ctrl-C: what waits should end. */
+  /** Aborts with Ctrl-C: waits should then end. */
   signal: AbortSignal;
 }
 

@@ -59,7 +59,7 @@ export async function verifyAudit(
       const chain = await cluster.audit.chain();
       const found = await checked(chain, linesOf(cluster), head);
       const { anchor, olderRows } = found.fault ? await cluster.audit.chain() : chain;
-      // Rows that were pruned while they were read look as if they were missing.
+      // Rows that were pruned during the check look as if they were missing.
       if (anchor.seq === chain.anchor.seq && olderRows === chain.olderRows) return tell(found, terminal);
     }
   });

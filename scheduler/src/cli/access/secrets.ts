@@ -116,7 +116,7 @@ export function removeSecret(name: string, options: SetOptions, terminal: Termin
   });
 }
 
-/** Until nothing is left that another key wraps. */
+/** Repeats until no secret is wrapped by another key. */
 export function rewrapSecrets(options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   requireKeys(options);
   return withCluster(options, async ({ cluster, signal }) => {

@@ -24,7 +24,7 @@ const userObject = ({ name, role, grants, createdMs, createdBy, disabledMs, seco
   secondFactor: iso(secondFactorMs),
 });
 
-/** Prints it where nothing else is printed, so that it can be piped on. */
+/** Prints the password alone on standard output, so that it can be piped on. */
 function tell(user: ListedUser, password: string, terminal: Terminal): void {
   if (terminal.json) terminal.object({ ...userObject(user), password });
   else {

@@ -147,7 +147,7 @@ const holdsOf = <Given extends Pick<Answer<"drainNode">, "runs">>({ runs, ...res
   runs: runs.map(({ run, task, started }) => ({ run, task, startedMs: started === null ? null : Date.parse(started) })),
 });
 
-/** Shows too that there is a server, and that it takes the token. */
+/** The call also proves that the server answers and accepts the token. */
 async function clockOffset(api: Client): Promise<number> {
   const began = Date.now();
   try {

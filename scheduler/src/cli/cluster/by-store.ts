@@ -41,7 +41,7 @@ const listedMost = 10_000;
 
 type MakeChange = (reason: string) => { author: string; reason: string; nowMs: number };
 
-/** A cluster by its store: what commands do is done here, and recalls are waited for here. */
+/** A cluster by its store: this process itself carries out what commands do, and waits for recalls. */
 export function clusterByStore(tower: Carillon, store: Store, nowMs: () => number, place: string): Cluster {
   const author = operator();
   const change: MakeChange = (reason) => ({ author, reason, nowMs: nowMs() });
@@ -108,7 +108,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
         tasks = await store.tasks.list();
         schedules = await store.tasks.scheduleCounts(tasks.map(({ name }) => name));
       } else {
-        // They have no schedules of their own.
+        // Schedules have no schedules of their own.
         for await (const schedule of everyScheduleOf(store.tasks, of)) tasks.push(schedule);
       }
       const counters = await store.tasks.counters(tasks.map(({ taskId }) => taskId));

@@ -25,7 +25,7 @@ const atOnce = 8;
 /** A server sends something on a stream at least every 15 s. */
 const silentMs = 40_000;
 
-/** A client for a person: nothing is waited for without end, a token goes nowhere else, and a change is done once. */
+/** A client for a person: every wait is bounded, a token goes only to its server, and a change is done once. */
 export function patientClient({ url, token }: ServerChoice, signal: AbortSignal, timeoutMs = answerMs): Client {
   const within: typeof fetch = async (input, init = {}) => {
     const given = [signal, ...(init.signal ? [init.signal] : [])];
@@ -36,7 +36,7 @@ export function patientClient({ url, token }: ServerChoice, signal: AbortSignal,
   return doneOnce(client({ server: url, ...(token === undefined ? {} : { token }), fetch: within }));
 }
 
-/** A stream that ends with an error once it has been silent for too long: a line may break without either side hearing of it. */
+/** Ends a stream with an error once it has been silent for too long: a connection may break without either side noticing. */
 async function watched(
   input: Parameters<typeof fetch>[0],
   init: RequestInit,

@@ -8,7 +8,7 @@ import type { ClusterRuns, EndListener } from "../nodes/cluster.ts";
 import { each, pages, why } from "./calls.ts";
 import { logLine, runCard, runRecord } from "./records.ts";
 
-/** After a stream that broke off: at first at once, then less often. */
+/** The waits before a broken stream is opened again. */
 const againMs = [100, 500, 1_000, 2_000];
 /** The most ended runs that are read at once, to catch up on those that no event reported. */
 const caughtUpMost = 5_000;

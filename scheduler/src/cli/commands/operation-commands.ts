@@ -68,7 +68,7 @@ const letterOptions = (command: Command): Command =>
     ),
   );
 
-/** Adds to `tasks pause` and `tasks resume`, `runs cancel`: what acts on many by a filter. */
+/** Adds the options by which `tasks pause`, `tasks resume` and `runs cancel` act on many by a filter. */
 export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
   if (what === "tasks") return acting(tasksOptions(command));
   return acting(
@@ -80,7 +80,7 @@ export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
   );
 }
 
-/** The names, or a filter: never both. @returns true for a filter */
+/** Decides between names and a filter, which exclude each other. @returns true for a filter */
 export function byFilter(names: unknown[], options: BulkOptions): boolean {
   const { task, matching, group, state, since, until, all, dryRun, wait } = options;
   const filtered = [task, matching, group, state, since, until, all].some((option) => option !== undefined);

@@ -18,7 +18,7 @@ export interface CommandParts {
 
 export const collect = (value: string, before: string[] = []) => [...before, value];
 
-/** A variable of a script that is not set would be another cluster than the one that was meant. */
+/** An unset variable in a script would choose another cluster than the intended one. */
 export const notEmpty = (text: string): string => {
   if (text !== "") return text;
   throw new InvalidArgumentError("It is empty: say which, or leave the option out.");

@@ -10,7 +10,7 @@ const top = late(() => import("../screen/top.ts"), "top");
 const checkConfig = late(() => import("../config/config-check.ts"), "checkConfig");
 const useProfile = late(() => import("../login.ts"), "useProfile");
 
-/** Which servers one has signed in to. */
+/** Commands for the servers that the user has signed in to. */
 export function addProfiles({
   add,
   family,

@@ -76,7 +76,7 @@ export async function checkConfig(options: CommonOptions & { config?: string }, 
   return problems.length === 0 ? exitCodes.ok : exitCodes.problems;
 }
 
-/** The nearest counts. A flag is one of this command line, so of few settings. */
+/** The nearest source wins. Flags are those of this command line, so they cover few settings. */
 function said(setting: Setting, options: CommonOptions, file: ConfigFile | undefined) {
   const { key, flag } = setting;
   const flags = {
@@ -107,15 +107,15 @@ const optionOf = (name: string, given: unknown, tell: (open: CarillonError) => v
   [name]: typeof given === "string" ? readOptionFile(name, given, tell) : given,
 });
 
-/** Checks settings without the rest: in production a process needs a store too, which is no fault of these settings. */
+/** Checks settings without a store: in production a process needs one too, but its absence is no fault of these settings. */
 const settingsAlone = (options: CarillonOptions) => settingsOf({ store: embeddedStore, ...options });
 
-/** A first start takes it for the user admin. */
+/** The first start uses it for the user admin. */
 function checkAdminPassword(given: string): void {
   checkPassword(firstUser, passwordIn(given));
 }
 
-/** The other settings by which a setting is checked. */
+/** Other settings that a setting's check needs. */
 const besides: Readonly<Record<string, string>> = { listen: "behindProxy", horizon: "sessionTimeout" };
 
 /** Invalid values, found by the same checks that a process makes when it starts. */
@@ -166,7 +166,7 @@ async function wrongValues(
   return [...wrong, ...open];
 }
 
-/** A value that cannot be, of the other setting, is reported by itself. */
+/** An invalid value of the other setting is reported on its own. */
 const fits = (name: string, value: unknown): boolean => {
   try {
     settingsAlone({ [name]: value });

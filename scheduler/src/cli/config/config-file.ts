@@ -7,7 +7,7 @@ import { openSecrets, secretsInSettings } from "./open-secrets.ts";
 
 /** The contents of a project's own file: carillon.config.yaml and the like. */
 export interface ConfigFile {
-  /** As people know it. */
+  /** The path as shown to people. */
   path: string;
   values: Record<string, unknown>;
   /** SECRET_KEY_OPEN where a secret is written out in it and other users of this machine may read it. */
@@ -74,7 +74,7 @@ async function load(path: string): Promise<unknown> {
   return read?.content ?? {};
 }
 
-/** Everything that is wrong with a file, but for what values mean. */
+/** All problems of a file, except wrong meanings of values. */
 export function problemsIn({ path, values }: ConfigFile): CarillonError[] {
   const problems: CarillonError[] = [];
   const known = settings.map(({ key }) => key);

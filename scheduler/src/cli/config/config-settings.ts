@@ -8,13 +8,13 @@ export interface Setting {
   /** As in a file, and as the option of carillon(); a dot leads into an object. */
   key: string;
   kind: Kind;
-  /** The flag that holds over it. */
+  /** The flag that overrides the setting. */
   flag: string | null;
-  /** The first one that is set counts. */
+  /** The variables of the setting; the first one that is set wins. */
   variables: readonly string[];
   /** The value that applies where no source sets one. */
   preset: string;
-  /** Shown only as being there: a URL without its password, anything else not at all. */
+  /** How the value is shown: a URL without its password, or only the fact that it is set. */
   secret?: "url" | "all";
 }
 
@@ -33,7 +33,7 @@ const setting = (
   ...more,
 });
 
-/** Each that the command line can be configured by; docs/configuration.md lists them, and a test compares. */
+/** All settings of the command line; docs/configuration.md lists them, and a test compares. */
 export const settings: readonly Setting[] = [
   setting("store", "text", "the embedded one", { variables: ["CARILLON_STORE", "DATABASE_URL"], secret: "url" }),
   setting("listenUrl", "text", "the store's", { secret: "url" }),
@@ -188,7 +188,7 @@ export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md
 const preset = (key: string) =>
   /^(?:retention|signInLasts|signInIdle|horizon|claimAhead|sessionTimeout|standstill|drain|releaseGrace)$/.test(key);
 
-/** The options of a Carillon that environment and file give; a node's file of tasks and its flags hold over them. @throws CONFIG_INVALID */
+/** The options of a Carillon from environment and file; a node's file of tasks and its flags override them. @throws CONFIG_INVALID */
 export function optionsBeneath(
   file: { path: string; values: Values } | undefined,
   environment: Environment,

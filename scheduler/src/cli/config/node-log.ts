@@ -13,7 +13,7 @@ import { type LogLevel, logLevels } from "./log-levels.ts";
 export function jsonLog(level: LogLevel): Log {
   process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write;
   const output = pino.destination({ fd: 1, sync: true });
-  // As pino has it for a pipe: a terminal that is closed ends the log, and not the node.
+  // As in pino's handling of a pipe: a terminal that is closed ends the log, but not the node.
   output.on("error", (error) => {
     if (!isUnread(error, process.stdout.isTTY)) throw error;
     output.write = () => true;

@@ -6,7 +6,7 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 import { isThisMachine } from "../../settings/this-machine.ts";
 import { isOn } from "./config-settings.ts";
 
-/** A server that one has signed in to. */
+/** A server that the user has signed in to. */
 export interface Profile {
   server: string;
   token: string;
@@ -69,7 +69,7 @@ const isProfiles = (read: unknown): read is Profiles => {
   );
 };
 
-/** Whole or not at all: a process that is killed while it writes leaves the file that was there. */
+/** Writes the file whole or not at all: a process killed during the write leaves the former file. */
 export function writeProfiles(profiles: Profiles, environment: Environment): void {
   const path = profilesPath(environment);
   const beside = `${path}.${process.pid}`;

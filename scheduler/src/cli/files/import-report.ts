@@ -47,7 +47,7 @@ export function tellRemarks(taskCount: number, remarks: readonly Remark[], termi
       const rest = sources.length > namesMost ? ` and ${sources.length - namesMost} more` : "";
       const source = `${sources.slice(0, namesMost).join(", ")}${rest}`;
       say(`${paint[level](`${words[level]}:`)} ${source === "" ? "" : `${plain(source)}: `}${plain(message)}`);
-      // Once for all that follow each other and have the same.
+      // A hint that consecutive remarks share is printed once.
       if (hint !== "" && hint !== those[at + 1]?.hint) say(`  ${style.dim("hint:")} ${plain(hint)}`);
     }
   }

@@ -62,7 +62,7 @@ export interface ImportFileOptions extends CommonOptions {
   compare?: boolean;
 }
 
-/** Touches no store: what came of it is looked at, mended and applied. */
+/** Touches no store: the user reviews the result, corrects and applies it. */
 export async function importTasks(
   kind: keyof typeof imports,
   files: string[],

@@ -19,12 +19,12 @@ const oldestServer = 150_000;
 const clockRemarkMs = 500;
 /** Half a round trip: below this, the uncertainty of a measured offset is not worth mentioning. */
 const clockUncertainMs = 50;
-/** Ended runs of less than this are walked by every claim in milliseconds. */
+/** Each claim walks the runs that ended within a shorter span in milliseconds. */
 const snapshotRemarkMs = 180_000;
-/** Where no time is known. */
+/** The limit for a snapshot of unknown age. */
 const snapshotRemarkTransactions = 100_000;
 const partitionsProblemMs = 86_400_000;
-/** Nodes make 7 days ahead, today not counted; where they may not, they warn from here on. */
+/** Nodes make partitions 7 days ahead, today not counted; nodes that may not make them warn from here on. */
 const partitionsRemarkMs = 7 * 86_400_000;
 /** A recovery longer ago than this is history, which changes no verdict. */
 const recoveryRemarkMs = 7 * 86_400_000;
@@ -59,13 +59,13 @@ export function checkNode(nodeVersion: string): Check {
     : problem("Node.js", `${nodeVersion} is too old`, `Install Node.js ${oldestNode.join(".")} or newer.`);
 }
 
-/** The server and the schema, before anything of Carillon's is read. */
 /** The check of a store on another machine, whose URL does not demand TLS. */
 export function checkWay(url: string, environment: NodeJS.ProcessEnv): Check[] {
   const hosts = plainHosts(url, environment);
   return hosts.length === 0 ? [] : [remark("store", plainWords(hosts), plainAdvice)];
 }
 
+/** Checks the server and the schema, before any of Carillon's tables is read. */
 export function checkServer(server: ServerFacts, place: string, schema: string): Check[] {
   const { version, versionNumber, readOnly, roundTripMs, migration, migrationKnown, serves } = server;
   const checks = [

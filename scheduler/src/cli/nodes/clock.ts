@@ -5,7 +5,7 @@ import type { Terminal } from "../screen/terminal.ts";
 import { spanText } from "../screen/times.ts";
 import { type CommonOptions, withStore } from "../store-choice.ts";
 
-/** The store's clock, which stepped, is cluster time from now on. */
+/** Adopts the store's clock after a step: from now on it is cluster time. */
 export function adoptClock(options: CommonOptions & { reason?: string }, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "clock adopt");
   return withStore(options, async ({ tower, nowMs }) => {

@@ -69,7 +69,7 @@ export interface EndListener {
 export interface TaskCard {
   record: TaskRecord;
   counters: Counters;
-  /** How many it has. */
+  /** The number of its schedules. */
   schedules: number;
   followers: Follower[];
   /** The releases of the code that defines it, the newest first. */
@@ -90,7 +90,7 @@ export interface ClusterTasks {
   /** @throws TASK_STALE unless the task is at this version */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
-  /** @returns runs of it that go on, and how many that wait are held until it is resumed, or skipped */
+  /** @returns its runs that go on, and how many waiting runs are held until it is resumed, or skipped */
   pause(
     name: string,
     reason: string,
@@ -113,8 +113,8 @@ export interface Planned {
   plan: ApplyPlan;
   id: string;
   /**
-   * Does it, each task in a transaction. @param author where the implementation lets one choose
-   * @throws TASK_STALE by a server, when there is something else to do by now
+   * Carries out the plan, each task in a transaction. @param author used where the implementation allows a choice
+   * @throws TASK_STALE through a server, if the plan has changed meanwhile
    */
   apply(reason: string, author?: string): Promise<Applied[]>;
 }
@@ -168,7 +168,7 @@ export interface ClusterOperations {
   /** Newest first. */
   list(limit: number): Promise<OperationRecord[]>;
   stop(operationId: number): Promise<OperationState>;
-  /** A step of it from here, where this process can; else it is left to the nodes. */
+  /** One step of the operation, if this process can do it; else the nodes do it. */
   step(operationId: number): Promise<{ stepped: number | null; nextMs: number | null }>;
 }
 

@@ -26,7 +26,7 @@ export interface DoctorOptions extends CommonOptions {
   coordination?: string;
 }
 
-/** Looks at everything and changes nothing; an embedded store that stands still is started for the look. */
+/** Checks everything and changes nothing; a stopped embedded store is started for the check. */
 export async function doctor(options: DoctorOptions, terminal: Terminal): Promise<ExitCode> {
   requireStore(options, "doctor");
   const { schema } = settingsOf(lookingOptions(options));

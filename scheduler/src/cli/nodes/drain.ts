@@ -68,7 +68,7 @@ export function holdsText({ held, runs }: Holds, nowMs: number): string {
 async function ended(cluster: Cluster, node: string, timeoutMs: number | null): Promise<Holds> {
   const until = timeoutMs === null ? Number.POSITIVE_INFINITY : systemClock.monotonic() + timeoutMs;
   for (;;) {
-    // Also before the first look: a claim that was under way when the drain came may bring it runs yet.
+    // Also before the first look: a claim that was under way at the drain may still bring it runs.
     await pause(systemClock, Math.min(lookMs, until - systemClock.monotonic()));
     const found = (await cluster.drains.list()).find((one) => one.node === node);
     if (!found?.held || systemClock.monotonic() >= until) return found ?? { held: null, runs: [] };

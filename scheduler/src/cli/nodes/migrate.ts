@@ -22,7 +22,7 @@ export interface MigrateOptions extends CommonOptions {
   plan?: boolean;
   wait?: boolean;
   role?: string;
-  /** For how many days to make partitions ahead. */
+  /** How many days ahead partitions are made. */
   days?: number;
 }
 
@@ -53,7 +53,7 @@ export function migrateStore(options: MigrateOptions, terminal: Terminal): Promi
   return atStore(options, work, options.plan || options.wait ? false : undefined);
 }
 
-/** `work` may wait for long; a signal ends that. */
+/** Runs `work`, which may wait for long; a signal ends it. */
 async function interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const interrupted = new AbortController();
   const onInterrupt = () => interrupted.abort();
@@ -140,7 +140,7 @@ interface Migrated {
   partitions: Partitions | undefined;
   /** How many partitions a plan would make. */
   wanted: number | undefined;
-  /** Was given the rights that the work needs. */
+  /** The role that was granted the rights that the work needs. */
   role: string | undefined;
 }
 

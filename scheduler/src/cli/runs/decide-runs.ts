@@ -4,7 +4,7 @@ import { withCluster } from "../reach.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** The operator's word on a run whose worker was lost. */
+/** Records the operator's decision on a run whose worker was lost. */
 export function decideRun(
   runId: number,
   how: string,

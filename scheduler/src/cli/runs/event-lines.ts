@@ -6,7 +6,7 @@ import type { Style } from "../screen/style.ts";
 import { cut, pad, plain } from "../screen/text.ts";
 import { clockText, spanText } from "../screen/times.ts";
 
-/** How a run came out, for one line about it; a run from the store and a notice of this process both fit. */
+/** The end of a run, for one line about it; both a run from the store and an event of this process fit. */
 export interface RunEnd {
   runId: number;
   task: string;

@@ -32,7 +32,7 @@ export interface BulkOptions extends CommonOptions {
   reason?: string;
 }
 
-/** More than these must be confirmed: runs that are touched, tasks that are. */
+/** Acts on more runs or tasks than these need confirmation. */
 const runsUnasked = 1_000;
 const tasksUnasked = 20;
 const shown = 10;
@@ -153,7 +153,7 @@ export function pauseByFilter(options: BulkOptions, until: string | undefined, t
   return beginOperation("pause", options, terminal, () => end);
 }
 
-/** Until it has ended. It is stepped from here too, so it goes on where no node runs. */
+/** Waits until the operation has ended. It also takes steps from here, so it progresses without running nodes. */
 async function follow(id: number, { cluster, signal }: Reached, terminal: Terminal): Promise<ExitCode> {
   let told = "";
   for (;;) {
@@ -177,7 +177,7 @@ async function follow(id: number, { cluster, signal }: Reached, terminal: Termin
   }
 }
 
-/** Why something needed nothing any more when its turn came. */
+/** Why an item no longer needed the act when its turn came. */
 const passedText: Record<OperationKind, string> = {
   pause: "paused already, or their pause would be over",
   resume: "at work already",

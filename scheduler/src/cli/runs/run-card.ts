@@ -56,7 +56,7 @@ export function showRun(
   });
 }
 
-/** undefined of a task that is removed: its runs stay in the history. */
+/** undefined if the task is removed: its runs stay in the history. */
 async function scheduleOf(cluster: Cluster, task: string): Promise<ScheduleSpec | undefined> {
   try {
     return (await cluster.tasks.find(task)).record.definition.schedule;

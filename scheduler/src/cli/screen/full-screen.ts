@@ -23,13 +23,13 @@ const keys: Readonly<Record<string, string>> = {
 
 export interface FullScreenOptions {
   onKey: (key: string) => void;
-  /** The terminal has another size, or is ours again. */
+  /** The terminal has another size, or this process has it back. */
   onDraw: () => void;
 }
 
 /**
- * The whole terminal: its other screen, keys as they are pressed, and no cursor. However this process ends, short of SIGKILL,
- * the terminal is as it was.
+ * Uses the whole terminal: its alternate screen, single key presses, and no cursor. However this process ends, short of SIGKILL,
+ * the terminal is restored.
  */
 export class FullScreen {
   readonly #options: FullScreenOptions;
@@ -98,7 +98,7 @@ export class FullScreen {
     }
   }
 
-  /** As the shell's job control means it: the terminal is the shell's until this process is brought back. */
+  /** Suspends as the shell's job control expects: the shell has the terminal until this process is brought back. */
   #suspend(): void {
     this.#leave();
     process.once("SIGCONT", () => {

@@ -23,7 +23,7 @@ export class LiveScreen {
     this.#stream = stream;
     this.#write = stream.write.bind(stream) as Write;
     this.#write(hideCursor);
-    // Also when a second Ctrl-C ends everything at once.
+    // Also runs when a second Ctrl-C ends everything at once.
     const onExit = () => void this.#write(showCursor);
     process.once("exit", onExit);
     this.#restore.push(() => process.off("exit", onExit));
@@ -53,7 +53,7 @@ export class LiveScreen {
     this.#write(showCursor);
   }
 
-  /** To the block's first line. After the terminal became narrower its lines take more rows than they did. */
+  /** Moves to the block's first line. In a narrower terminal its lines take more rows than before. */
   #toTop(): string {
     const columns = this.#stream.columns || 80;
     const rows = this.#block.reduce((sum, line) => sum + Math.max(1, Math.ceil(styledWidth(line) / columns)), 0);

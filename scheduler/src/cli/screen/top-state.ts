@@ -6,7 +6,7 @@ import type { Cluster, ListedTask } from "../nodes/cluster.ts";
 /** How many runs of each kind are read; more show as "200+". */
 const runsRead = 200;
 const recentMs = 60_000;
-/** A worker that is there starts a run at once, so what waits for longer has none, or waits for a place. */
+/** A worker with free capacity starts a run at once, so a run that waits for longer has no worker, or waits for capacity. */
 export const overdueMs = 1_000;
 /** A run that starts later than this is not on time. */
 export const lateMs = 1_000;
@@ -25,7 +25,7 @@ export interface TopState {
   overdue: RunRecord[];
   /** That ended within the last minute, the latest first. */
   ended: RunRecord[];
-  /** Open dead letters: how many, and by what they failed of. */
+  /** Open dead letters: their number, and the groups by cause. */
   letters: number;
   failing: { reason: string; letters: number; tasks: string[]; lastMs: number }[];
   members: Member[];

@@ -32,7 +32,7 @@ export interface View {
 const framesPerSecond = 8;
 const upcomingShown = 5;
 
-/** On a terminal: a block redrawn in place; what one must not miss (failures, warnings) stays above it. */
+/** On a terminal: a block redrawn in place; important lines (failures, warnings) stay above it. */
 export class LiveView implements View {
   readonly log: Log;
   readonly #style: Style;
@@ -82,7 +82,7 @@ export class LiveView implements View {
 
   #draw(): void {
     if (!this.#scene || !this.#screen) return;
-    // A stopped node leads no more, which is not what one wants to read last.
+    // A stopped node no longer leads, which is not useful as the last line.
     if (this.#phase === "running") this.#header = this.#scene.header();
     const { columns = 80, rows = 24 } = process.stdout;
     const frame = {

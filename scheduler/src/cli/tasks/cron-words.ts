@@ -10,7 +10,7 @@ import type { CommonOptions } from "../store-choice.ts";
 
 export interface CronOptions extends CommonOptions {
   zone?: string;
-  /** The task's, for a cron with an H. */
+  /** The task's name, for a cron with an H. */
   name?: string;
   count: number;
 }

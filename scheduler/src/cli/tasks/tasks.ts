@@ -205,7 +205,7 @@ export function runTask(name: string, options: RunTaskOptions, terminal: Termina
 
 const firstLookMs = 10;
 const longestLookMs = 500;
-/** A worker that is there starts a run at once. */
+/** An idle worker starts a run at once. */
 const patienceMs = 2_000;
 
 /** @returns the run, ended, or as it was at the deadline or when interrupted */

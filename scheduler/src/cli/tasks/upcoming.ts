@@ -21,7 +21,7 @@ export class Upcoming {
   #enqueued: RunRecord[] = [];
   #stale = true;
   #told: () => void = () => undefined;
-  /** Resolves when it has read for the first time. */
+  /** Resolves after the first read. */
   readonly ready = new Promise<void>((resolve) => {
     this.#told = resolve;
   });
