@@ -69,7 +69,7 @@ export function prefer(change: Partial<Preferences>): void {
   try {
     localStorage.setItem(place, JSON.stringify(chosen));
   } catch {
-    // Then it holds for this page.
+    // The preference then holds for this page only.
   }
   for (const listener of listeners) listener();
 }

@@ -130,7 +130,7 @@ export const router = createRouter({
     const text = new URLSearchParams(given).toString().replaceAll("%2C", ",");
     return text === "" ? "" : `?${text}`;
   },
-  // A dialog or a form is about what the address names: it does not stay for another task or run.
+  // A dialog or a form belongs to the address: it does not stay open for another task or run.
   defaultRemountDeps: ({ params }) => params,
   defaultErrorComponent: Broken,
   defaultPreload: "intent",

@@ -13,7 +13,7 @@ export function Revoke({
   onDo,
 }: {
   name: string;
-  /** A question that is open stays so when its row ends meanwhile. */
+  /** An open dialog stays open if its row ends meanwhile. */
   isOffered: boolean;
   consequence: string;
   onDo: (doing: Doing) => Promise<void>;

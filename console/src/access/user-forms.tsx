@@ -62,7 +62,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
 
 export function ChangeUser({ user: present, onClose }: { user: User; onClose: () => void }) {
   const { t } = useWords();
-  /** As it was shown when this was opened: what another admin changes meanwhile is not undone unseen. */
+  /** The user as shown when the form was opened: later changes by another admin are not undone unseen. */
   const [user] = useState(present);
   const before = user.grants.filter(({ namespace }) => namespace !== "*");
   const [role, setRole] = useState<Role | null>(user.role);

@@ -14,7 +14,7 @@ export class Refusal extends Error {
   readonly status: number;
   readonly hint: string;
   readonly retryAfterMs: number | null;
-  /** The part of the request that is wrong, such as "retry.attempts"; "": none of its own. */
+  /** The invalid part of the request, such as "retry.attempts"; "": none in particular. */
   readonly path: string;
 
   constructor(
@@ -126,7 +126,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   try {
     problem = JSON.parse(text) as typeof problem;
   } catch {
-    // A proxy's own page: its status is all that is known.
+    // The answer is a proxy's own page: only its status is usable.
   }
   const { code = "SERVER_UNREACHABLE", detail = `${response.status} ${response.statusText}`, hint = "" } = problem;
   const after = Number(response.headers.get("retry-after"));

@@ -121,7 +121,7 @@ function Entries() {
   );
 }
 
-/** In the order that they have: newest first. */
+/** Keeps the order of the rows: newest first. */
 function byDay(rows: AuditEntry[], dayOf: (entry: AuditEntry) => string): [string, AuditEntry[]][] {
   const days: [string, AuditEntry[]][] = [];
   for (const entry of rows) {

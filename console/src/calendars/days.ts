@@ -62,7 +62,7 @@ export function blockedDays(
     const firstMs = base.next(instantAt(zone, day * dayMs) - 1);
     if (firstMs === null) break;
     if (firstMs >= end) {
-      // Nothing until then: on with the day on which it fires next.
+      // No slot before that, so the loop continues with the day on which the task fires next.
       day = Math.max(day, localDayOf(zone, firstMs) - 1);
       continue;
     }

@@ -25,7 +25,7 @@ function dayChanges(was: Content, is: Content): { added: string[]; removed: stri
   };
 }
 
-/** Above the year, whose days are pressed. Stored as the next version, from the one that was read. */
+/** The editor above the year, whose days can be pressed. It stores the draft as the next version of the one that was read. */
 export function Draft({
   present,
   draft,

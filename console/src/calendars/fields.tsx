@@ -49,7 +49,7 @@ export function IcsField({ onChange }: { onChange: (text: string | undefined) =>
   );
 }
 
-/** More at once than one wants to press day by day. */
+/** More days at once than a user would press one by one. */
 const mostDays = 366;
 
 export function DayRange({ onAdd }: { onAdd: (days: string[]) => void }) {

@@ -1,4 +1,4 @@
-/** Runs that ended their tries, by what they failed of: one cause is one row, however often it struck. */
+/** Runs whose last attempt failed, grouped by cause: one cause is one row, however often it occurred. */
 import { Button, Select } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
@@ -23,7 +23,7 @@ const everyMs = 10_000;
 const spans = { "1h": 3_600_000, "1d": 86_400_000, "7d": 7 * 86_400_000 } as const;
 type Span = keyof typeof spans;
 const isSpan = (text: string | undefined): text is Span => text !== undefined && text in spans;
-/** A moving edge would be another question each second. */
+/** The filter's edge moves in steps of this: otherwise each second would need another request. */
 const edgeMs = 60_000;
 
 export function DeadLetters() {
@@ -145,7 +145,7 @@ function usePinned(list: string, groups: Group[] | undefined): string | undefine
 }
 
 const tasksShown = 2;
-/** Each reason weighs a row of the page; the largest come first. */
+/** Each reason costs the page a row; the largest come first. */
 const groupsShown = 100;
 
 /** @param more reasons than are listed at all */

@@ -30,7 +30,7 @@ const tasksShown = 6;
 
 export const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
 
-/** @param onAsk the question outlives the group, which goes with its letters */
+/** @param onAsk the dialog outlives the group, which disappears with its letters */
 export function DeadGroup({
   group,
   narrowing,

@@ -11,9 +11,9 @@ export type LineState = "live" | "connecting" | "broken" | "paused";
 
 export interface Line {
   state: LineState;
-  /** When it was last known to stand; null: never yet. */
+  /** When the connection was last known to be alive; null: never yet. */
   heardMs: number | null;
-  /** When it is tried again. */
+  /** When the next attempt begins. */
   againMs: number | null;
 }
 
@@ -98,7 +98,7 @@ function onBroken(error: unknown, waitMs: number): void {
   become({ state: "broken", againMs: Date.now() + waitMs });
 }
 
-/** @returns what ends it */
+/** @returns a function that ends it */
 export function startLine(): () => void {
   const end = whileSeen(
     (signal) => {

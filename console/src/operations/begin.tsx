@@ -98,7 +98,7 @@ export function Names({ names, total, most = namesShown }: { names: string[]; to
   );
 }
 
-/** Goes on without being watched, too. */
+/** Shows the operation, which goes on without being watched, too. */
 export function Watched({ operation, onClose }: { operation: number; onClose: () => void }) {
   const { t } = useWords();
   const asked = useOperation(operation, everyMs);

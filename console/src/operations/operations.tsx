@@ -128,7 +128,7 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
 /** How many of an operation's items are over, whether they were done or needed nothing any more. */
 export const settledOf = ({ done, passed, late }: Operation): number => done + passed + late;
 
-/** Done and failed as parts of one bar: what failed is seen without reading. */
+/** Done and failed items as parts of one bar, so that failures stand out. */
 export function Course({ of }: { of: Operation }) {
   const { t, count } = useWords();
   const { total, failed } = of;

@@ -7,7 +7,7 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** Which tasks failed, the most often first. */
+/** The tasks that failed, the most often failing first. */
 export function Failing({ runs }: { runs: ListedRun[] }) {
   const { t } = useWords();
   if (runs.length === 0) return <Nothing title={t("overview.noneFailing")}>{t("overview.noneFailingTold")}</Nothing>;

@@ -184,7 +184,7 @@ interface Doing {
   mutate: () => void;
 }
 
-/** @param onLeave absent where there is no way round it */
+/** @param onLeave absent if the user cannot skip the form */
 function Form({
   act,
   blocked,

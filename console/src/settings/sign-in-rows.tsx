@@ -16,7 +16,7 @@ type Pages = ReturnType<typeof usePages<"listSignIns">>;
 type SignIn = NonNullable<Pages["data"]>[number];
 
 interface Ends {
-  /** The list that is old once one has ended. */
+  /** The list that becomes stale when a sign-in ends. */
   list: "listSignIns" | "listSignInsOf";
   /** Ends one, by its number. */
   end: (signIn: number) => Promise<unknown>;

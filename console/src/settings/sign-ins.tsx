@@ -8,7 +8,7 @@ import { toast } from "../parts/state/toasts.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { SignInRows } from "./sign-in-rows.tsx";
 
-/** In which browsers one is signed in; each can be ended here. A token's page has none of its own. */
+/** The browsers in which the user is signed in; each sign-in can be ended here. A page that uses a token has none of its own. */
 export function SignIns() {
   const signIns = usePages("listSignIns", { limit: 50 });
   return (

@@ -1,4 +1,7 @@
-/** Goes anywhere by a few letters: screens, tasks, runs and operations by number, open alarms, workers, and what can be chosen. */
+/**
+ * The palette, which goes anywhere by a few letters: screens, tasks, runs and operations by number, open alarms, workers, and
+ * preferences.
+ */
 import { Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { IconCornerDownLeft, IconSearch } from "@tabler/icons-react";

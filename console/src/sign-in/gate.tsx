@@ -61,7 +61,7 @@ export function Gate() {
   useEffect(() => {
     if (isAnother) window.location.reload();
   }, [isAnother]);
-  // Recovery codes are shown once: whatever is answered meanwhile, they stay until their user has kept them.
+  // Recovery codes are shown once: whatever answers arrive meanwhile, the codes stay until their user has saved them.
   const [showsCodes, setShowsCodes] = useState(false);
   useKeysKept(isOut && isIn);
   if ((isOut && !isIn) || (!asks && !isIn && ways.data)) return <SignIn />;
@@ -104,7 +104,7 @@ function useKeysKept(isKept: boolean): void {
   const present = useRef(isKept);
   present.current = isKept;
   useEffect(() => {
-    // Once, before there is a page: of those that listen at the window the first comes first.
+    // Registered once, before the page exists: listeners at the window run in their order of registration.
     const keep = (event: KeyboardEvent) => {
       if (!present.current) return;
       event.stopImmediatePropagation();

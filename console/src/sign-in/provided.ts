@@ -1,6 +1,7 @@
 /**
- * The way by a provider leads away from the page and back to its root: where one was is kept in the tab meanwhile, and why one was
- * not let in comes back in the address, as words of this list and never as a text, which anybody could have written there.
+ * Signing in by a provider leads away from the page and back to its root. The tab remembers the former address meanwhile. The
+ * reason for a refusal comes back in the address, as words of this list and never as free text, which anyone could have written
+ * there.
  */
 const codes = ["SIGN_IN_REFUSED", "PROVIDER_UNREACHABLE", "TOO_MANY_ATTEMPTS", "USER_NAME_TAKEN", "other"] as const;
 const whys = ["attempt", "answer", "nobody", "invalid", "rule", "name", "locked"] as const;
@@ -31,7 +32,7 @@ export function keepPlace(): void {
   sessionStorage.setItem(key, location.pathname + location.search);
 }
 
-/** Only an address of this page is gone back to, and only from its root, where the provider's way ends. */
+/** Returns only to an address of this page, and only from its root, where the provider's way ends. */
 export function takePlace(): string | undefined {
   const place = sessionStorage.getItem(key);
   sessionStorage.removeItem(key);

@@ -25,7 +25,7 @@ export function Acts({ task }: { task: Task }) {
   const { t } = useWords();
   const mayRun = useReach("operator").on(task.name);
   const mayEdit = useReach("editor").on(task.name);
-  /** With the task as it was read then: a form is filled from it, and a change is made from its version. */
+  /** Contains the task as it was at opening: the form is filled from it, and the change is based on its version. */
   const [open, setOpen] = useState<{ act: Act; read: Task }>();
   const setAct = (next: Act) => setOpen({ act: next, read: task });
   const { resume } = useUndo(task);

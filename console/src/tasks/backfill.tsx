@@ -31,7 +31,7 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
         ...also,
       }
     : undefined;
-  // As a text: an object would be another one at every look.
+  // Kept as a text: an object would differ at every render.
   const said = given && JSON.stringify(given);
   const [settled] = useDebouncedValue(said, 250);
   const asked = settled === undefined ? undefined : (JSON.parse(settled) as NonNullable<typeof given>);

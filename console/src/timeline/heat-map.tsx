@@ -48,7 +48,7 @@ export const HeatMap = memo(function HeatMap({
     const step = steps[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    // Hours that are past, or that the clocks leave out, are gone over.
+    // Past hours, and hours that the clocks skip, are passed over.
     for (let [day, hour] = [at[0] + step[0], at[1] + step[1]]; ; [day, hour] = [day + step[0], hour + step[1]]) {
       if (hour < 0) [day, hour] = [day - 1, 23];
       if (hour > 23) [day, hour] = [day + 1, 0];

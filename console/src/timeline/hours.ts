@@ -6,11 +6,11 @@ const dayMs = 86_400_000;
 export const stripes = 12;
 
 export interface Hour {
-  /** Places of its minutes, the last one not included; the same: it has none. */
+  /** The places of its minutes, `end` excluded; equal values: it has none. */
   first: number;
   end: number;
   fires: number;
-  /** The most of one minute, and which. */
+  /** The most runs in one minute, and that minute. */
   peak: number;
   peakAt: number;
   /** The most of one minute, of each 5 minutes. */
@@ -81,7 +81,7 @@ export function scaleOf(most: number): { shade: number; from: number; to: number
 export interface Meeting {
   fires: number;
   tasks: number;
-  /** The first minute that is so full at this time of the day. */
+  /** The first minute with this count at this time of day. */
   place: number;
   days: number;
 }

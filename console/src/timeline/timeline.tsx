@@ -16,7 +16,7 @@ import { Spread } from "./spread.tsx";
 import css from "./timeline.module.css";
 
 const minuteMs = 60_000;
-/** It begins with the present minute. */
+/** The refetch interval: the timeline begins with the present minute. */
 const everyMs = 60_000;
 const choices = ["1", "3", "7", "14"];
 const globOf = (text: string) => (/[*?]/.test(text) ? text : `*${text}*`);
@@ -79,7 +79,7 @@ function Whole({
     return place >= 0 && place < line.fires.length ? place : undefined;
   };
   const isoOf = (place: number) => isoIn(line, place);
-  // Without a choice the fullest hour is seen.
+  // Without a choice the fullest hour is shown.
   const at = placeOf(search.at) ?? fullest;
   const minute = placeOf(search.minute);
   const hour =

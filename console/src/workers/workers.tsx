@@ -76,7 +76,7 @@ export function Workers() {
   );
 }
 
-/** How full it is, by colour too: the last places are worth a look. */
+/** Above this share a worker is coloured as nearly full. */
 const nearlyFull = 0.9;
 
 function One({ worker, drained }: { worker: Worker; drained: Drained | undefined }) {

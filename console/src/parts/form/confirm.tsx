@@ -37,12 +37,12 @@ export function Confirm({
   act: string;
   grave?: boolean;
   asksReason?: boolean;
-  /** Not yet: something is missing. */
+  /** True while something is missing. */
   blocked?: boolean;
   children?: ReactNode;
   onDo: (doing: Doing) => Promise<unknown>;
   onClose: () => void;
-  /** Once it is done; default: as when it is left. */
+  /** Called once the act is done; default: `onClose`. */
   onDone?: () => void;
 }) {
   const { t } = useWords();

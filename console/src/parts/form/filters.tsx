@@ -6,7 +6,7 @@ import { useAnswer } from "../../api/answers.ts";
 import { useWords } from "../../messages/words.ts";
 import css from "./filters.module.css";
 
-/** Fields that narrow what a screen shows. @param onClear where something is narrowed: the way back to all of it */
+/** Fields that filter a screen. @param onClear present if a filter is set: clears all of them */
 export function Filters({ onClear, children }: { onClear?: (() => void) | undefined; children: ReactNode }) {
   const { t } = useWords();
   return (
@@ -47,7 +47,7 @@ export function GroupField({ value, onChange }: { value: string | undefined; onC
 export function useTyped(value: string, waitMs: number, onTyped: (text: string) => void) {
   const [text, setText] = useState(value);
   const [settled] = useDebouncedValue(text.trim(), waitMs);
-  /** On its way to the address, which takes a while. When it comes back from there, more may have been typed. */
+  /** Texts on their way to the address, which takes a while. When one comes back from there, more may have been typed. */
   const told = useRef<string[]>([]);
   useEffect(() => {
     const at = told.current.indexOf(value);

@@ -3,7 +3,7 @@ import type { ReactNode } from "react";
 import { useWords } from "../../messages/words.ts";
 import css from "./dialog.module.css";
 
-/** A question or a form before the screen. Its head is no banner: the page has one. */
+/** A dialog with a question or a form in front of the screen. Its head is no banner: the page has one. */
 export function Dialog({
   title,
   size = 480,

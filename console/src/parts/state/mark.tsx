@@ -68,7 +68,7 @@ export function StateMark({ state }: { state: Shown }) {
   );
 }
 
-/** A word that is coloured as a state is, where no run is meant. */
+/** A word in the colour of a state, for things other than runs. */
 export function Tag({ tone, children }: { tone: Tone; children: ReactNode }) {
   return (
     <span className={css.tag} data-tone={tone}>

@@ -31,7 +31,7 @@ export function Trouble({ error, again, small = false }: { error: unknown; again
   );
 }
 
-/** Nothing is there: why, and how something comes to be. */
+/** An empty list: the reason, and how to add something. */
 export function Nothing({ title, children, act }: { title: string; children?: ReactNode; act?: ReactNode }) {
   return (
     <div className={css.nothing}>

@@ -74,7 +74,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     estimateSize: () => size,
     overscan: 10,
     getItemKey: (index) => (rows[index] ? keyOf(rows[index]) : index),
-    // Rows come with the frame after the scrolling, not within it: it is never held up.
+    // Rows render in the frame after the scrolling, so that scrolling is never delayed.
     useFlushSync: false,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: the rows have another height now.

@@ -48,7 +48,7 @@ function styled(before: Style, codes: string): Style {
     else if (code >= 30 && code <= 37) style = { ...style, colour: code - 30 };
     else if (code >= 90 && code <= 97) style = { ...style, colour: code - 82 };
     else if (code === 38 || code === 48) {
-      // Of the 256 colours only the first sixteen are supported; other colours and true colours are only skipped by their length.
+      // Only the first sixteen of the 256 colours are supported; the others and true colours are skipped by their length.
       const colour = numbers[at + 2] ?? 16;
       if (code === 38 && numbers[at + 1] === 5 && colour < 16) style = { ...style, colour };
       at += numbers[at + 1] === 5 ? 2 : numbers[at + 1] === 2 ? 4 : 0;

@@ -35,7 +35,7 @@ interface Window {
 }
 
 const pageSize = 500;
-/** More than this no page should hold; what makes room is read again when one comes back to it. */
+/** The most lines that a page holds; dropped lines are read again when the user scrolls back to them. */
 const keptMost = 100_000;
 
 const nothing: Window = { lines: [], before: false, after: false };
@@ -48,7 +48,7 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
   const [reading, setReading] = useState(true);
   /** New lines are followed from after this line; null: the window's end is not the log's end, or no more lines will come. */
   const [tail, setTail] = useState<Tail | null>(null);
-  // A run that ends while one looks goes on as it began: its stream ends by itself.
+  // A run that ends while its log is open continues as it began: its stream ends by itself.
   const [follows] = useState(live);
   /** Counts jumps: an answer requested before the last jump is dropped. */
   const turn = useRef(0);

@@ -1,4 +1,4 @@
-/** A task's own parts as the fields of a form have them, and the edit that a form comes to. */
+/** A task's own parts as form fields, and the edit that a form results in. */
 import { cronOfPhrase, validateSchedule, zoneNameOf } from "carillon/schedule";
 import {
   edited,
@@ -35,7 +35,7 @@ export interface Form extends Rules {
   jitter: string;
   /** The unit that the random amount is drawn for. */
   jitterBy: "slot" | "task";
-  /** null: as it is, or as the expression has it by itself. */
+  /** null: unchanged, or the expression's own default. */
   gap: string | null;
   fold: string | null;
   /** Options that are one value, by name. */
@@ -45,9 +45,9 @@ export interface Form extends Rules {
   delay: string;
   maxDelay: string;
   overlap: string;
-  /** Runs at once, where the next waits. */
+  /** The number of runs at once under a policy where the next run waits. */
   atOnce: number;
-  /** How many wait there; null: any number. */
+  /** The number of runs that may wait then; null: any number. */
   waiting: number | null;
   misfire: string;
 }
@@ -100,7 +100,7 @@ export function scheduleOf(form: Form, before: Schedule): Schedule {
           jitterMs: parseDuration(form.jitter.trim(), "jitter"),
           ...(form.jitterBy === "task" && { jitterBy: form.jitterBy }),
         };
-  // The form has no fields for them: they stay.
+  // The form has no fields for these, so they are kept.
   const { fromMs, untilMs, times } = before.type === "at" || before.type === "manual" ? {} : before;
   const bounds = { fromMs, untilMs, times };
   switch (form.kind) {

@@ -38,7 +38,7 @@ export function useEdit(task: Task, reason: string, onDone: () => void) {
     },
   });
   const set = (change: Partial<Form>) => {
-    // A refusal was about the values before this change.
+    // A refusal concerned the values before this change.
     save.reset();
     setForm((before) => ({ ...before, ...change }));
   };

@@ -17,7 +17,7 @@ import css from "./tasks.module.css";
 import { Views } from "./views.tsx";
 
 const pageSize = 200;
-/** Figures of runs that end without a word, as those of other servers a moment ago. */
+/** The refetch interval: some figures change without an event, such as those of runs that ended at other servers. */
 const everyMs = 15_000;
 
 /** Typed text matches anywhere in the name, unless it contains a wildcard itself. */
@@ -38,7 +38,7 @@ export function Tasks() {
     limit: pageSize,
     ...(matching ? { matching } : {}),
     ...(search.of ? { of: search.of } : {}),
-    // They are found by their names, and by their task.
+    // Schedules are found by their names, and by their task.
     ...(matching ? {} : { schedules: false }),
     ...(search.group ? { group: search.group } : {}),
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),

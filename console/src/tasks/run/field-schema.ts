@@ -34,7 +34,7 @@ export type Field =
 
 const deepest = 8;
 
-/** @param root where `$ref` leads */
+/** @param root the schema that `$ref` refers to */
 export function fieldOf(given: Schema, root: Schema, depth = 0): Field {
   const schema = plainOf(given, root);
   if (depth > deepest) return { kind: "json", schema };
@@ -55,7 +55,7 @@ export function fieldOf(given: Schema, root: Schema, depth = 0): Field {
     case "object": {
       const properties = Object.entries(schema.properties ?? {});
       if (properties.length === 0) return { kind: "json", schema };
-      // The store does not keep the order of names; that of a list it does.
+      // The store keeps the order of a list, but not of names.
       const required = schema.required ?? [];
       const placeOf = (name: string) => (required.includes(name) ? required.indexOf(name) : required.length);
       properties.sort(([a], [b]) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1));
