@@ -68,7 +68,7 @@ export class ZooKeeperError extends Error {
   readonly code: ZooKeeperErrorCode;
   /** The path the operation was about; empty when it was about none. */
   readonly path: string;
-  /** What the caller can do about the error. */
+  /** Advice for the caller. */
   readonly hint: string;
 
   constructor(

@@ -17,11 +17,11 @@ export const limits = {
   /** From `togetherUnanswered` unanswered requests on, consecutive reads share a request, at most `mostTogether` in each. */
   togetherUnanswered: 16,
   mostTogether: 32,
-  /** A timer that comes later than this: the process stood still. */
+  /** If a timer fires later than this, the process stood still. */
   lateTimerMs: 20,
   /** How long calls are rejected in one turn of the event loop. */
   sliceMs: 5,
-  /** How often calls are looked at that wait for a session. */
+  /** How often calls that wait for a session are checked. */
   waitingLookMs: 50,
   /** Watches are set again in frames of about this size after a reconnect. */
   setWatchesBytes: 128 * 1024,
@@ -34,9 +34,9 @@ export const limits = {
   /** Between rounds through all hosts, doubled each time, with jitter. */
   firstBackoffMs: 20,
   maxBackoffMs: 2_000,
-  /** A connection that lasted as long ends the back-off, which until then is no longer than this. */
+  /** A connection that lasted for this long ends the back-off, which until then is no longer than this. */
   steadyMs: 250,
-  /** One server's time to let us in, at first: see maxConnectMs in connection.ts. */
+  /** One server's initial time limit to accept a session: see maxConnectMs in connection.ts. */
   minConnectMs: 250,
   maxConnectMs: 5_000,
   /** How long `close` tries to close the session on the server. */

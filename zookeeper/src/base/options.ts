@@ -1,7 +1,7 @@
 import { ZooKeeperError } from "./errors.ts";
 
 /**
- * An option that is misspelt would be ignored, and an ephemeral node be a persistent one.
+ * Refuses unknown option names: a misspelt option would be ignored, and an ephemeral node could become a persistent one.
  * @param of as in `create /a` @throws OPTION_INVALID for a name that is not among those
  */
 export function checkNames(of: string, path: string, options: object, names: ReadonlySet<string>): void {

@@ -46,7 +46,7 @@ export function withChroot(chroot: string, path: string): string {
   return path === "/" ? chroot : chroot + path;
 }
 
-/** Back again. A path outside the chroot, which only a recursive watch on an ancestor could bring, stays as it is. */
+/** Removes the chroot. A path outside the chroot, which only a recursive watch on an ancestor could bring, stays as it is. */
 export function withoutChroot(chroot: string, path: string): string {
   if (chroot === "" || !path.startsWith(chroot)) return path;
   return path.length === chroot.length ? "/" : path.slice(chroot.length);

@@ -1,9 +1,9 @@
 /**
  * The client: keeps a connection up, and one session after the other on it.
  *
- * A session that this process ended by its own clock may live on at the servers, with its ephemeral nodes. So before the
- * next one begins, the old one is taken up again and closed ("buried"): a new session never meets its predecessor's
- * dying nodes, unless no server could be asked.
+ * A session that this process ended by its own clock may live on at the servers, with its ephemeral nodes. So before the next one
+ * begins, the old one is resumed and closed ("buried"): a new session never meets its predecessor's dying nodes, unless no server
+ * could be reached.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isZooKeeperError, serverError, ZooKeeperError } from "../base/errors.ts";
@@ -108,7 +108,7 @@ class Client extends OperationsOf implements ZooKeeper {
       for (let there = false; !there; ) {
         there = (await this.target.ask(rooted.exists(path, false), signal)) !== undefined;
         if (there) break;
-        // Another client may be faster, or the answer be lost: it is looked at again.
+        // Another client may be faster, or the answer be lost: the chroot is checked again below.
         await this.target.ask(rooted.create(path, "", {}), signal).catch((error: unknown) => {
           if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
         });
@@ -197,7 +197,7 @@ class Client extends OperationsOf implements ZooKeeper {
         connection.closing = reason;
         if (await closed) break;
       }
-      // Lost, perhaps before anyone noticed: the next one will do.
+      // The connection is lost, perhaps before this client noticed: the next one is used.
       await new Promise<void>((resolve) => {
         const stop = session.onState(done);
         function done() {
@@ -229,7 +229,7 @@ class Client extends OperationsOf implements ZooKeeper {
     return session;
   }
 
-  /** One connection after the other, until the client is closed. */
+  /** Keeps one connection after the other, until the client is closed. */
   async #keepUp(): Promise<void> {
     while (!this.signal.aborted) {
       const session = this.#session;
@@ -296,7 +296,7 @@ class Client extends OperationsOf implements ZooKeeper {
       const reason = await connection.lost;
       this.trouble = `${nameOf(host)}: ${reason.message}`;
       if (!this.signal.aborted) tell(this.#options.log, `connection to ${this.trouble}`);
-      // A server that lets us in only to drop us is hardly better than one that does not.
+      // A server that accepts a session and then drops the connection is hardly better than one that refuses.
       if (performance.now() - began < limits.steadyMs) return Math.min(this.#hosts.failed(), limits.steadyMs);
       this.#hosts.served();
       return 0;

@@ -45,7 +45,7 @@ export interface Welcome extends Credentials {
   readonly timeoutMs: number;
 }
 
-/** A server that hung up during the handshake: it is behind us, has no quorum, or has too many connections. */
+/** The error for a server that hung up during the handshake: it is behind this client, has no quorum, or has too many connections. */
 export class Refused extends Error {}
 
 /** Where the system puts what came, one connection after the other: it is read before the next is. */
@@ -55,11 +55,11 @@ export class Connection {
   readonly host: Server;
   /** The server's answer in the handshake. */
   welcome: Welcome = { ...noCredentials, timeoutMs: 0 };
-  /** Why nothing may be sent any more: the end of the session was. */
+  /** Set once the end of the session has been sent; later sends are rejected with this reason. */
   closing: ZooKeeperError | undefined;
-  /** Monotonic ms at which the last request that was answered was sent: the session lived then, for sure. */
+  /** Monotonic ms at which the last answered request was sent: the session was surely alive then. */
   renewedAt: number;
-  /** Resolves with the reason when the connection is no more. */
+  /** Resolves with the reason when the connection is lost. */
   readonly lost: Promise<Error>;
   #resolveLost: (reason: Error) => void = () => undefined;
   #over: Error | undefined;
@@ -78,7 +78,7 @@ export class Connection {
   #shared = 0;
   /** Reads of this turn of the event loop that nothing has come after yet. */
   #reads: Call[] = [];
-  /** The server can, and the answers together are not too large. */
+  /** True while the server supports it and the answers together are not too large. */
   #readsTogether = true;
   #xid = 0;
   #flushing = false;
@@ -188,7 +188,7 @@ export class Connection {
 
   /** @throws what the question's writing throws; then nothing was sent */
   send(call: Call): void {
-    // One look at the clock for all that goes out together: too early is safe, it renews the session by less.
+    // One clock reading for all requests that go out together: too early is safe, it renews the session by less.
     if (!this.#flushing) this.#sentAt = performance.now();
     call.sentAt = this.#sentAt;
     if (call.question.together && this.#readsTogether && this.unanswered >= limits.togetherUnanswered) {
@@ -368,8 +368,8 @@ export class Connection {
   }
 
   /**
-   * Nothing counts as seen before all watches are set again: a connection lost in between must not keep the next one from
-   * asking what happened since.
+   * No transaction counts as seen before all watches are set again: if the connection is lost in between, the next one must still
+   * ask for the events since.
    */
   #see(zxid: bigint): void {
     if (this.#watchesSet.length === 0 && zxid > this.#progress.zxid) this.#progress.zxid = zxid;
@@ -473,7 +473,7 @@ export class Connection {
         if (now - lookedAt >= silentMs / 2) awakeAt = now;
         lookedAt = now;
         if (isSilent() || isStuck()) {
-          // After a pause of this process its answers may lie in the socket, unread: let it be read first.
+          // After a pause of this process, unread answers may be in the socket: they are read first.
           setImmediate(() => {
             if (isSilent()) this.end(new Error(`the server was silent for ${Math.round(silentMs)} ms`));
             else if (isStuck()) this.end(new Error(`the server did not answer a call for ${timeoutMs} ms`));

@@ -42,7 +42,7 @@ export class Hosts {
     return this.#hosts.reduce((sum, host) => sum + (this.#found.get(host) ?? 1), 0);
   }
 
-  /** In a row, in which none served. */
+  /** The number of rounds in a row in which no server served. */
   get failedRounds(): number {
     return this.#rounds;
   }
@@ -63,7 +63,7 @@ export class Hosts {
     return this.#addresses.shift() as Server;
   }
 
-  /** The last one taken serves. */
+  /** Reports that the last server taken serves. */
   served(): void {
     this.#addresses = [];
     this.#next %= this.#hosts.length;
@@ -71,7 +71,7 @@ export class Hosts {
     this.#sinceServed = 0;
   }
 
-  /** The last one taken does not serve. @returns how long to wait, in ms, before the next: 0 within a round */
+  /** Reports that the last server taken does not serve. @returns ms to wait before the next: 0 within a round */
   failed(): number {
     if (this.#addresses.length > 0) return 0;
     this.#sinceServed += 1;

@@ -7,11 +7,11 @@ import type { Operations } from "./operations.ts";
 export type SessionState = "connecting" | "connected" | "suspended" | "ended";
 
 /**
- * A period in which the servers count this client as alive; ephemeral nodes hang from it. It ends when the servers say
- * so, when the client closes, or, which is what makes it safe to rely on, by this process's own monotonic clock before
- * any server can have expired it: a call or `live` after that moment already says no, even if no timer has run yet
- * because the process was stopped. One server can mislead us: cut off from its leader it answers by itself for up to
- * syncLimit × tickTime, while the leader may expire the session. What rises then too is the fence (docs/zookeeper.md).
+ * A period in which the servers count this client as alive; ephemeral nodes depend on it. It ends when the servers say so, or
+ * when the client closes. It also ends by this process's own monotonic clock before any server can have expired it, which makes
+ * it safe to rely on: a call or `live` after that moment already says no, even if no timer has run yet because the process was
+ * stopped. One server can mislead the client: cut off from its leader, a server answers by itself for up to syncLimit × tickTime,
+ * while the leader may expire the session. The fence rises then, too (docs/zookeeper.md).
  *
  * Its operations belong to it alone: once it has ended they reject, they never move on to the next session.
  */

@@ -123,7 +123,8 @@ export abstract class OperationsOf implements Operations {
       throw new ZooKeeperError("PATH_INVALID", "deleteAll /: the root cannot be deleted", { path, hint });
     }
     for (let left = await this.#below(path, signal); left.length > 0; left = await this.#below(path, signal)) {
-      // Children come after their parents, and one connection's requests are carried out in their order.
+      // Parents stand before their children in the list, so it is deleted from its end; one connection's requests are carried out
+      // in order.
       while (left.length > 0) {
         const batch = left.splice(-atOnce).reverse();
         await Promise.all(

@@ -138,7 +138,7 @@ export class SessionCore extends OperationsOf implements Session {
         await this.ask({ ...this.questions.removeWatches(path), read: gone }, undefined).catch(gone);
       if (rest !== "narrow") return;
       const read = () => this.watches.narrowed(full);
-      // A lost answer is made up for on the next connection, where the watches are set again.
+      // If the answer is lost, the next connection makes up for it by setting the watches again.
       await this.ask({ ...this.questions.addWatch(path, false), read }, undefined).catch(() => undefined);
     };
     const watch = new PersistentWatch(path, recursive, maxWaiting ?? limits.maxWaitingEvents, () => {
@@ -191,7 +191,7 @@ export class SessionCore extends OperationsOf implements Session {
     this.#tell();
   }
 
-  /** Everything that hangs from the session ends: calls, watches, and what listens to the signal. */
+  /** Ends everything that depends on the session: calls, watches, and listeners of the signal. */
   end(reason: ZooKeeperError): void {
     if (this.#state === "ended") return;
     const unanswered = this.#connection?.takeUnanswered() ?? [];
@@ -210,7 +210,7 @@ export class SessionCore extends OperationsOf implements Session {
     this.#tell();
   }
 
-  /** Before there is a session nothing else ends the waiting. */
+  /** Before there is a session, only this ends the wait of calls. */
   failWaitingSince(time: number, problem: () => string): void {
     const late = this.#waiting.take(time);
     if (late.length === 0) return;

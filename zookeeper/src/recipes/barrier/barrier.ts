@@ -31,7 +31,7 @@ export class Barrier {
     this.#acl = options.acl;
   }
 
-  /** Puts the node there, if it is not. (Curator: setBarrier.) @throws NO_AUTH */
+  /** Creates the node, if it does not exist. (Curator: setBarrier.) @throws NO_AUTH */
   async raise({ signal }: CallOptions = {}): Promise<void> {
     for (;;) {
       try {

@@ -22,7 +22,7 @@ import { limited } from "../locks/acquisition.ts";
 import { Hold } from "../locks/hold.ts";
 import { leave, leaveBehind, type TurnOptions } from "../locks/line.ts";
 
-/** One that is in. */
+/** A member that is in. */
 export interface Inside {
   /** The path of its node. */
   readonly path: string;
@@ -99,14 +99,14 @@ export class DoubleBarrier {
     return this.#enter(session, limits); // somebody deleted our node meanwhile
   }
 
-  /** Takes away what members left behind that died inside. */
+  /** Removes the nodes left behind by members that died inside. */
   async #clear(session: Session, signal: AbortSignal): Promise<void> {
     const { names } = await listed(session, this.path, signal);
     // If the next round has begun since, its members have already seen `ready`; only latecomers will wait.
     if (names.length === 1 && names[0] === "ready") await deleteSurely(session, `${this.path}/ready`);
   }
 
-  /** Not to be given up half-way: see line.ts. */
+  /** Must not be abandoned half-way: see line.ts. */
   async #create(session: Session, path: string): Promise<void> {
     for (;;) {
       try {

@@ -1,10 +1,10 @@
 /**
- * Fences that only go up. A node's czxid does, as long as the service keeps its data; a service that was wiped or
- * restored starts again below. A client that lived before notices (`session.rewoundFrom`) and raises a base, kept beside
- * the lock in `<path>-fence`; fence = base + czxid. Until that happens there is no such node and the base is 0.
+ * Fences that only go up. A node's czxid does, as long as the service keeps its data; a service that was wiped or restored starts
+ * again below. A client from before the loss notices it (`session.rewoundFrom`) and raises a base, kept beside the lock in
+ * `<path>-fence`; fence = base + czxid. Until that happens there is no such node and the base is 0.
  *
- * What it cannot do: when every client is new after a wipe, nobody knows how high the old fences were. Who needs that
- * too takes numbers from a store that is not wiped, as the scheduler's terms do.
+ * The limit: if every client is new after a wipe, none knows how high the old fences were. A user that needs that too takes
+ * numbers from a store that is not wiped, as the scheduler's terms do.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import type { Session } from "../../operations/session.ts";

@@ -1,6 +1,6 @@
 /**
- * Staying in place from session to session: what a recipe does in one session is one call of `serve`, and when that
- * session has ended, or something passing went wrong, it is called again, with the session there is then.
+ * Keeps a recipe in place from session to session: `serve` is the recipe's work in one session. When that session has ended, or a
+ * passing error has occurred, `serve` is called again with the then present session.
  */
 import { isZooKeeperError, type ZooKeeperErrorCode } from "../../base/errors.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
@@ -78,8 +78,8 @@ export async function follow(
       if (zk.signal.aborted) throw error;
       if (signal.aborted) return;
       if (session && !session.live) {
-        // The session ended under it: the next one is on its way, and `established` waits for it. The pause lets timers
-        // run, should a stopped process have found out by the clock before its client did.
+        // The session ended meanwhile: the next one is on its way, and `established` waits for it. The pause lets timers run, in
+        // case a stopped process has noticed the end by the clock before its client did.
         failures = 0;
         await pause(0, signal);
         continue;

@@ -113,7 +113,7 @@ async function findProtected(
   { ephemeral, signal }: CreateOptions,
 ): Promise<Created | undefined> {
   try {
-    // Our write may still be on its way to the server that we are connected to now: it has to catch up first.
+    // The write may still be on its way to the server that this client is now connected to: the server catches up first.
     await session.sync(parent, { signal });
     const { names } = await session.children(parent, { signal });
     const name = names.find((one) => one.startsWith(token));
@@ -133,11 +133,11 @@ function removeLater(session: Session, parent: string, token: string): void {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  // Its failure for good is the session's end, which removes the node as well, or a permission that was taken away.
+  // It fails for good only at the session's end, which removes the node as well, or if a permission was withdrawn.
   surely(session, remove).catch(() => undefined);
 }
 
-/** Does what may be done twice until it is done, whatever goes wrong in passing, while the session lives. */
+/** Repeats an idempotent action until it is done, despite passing errors, while the session lives. */
 export async function surely<T>(session: Session, run: () => Promise<T>): Promise<T> {
   for (let failures = 0; ; failures++) {
     try {
@@ -150,8 +150,8 @@ export async function surely<T>(session: Session, run: () => Promise<T>): Promis
 }
 
 /**
- * Deletes a node of one's own, also across lost connections and what else goes wrong in passing: one that stayed would
- * hold up everyone behind it for as long as the session lives.
+ * Deletes this client's own node, despite lost connections and other passing errors: a node that stayed would block everyone
+ * behind it for as long as the session lives.
  * @throws SESSION_EXPIRED and the like, when it is gone anyway if it was ephemeral; never NO_NODE
  */
 export async function deleteSurely(session: Session, path: string): Promise<void> {

@@ -4,7 +4,7 @@ import { heardByMany } from "../../base/signals.ts";
 
 const longestTimerMs = 2 ** 31 - 1;
 
-/** Resolves after `ms`, or at once when the signal aborts: the caller looks at the signal. */
+/** Resolves after `ms`, or at once when the signal aborts: the caller checks the signal. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -21,13 +21,13 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 export interface WaitOptions {
   /** How long to wait at most; default: for ever. */
   readonly limitMs?: number;
-  /** Gives the waiting up; it rejects with ABORTED. */
+  /** Ends the wait, which then rejects with ABORTED. */
   readonly signal?: AbortSignal;
 }
 
 /**
  * Waits for one call of `resolve` or `reject`.
- * @param begin arranges for it, and returns what undoes the arrangement
+ * @param begin arranges for that call, and returns a function that cancels the arrangement
  * @returns undefined when the limit is over
  * @throws ABORTED by the signal
  */

@@ -26,7 +26,7 @@ export class ChildrenCache {
     return this.#mirror.ready;
   }
 
-  /** Nothing can be missing now; false before `ready`, while the connection is in doubt, and once closed. */
+  /** True while no event can be missing; false before `ready`, while the connection is in doubt, and once closed. */
   get fresh(): boolean {
     return this.#mirror.fresh;
   }

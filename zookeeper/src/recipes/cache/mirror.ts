@@ -1,9 +1,9 @@
 /**
- * A copy of nodes, kept current: the engine of the node, children and tree cache. A persistent watch says which paths
- * changed, and each of these is read again; events say nothing about data, so none but a deletion is applied by itself. A
- * path is read by one request at a time, and once more if it changed meanwhile, so an older answer never replaces a newer
- * one. What may not be read is not there, save the cache's own path.
- * After a gap in the events, or in a new session, everything is read again, and told is what has become different.
+ * A copy of nodes, kept current: the engine of the node, children and tree cache. A persistent watch reports which paths changed,
+ * and each of these is read again; events carry no data, so only a deletion is applied directly. A path is read by one request at
+ * a time, and once more if it changed meanwhile, so an older answer never replaces a newer one. A node that may not be read
+ * counts as missing, except the cache's own path.
+ * After a gap in the events, or in a new session, everything is read again, and the differences are reported.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -70,7 +70,7 @@ export function changesBetween(before: CachedNode | undefined, node: CachedNode 
   return before.stat.mzxid === node.stat.mzxid ? [] : [{ type: "changed", node, before }];
 }
 
-/** How many names deep `path` is below `root`; negative when it is not below. */
+/** How many levels `path` is below `root`; negative when it is not below. */
 export function depthBelow(root: string, path: string): number {
   if (path === root) return 0;
   const prefix = root === "/" ? "/" : `${root}/`;

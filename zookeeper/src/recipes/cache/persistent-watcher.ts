@@ -1,6 +1,6 @@
 /**
- * A persistent watch that goes on from session to session (3.6 and later). Each session after the first begins with a `gap`:
- * what changed in between is not known, so the listener reads again.
+ * A persistent watch that goes on from session to session (3.6 and later). Each session after the first begins with a `gap`: the
+ * changes in between are unknown, so the listener reads again.
  */
 
 import { ZooKeeperError } from "../../base/errors.ts";

@@ -9,7 +9,7 @@ export type Read = (path: string, deep: boolean, round: number) => Promise<void>
 
 export class Readings {
   readonly #waiting = new Map<string, boolean>();
-  /** Goes on where it stood: starting over, it would step over all that was deleted, which is slow among many. */
+  /** Continues where it stopped: a new iterator would step over all deleted entries, which is slow if there are many. */
   #next = this.#waiting.entries();
   readonly #reading = new Set<string>();
   readonly #most: number;
@@ -39,7 +39,7 @@ export class Readings {
     this.#wake();
   }
 
-  /** It need not be read. @returns false when it is being read: what that finds may be older than what the caller knows */
+  /** Removes a path that need not be read. @returns false if it is being read: that result may be older than what the caller knows */
   drop(path: string): boolean {
     if (this.#reading.has(path)) return false;
     this.#waiting.delete(path);
@@ -58,7 +58,7 @@ export class Readings {
     if (round === this.#round) this.#met?.add(path);
   }
 
-  /** @returns those of `paths` that were not met in this round; nothing when no round is open. Closes it. */
+  /** @returns those of `paths` that were not met in this round; nothing if no round is open. Closes the round. */
   missed(paths: Iterable<string>): string[] {
     const met = this.#met;
     this.#met = undefined;

@@ -80,7 +80,7 @@ export class AtomicLong {
     return (await this.#read(await this.#zk.established(options.signal), options)).value;
   }
 
-  /** Sets it, whatever it is. @throws OPTION_INVALID; CONNECTION_LOSS: it may be set or not */
+  /** Sets it unconditionally. @throws OPTION_INVALID; CONNECTION_LOSS: it may be set or not */
   async set(value: bigint, options: CallOptions = {}): Promise<void> {
     const data = encodeLong(value, this.path);
     const session = await this.#zk.established(options.signal);

@@ -19,7 +19,7 @@ export interface VersionedCount {
 export interface CountListener {
   /** The count was set, here or elsewhere, perhaps to the same number; of settings in quick succession only the last is reported. */
   changed?(count: VersionedCount): void;
-  /** The connection is in doubt: the count may be another by now. */
+  /** The connection is in doubt: the count may have changed. */
   stale?(): void;
   /** For a log: an error that is retried, or data from another client that is not a count. */
   trouble?(error: unknown): void;
@@ -76,7 +76,7 @@ export class SharedCount {
     return this.versioned.count;
   }
 
-  /** Nothing can be missing now; false while the connection is in doubt. */
+  /** True while no event can be missing; false while the connection is in doubt. */
   get fresh(): boolean {
     return this.#cache?.fresh ?? false;
   }
@@ -166,7 +166,7 @@ export class SharedCount {
         if (isZooKeeperError(error, "NODE_EXISTS")) return undefined;
         // A node directly below the root can lack only the root: the client's chroot does not exist.
         if (isZooKeeperError(error, "NO_NODE") && parentOf(error.path) === "/") throw error;
-        // The parent went meanwhile, or it is not known whether the node came to be: the next try finds it, or makes it.
+        // The parent was deleted meanwhile, or it is unknown whether the node was created: the next try finds it, or makes it.
         if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS", "SESSION_EXPIRED")) throw error;
       }
     }

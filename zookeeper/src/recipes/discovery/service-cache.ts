@@ -7,7 +7,7 @@ import { decodeInstance, type ServiceInstance } from "./instance.ts";
 
 /** Must not throw; what they throw becomes an uncaught exception. */
 export interface ServiceCacheListener {
-  /** An instance came, went or changed: `instances` is another list now. */
+  /** An instance came, went or changed: `instances` has changed. */
   changed?(): void;
   /** A node that is no instance and is left out, or something that is tried again. For a log. */
   trouble?(error: unknown): void;
@@ -41,7 +41,7 @@ export class ServiceCache<Payload = unknown> {
     return this.#cache.ready;
   }
 
-  /** Nothing can be missing now; false before `ready`, while the connection is in doubt, and once closed. */
+  /** True while no event can be missing; false before `ready`, while the connection is in doubt, and once closed. */
   get fresh(): boolean {
     return this.#cache.fresh;
   }

@@ -25,7 +25,7 @@ import { Turns } from "./turns.ts";
 import { RunningUse, type TakenOver, type Use } from "./use.ts";
 
 const defaultGraceMs = 10_000;
-/** A look that failed while a use waits to get the lock back is repeated after this. */
+/** A failed look is repeated after this, while a use waits to get the lock back. */
 const retryMs = 250;
 
 export interface GraceLockOptions {
@@ -56,7 +56,7 @@ export class GraceLock {
   readonly #turns: Turns;
   #situation: Situation = "CREATED";
   #holding: Holding | undefined;
-  /** As it stands at the place, while we hold it; the last one seen otherwise. */
+  /** The record at the place while this process holds the lock; otherwise the last one seen. */
   #record: LockRecord | undefined;
   #vacancy: { version: string; sinceMono: number } | undefined;
   #takenOver: TakenOver | undefined;
@@ -92,7 +92,7 @@ export class GraceLock {
     return stateOf(this.#situation);
   }
 
-  /** While this process holds the lock by the clock of this moment. */
+  /** Defined while this process holds the lock by the clock at the call. */
   get fence(): bigint | undefined {
     return this.#holding && this.#holding.remainingMs > 0 ? this.#holding.fence : undefined;
   }
@@ -132,7 +132,7 @@ export class GraceLock {
     }
   }
 
-  /** The same, and waits as long as another has it. */
+  /** The same, but waits while another contender holds it. */
   async lock(options: CallOptions = {}): Promise<Use> {
     for (;;) {
       const seen = this.#turns.changes;
@@ -154,7 +154,7 @@ export class GraceLock {
   /** The last use as the place has it now, of whatever owner. */
   async lastUse({ signal }: CallOptions = {}): Promise<LastUse | undefined> {
     this.#requireOpen();
-    // In the line: a look that is given up takes its watch along, which must not be what another one relies on.
+    // In the line: an abandoned look removes its watch, and another look must not rely on that watch.
     const { record } = await this.#turns.inLine(() => this.#place.look(this.#turns.withClose(signal)), signal);
     return record?.use ?? undefined;
   }
@@ -204,7 +204,7 @@ export class GraceLock {
     return signal?.aborted || this.#closing;
   }
 
-  /** Reads a sight: what we know now, and the state. */
+  /** Evaluates a look: updates this contender's knowledge and the state. */
   #find(sight: Sight): "free" | "held" | "vacant" | "ours" {
     const holding = this.#holding;
     if (holding && holding.remainingMs > 0 && holding.seenIn(sight)) {
@@ -215,7 +215,7 @@ export class GraceLock {
     if (sight.record && sight.record.life !== this.#life) this.#step("overtaken");
     this.#record = sight.record ?? (sight.forgetful ? this.#record : undefined);
     const lingers = sight.record ? !sight.record.released : sight.forgetful === true;
-    // A holder of ours that is not our holding is what our last session or our last process left behind.
+    // A holder of this owner without a present holding was left by its last session or its last process.
     const found = sight.held && !this.#isOurs(sight.record) ? "held" : lingers ? "vacant" : "free";
     if (found !== "vacant") this.#vacancy = undefined;
     // The place answered after the holder was gone, so the vacancy is at least as old as this moment.

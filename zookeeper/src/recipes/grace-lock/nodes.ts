@@ -77,7 +77,7 @@ class LockNodes implements LockPlace {
       } catch (error) {
         if (signal?.aborted || this.#client.signal.aborted) throw error;
         if (!isZooKeeperError(error, "CONNECTION_LOSS") && session.live) throw error;
-        // Lets timers run, should a stopped process have found out by the clock before its client did.
+        // Lets timers run, in case a stopped process has noticed the session's end by the clock before its client did.
         await pause(0, signal);
       }
     }
@@ -99,7 +99,7 @@ class LockNodes implements LockPlace {
         return new HeldNodes(session, this.name, taken, await this.#fence(session, taken, record));
       }
     } catch (error) {
-      // The holder node, if it came to be, goes with its session.
+      // The holder node, if it was created, disappears with its session.
       if (!session.live) return undefined;
       throw error;
     }
@@ -142,7 +142,7 @@ class LockNodes implements LockPlace {
     };
   }
 
-  /** Also when the session has ended, before there is another. */
+  /** Also fires when the session has ended, before there is another. */
   readonly #fired = (): void => {
     this.#watching = undefined;
     for (const changed of [...this.#listeners]) changed();

@@ -1,7 +1,6 @@
 /**
- * The port of the grace lock: where it is held. ZooKeeper's nodes are one place (grace-lock-nodes.ts); a row in a
- * database with a heartbeat can be another. A place decides nothing but by compare-and-set: the version of a sight is
- * what the next write on it rests on.
+ * The port of the grace lock: the place where it is held. ZooKeeper's nodes are one place (nodes.ts); a row in a database with a
+ * heartbeat can be another. A place decides only by compare-and-set: the version of a sight is the condition of the next write.
  */
 
 /** The last time that the lock was used: for people, and to decide whether the work must be done again. */
@@ -21,11 +20,11 @@ export interface LastUse {
 export interface LockRecord {
   /** The last holder: a name that stays the same over sessions and restarts. */
   readonly owner: string;
-  /** Which life of that owner: another one each time the program starts. */
+  /** The life of that owner: a new one each time the program starts. */
   readonly life: string;
   /** Everyone else waits at least this long when the holder vanishes. */
   readonly graceMs: number;
-  /** Given up in order: then there is no grace. */
+  /** True if the holder released it in order: then there is no grace. */
   readonly released: boolean;
   /** Perhaps of an earlier owner, when the last one vanished before it did anything. */
   readonly use: LastUse | null;
@@ -53,7 +52,7 @@ export interface Holding {
   readonly signal: AbortSignal;
   /** ms until the holding is over unless its life is proved again; by the monotonic clock at the call, 0 once over. */
   readonly remainingMs: number;
-  /** Is this sight of what we hold? */
+  /** True if this sight shows this holding. */
   seenIn(sight: Sight): boolean;
   /** @returns false, and nothing is changed, when it is not held any more */
   write(record: LockRecord): Promise<boolean>;
@@ -75,10 +74,10 @@ export interface LockPlace {
    */
   look(signal?: AbortSignal): Promise<Sight>;
   /**
-   * Takes it where nothing changed since `sight`. A holder that the sight shows is replaced in the same step: it belongs to
-   * an earlier session of this process, or to a former process of the same owner. An outcome that was unknown is known when
-   * this settles, or the session is over and the holding with it.
-   * @returns undefined when it was not to be had: look again
+   * Takes the lock if it has not changed since `sight`. A holder in the sight is replaced in the same step: it belongs to an
+   * earlier session of this process, or to a former process of the same owner. When this settles, an unknown outcome has become
+   * known, or the session is over and the holding with it.
+   * @returns undefined if the lock could not be taken: look again
    */
   take(sight: Sight, record: LockRecord): Promise<Holding | undefined>;
   /** Calls back whenever a look may find something else. It may be called too often. @returns ends it */

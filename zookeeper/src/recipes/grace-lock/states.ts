@@ -83,7 +83,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": { to: "RELEASED" },
     "WAITING running": { to: "RELEASED", act: "lose" },
   },
-  // An idle owner steps back: it does not reclaim, it waits for nothing, and another has its chance.
+  // An idle owner does not reclaim the lock: it waits for nothing, and another contender gets its chance.
   "found vacant": {
     CREATED: { to: "WAITING idle" },
     "OWN idle": { to: "WAITING idle" },

@@ -86,7 +86,7 @@ export class Turns {
     return signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
   }
 
-  /** There was a change. */
+  /** Reports a change. */
   wake(): void {
     this.#changes++;
     for (const wake of [...this.#wakes]) wake();

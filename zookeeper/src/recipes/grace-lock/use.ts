@@ -1,4 +1,4 @@
-/** The use of a grace lock: what its holder gets in the hand. */
+/** The use of a grace lock: the object that its holder gets. */
 import type { ZooKeeperError } from "../../base/errors.ts";
 import type { LastUse } from "./place.ts";
 
@@ -11,7 +11,7 @@ export interface TakenOver {
 
 /** One use of the lock: one caller of one process at a time. */
 export interface Use extends AsyncDisposable {
-  /** Give it along with every write. It rises when the lock had to be taken back meanwhile, so read it each time. */
+  /** Send it with every write. It rises if the lock had to be taken back meanwhile, so read it each time. */
   readonly fence: bigint;
   /** Aborts when the lock is lost or released; the reason is a ZooKeeperError (NOT_HELD). */
   readonly signal: AbortSignal;

@@ -55,7 +55,7 @@ export class GroupMember {
     return this.#started.then(() => this.#node.start()); // rejects once it is closed
   }
 
-  /** Ids and data of those that are in, as last read; empty before `start`. */
+  /** Ids and data of the present members, as last read; empty before `start`. */
   get members(): ReadonlyMap<string, Buffer> {
     const found = new Map<string, Buffer>();
     for (const name of this.#cache?.names ?? []) {

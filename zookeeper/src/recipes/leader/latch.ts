@@ -139,7 +139,7 @@ export class LeaderLatch {
     return this.#listeners.add(listener);
   }
 
-  /** All that stand in line, the leader first, whatever program they are in. */
+  /** All participants in line, the leader first, whatever program they are in. */
   participants(options?: CallOptions): Promise<Participant[]> {
     return participantsOf(this.#zk, this.path, marker, options);
   }
@@ -171,7 +171,7 @@ export class LeaderLatch {
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Also when the client is closed, or nothing can be done any more. */
+  /** Also called when the client is closed, or after a permanent error. */
   #end(): void {
     this.#closing.abort();
     this.#lose();
@@ -273,7 +273,7 @@ export class LeaderLatch {
     }
   }
 
-  /** The one before us went between listing and reading, or we ourselves, or all with the parent. */
+  /** The node before this one was deleted between listing and reading, or this node itself, or all nodes with the parent. */
   async #lookAgain(session: Session, node: Created, watched: Watched): Promise<boolean> {
     return (await session.exists(node.path)) !== undefined && this.#look(session, node, watched);
   }

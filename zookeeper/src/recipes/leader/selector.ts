@@ -111,7 +111,7 @@ export class LeaderSelector {
     return this.#listeners.add(listener);
   }
 
-  /** All that stand in line, the leader first, whatever program they are in. */
+  /** All participants in line, the leader first, whatever program they are in. */
   participants(options?: CallOptions): Promise<Participant[]> {
     return participantsOf(this.#zk, this.path, marker, options);
   }
@@ -154,7 +154,7 @@ export class LeaderSelector {
         const held = await this.#mutex.acquire({ signal: this.#closing.signal });
         wasIn = true;
         try {
-          // In doubt already: the next one is better off.
+          // The connection is in doubt already: the next participant should lead.
           if (!leads(held)) return "again";
           hadTurn = true;
           outcome = await this.#turn(held);
@@ -211,7 +211,7 @@ export class LeaderSelector {
     }
   }
 
-  /** Where no listener takes it, the error goes to standard error as a warning: the selector has its next turn. */
+  /** If no listener takes the error, it goes to standard error as a warning: the selector gets its next turn. */
   #complain(error: unknown): void {
     let told = false;
     this.#listeners.tell((one) => {

@@ -138,7 +138,7 @@ export class Acquisition {
       const pending = this.#pending.get(owner);
       if (!pending) break;
       if (!options.wait) return undefined;
-      // Our own attempt is made afterwards if that one fails.
+      // This call's own attempt follows if that one fails.
       await waitFor(this.#what, options, (resolve) => {
         pending.then(resolve, resolve);
         return () => undefined;
@@ -166,7 +166,7 @@ export class Acquisition {
   }
 }
 
-/** One of the times that an owner has acquired it. */
+/** One acquisition of a hold by its owner. */
 class Grip implements Held {
   readonly #share: Share;
   readonly #giveUp: () => Promise<void>;

@@ -13,11 +13,11 @@ export const revokeRequest = Buffer.from("__REVOKE__");
 export interface Held {
   /** The path of the holding node. */
   readonly path: string;
-  /** The session that it hangs from. */
+  /** The session that it depends on. */
   readonly session: Session;
   /**
-   * Larger than that of every holder before: hand it to what the lock protects, and let that refuse smaller ones. It
-   * is the only protection against a process that goes on, not knowing that it was stopped for too long.
+   * Larger than that of every earlier holder: pass it to the protected resource, which should refuse smaller ones. It is the only
+   * protection against a process that goes on after it was stopped for too long without noticing.
    */
   readonly fence: bigint;
   /** Aborts when it is no longer held: released, the session ended, or the node was deleted. */
@@ -74,8 +74,8 @@ export class Hold implements Held {
   }
 
   /**
-   * Looks after the node from now on.
-   * @returns false when the node is gone, or was never this session's: then nothing is held
+   * Begins to watch the node.
+   * @returns false if the node is gone, or was never this session's: then nothing is held
    * @throws SESSION_EXPIRED; ABORTED by the signal
    */
   async begin(fence: Promise<bigint>, signal?: AbortSignal): Promise<boolean> {
@@ -144,7 +144,7 @@ export class Hold implements Held {
     }
     this.#look().then(
       (there) => there || this.#lose("somebody deleted its node"),
-      // Without sight of the node we cannot know whether we hold it: rather not.
+      // If the node cannot be read, it is unknown whether the lock is held, so it counts as lost.
       (error: unknown) => {
         this.#lose("its node cannot be read", error);
         this.#leaveBehind();

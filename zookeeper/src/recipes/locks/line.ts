@@ -96,7 +96,7 @@ export function placeIn(name: string, markers: readonly string[]): string | unde
   return marker === undefined ? undefined : placeOf(name, marker);
 }
 
-/** Deletes one's own node. An ended session has taken it along. */
+/** Deletes this client's own node. An ended session has already removed it. */
 export async function leave(session: Session, path: string): Promise<void> {
   try {
     await deleteSurely(session, path);

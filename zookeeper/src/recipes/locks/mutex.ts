@@ -1,11 +1,11 @@
 /**
- * A mutex: of all that stand in line at a path the first holds it. Shares its paths with Java Curator's
- * InterProcessMutex: `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the holder's address (nothing, where Java's is
- * revocable), or `__REVOKE__` when somebody asks for it.
+ * A mutex: of all contenders in line at a path the first holds it. Shares its paths with Java Curator's InterProcessMutex:
+ * `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the holder's address (nothing, where Java's is revocable), or
+ * `__REVOKE__` when the lock is requested.
  *
- * Why there are never two holders: one acquisition is one session's, from its node to its end; the node must be the
- * session's own; and it holds only while that session lives by this process's clock, which gives up before a server
- * can pass the place on. What was stopped between looking at `held` and acting is caught by the fence alone.
+ * Why there are never two holders: one acquisition belongs to one session, from its node to its end; the node must be the
+ * session's own; and the lock is held only while that session lives by this process's clock, which gives up before a server can
+ * pass the place on. Only the fence protects against a process that was stopped between reading `held` and acting.
  */
 
 import { networkInterfaces } from "node:os";

@@ -48,7 +48,7 @@ export class Semaphore {
   readonly #acl: readonly Acl[] | undefined;
   readonly #mutex: Mutex;
   readonly #what: string;
-  /** Those in this process that wait for a change: no more than one, unless a mutex was lost. */
+  /** Calls of this process that wait for a change: at most one, unless a mutex was lost. */
   readonly #waiting = new Set<() => void>();
   /** Always the same function: the client keeps it once, so one that is left unfired does not pile up. */
   readonly #told = () => {
@@ -146,7 +146,7 @@ export class Semaphore {
   async #add(session: Session, leases: Hold[], count: number): Promise<(index: number) => Promise<bigint>> {
     const czxids: bigint[] = [];
     while (leases.length < count) {
-      // Not to be given up half-way: see line.ts.
+      // Must not be abandoned half-way: see line.ts.
       const options = { ephemeral: true, acl: this.#acl };
       const node = await protectedCreate(session, `${this.path}/leases`, marker, this.#data, options);
       czxids.push(node.stat.czxid);

@@ -1,4 +1,4 @@
-/** Where mailboxes lie, and the one step that decides whose a letter is. */
+/** The paths of mailboxes, and the one step that decides which member gets a letter. */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkPath } from "../../base/paths.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";

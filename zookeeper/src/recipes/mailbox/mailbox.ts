@@ -176,7 +176,7 @@ export class Mailbox {
     return false;
   }
 
-  /** First sent, first. */
+  /** In the order of sending. */
   async #read(session: Session, names: readonly string[]): Promise<Letter[]> {
     const found: { letter: Letter; czxid: bigint }[] = [];
     for (let at = 0; at < names.length; at += claimsAtOnce) {

@@ -30,7 +30,7 @@ export interface Reclaimed {
   readonly to: string;
 }
 
-/** @returns which of the members shall have it; anything else: it stays where it is until the next time */
+/** @returns the member that shall have it; any other value: it stays where it is until the next time */
 export type Route = (letter: Stranded, members: readonly string[]) => string | undefined;
 
 export interface KeepOptions extends CallOptions {
@@ -97,7 +97,7 @@ export class Mailboxes {
   }
 
   /**
-   * Gives every letter in a dead member's box to whom `route` names.
+   * Gives every letter in a dead member's box to the member that `route` names.
    * @returns those that this call moved
    * @throws the first error, once every other letter was tried
    */

@@ -1,12 +1,11 @@
 /**
- * What a consumer does with one item's node, each step one transaction, in the two ways of Curator:
+ * A consumer's steps with one item's node, each of them one transaction, in the two ways of Curator:
  *
- * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, run, and deleted together with its lock;
- * it is run at least once. The transaction that locks also writes the item's data again, unchanged: the node's version
- * counts the attempts that began, so that an item which kills every process that runs it is found out. Java neither
- * notices nor minds.
+ * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, run, and deleted together with its lock; it is
+ * run at least once. The transaction that locks also writes the item's data again, unchanged: the node's version counts the
+ * attempts that began, so that an item which kills every process that runs it is found out. Java is not affected by this.
  *
- * Without, the item is deleted and then run: at most once, and lost with the process that took it.
+ * Without a lock path, the item is deleted and then run: at most once, and lost with the process that took it.
  */
 
 import { isZooKeeperError } from "../../base/errors.ts";
@@ -18,7 +17,7 @@ import type { Session } from "../../operations/session.ts";
 import { createContainers, createPersistent, deleteSurely, surely } from "../base/protect.ts";
 import { digits, type ItemName, type QueueNames } from "./names.ts";
 
-/** Where a queue lies and how its nodes are called. */
+/** The paths of a queue and the names of its nodes. */
 export interface QueueLayout {
   readonly path: string;
   readonly lockPath: string | undefined;
@@ -39,7 +38,10 @@ export interface Claim {
   readonly fence: bigint | undefined;
 }
 
-/** gone: another took it, it is no more. locked: another holds its lock. moved: it changed under us, look again. */
+/**
+ * gone: another consumer took it, and it no longer exists. locked: another consumer holds its lock. moved: it changed meanwhile,
+ * look again.
+ */
 export type ClaimOutcome = Claim | "gone" | "locked" | "moved";
 
 /** The room that a lock's transaction needs beyond the item's data. */
@@ -190,7 +192,7 @@ async function holdsOrHeld(session: Session, path: string, data: Buffer): Promis
   }
 }
 
-/** Gives the lock back and leaves the item. */
+/** Releases the lock and leaves the item. */
 export async function release(layout: QueueLayout, { session, name }: Claim): Promise<void> {
   if (layout.lockPath !== undefined) await deleteSurely(session, lockOf(layout, name));
 }

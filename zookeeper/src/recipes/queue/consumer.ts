@@ -43,7 +43,7 @@ export class QueueConsumer implements Consumer {
   readonly #token: string = randomUUID();
   readonly #stop = new AbortController();
   readonly #abort = new AbortController();
-  /** Claimed, their time has come, and no handler is free. */
+  /** Claimed items that are due while no handler is free. */
   readonly #startable: (() => void)[] = [];
   #session: Session | undefined;
   /** Aborts with the session or the consumer; one for all items, as there may be thousands. */
@@ -251,7 +251,7 @@ export class QueueConsumer implements Consumer {
     try {
       return await this.#work(claim);
     } catch (error) {
-      // It could not be settled. A lock left behind in a session that goes on would keep everyone from it.
+      // It could not be settled. A lock left in a session that goes on would keep all consumers from the item.
       if (claim.session.live) await release(this.#layout, claim);
       throw error;
     } finally {
@@ -288,7 +288,7 @@ export class QueueConsumer implements Consumer {
       } catch (error) {
         // If a node holds several items, the completed ones do not come again.
         const rest = i === 0 ? claim.data : encodeItems(items.slice(i));
-        // One that was stopped has not failed.
+        // A handler that was stopped has not failed.
         if (this.#abort.signal.aborted) await this.#giveBack({ ...claim, data: rest }, i > 0);
         else await this.#fail(claim, rest, claim.begun + 1, error, claim.begun + 1 < attempts);
         return "drop";
@@ -298,7 +298,7 @@ export class QueueConsumer implements Consumer {
     return "drop";
   }
 
-  /** As if it had not been claimed; only that with a lock, the attempt is counted. */
+  /** Returns the item as if it had not been claimed, except that with a lock the attempt is counted. */
   async #giveBack(claim: Claim, changed = false): Promise<void> {
     if (this.#layout.lockPath !== undefined && !changed) await release(this.#layout, claim);
     else await this.#sendBack(claim, claim.data, claim.begun, claim.item.notBeforeMs);

@@ -6,7 +6,7 @@ export interface QueueItem {
   readonly name: string;
   /** From 1. With a lock path, attempts whose process ended during them count too. */
   readonly attempt: number;
-  /** With a lock path: larger for every later attempt of whomever (the lock's czxid). */
+  /** With a lock path: larger for every later attempt of any consumer (the lock's czxid). */
   readonly fence: bigint | undefined;
   /** Aborts when the item's lock is lost with its session, so that another may run it, or the consumer is stopped. */
   readonly signal: AbortSignal;

@@ -9,7 +9,7 @@ import type { QueueLayout } from "./claims.ts";
 import { ItemIndex } from "./item-index.ts";
 
 const maxWaitingEvents = 200_000;
-/** Until an item is looked at again that could not be claimed or settled for a reason of its own. */
+/** How long an item waits that could not be claimed or settled for a reason of its own. */
 export const deferMs = 5_000;
 
 export class QueueView {
@@ -195,7 +195,7 @@ export class QueueView {
     const name = nameIn(lockPath, path);
     if (name === undefined) return;
     if (type === "deleted") this.#unlock(name);
-    // Another one's: no use in trying.
+    // Another consumer locked it: trying it would be useless.
     if (type === "created" && !this.#held.has(name) && this.#remove(name)) this.#locked.add(name);
   }
 
