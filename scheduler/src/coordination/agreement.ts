@@ -54,7 +54,7 @@ export async function joinPatiently(
   }
 }
 
-/** @param sessionId its own; those that are older were there before. Infinity: it has none yet. */
+/** @param sessionId this process's own; smaller ones were there before. Infinity: it has none yet. */
 async function agree(options: JoinOptions, sessionId: number, signal?: AbortSignal): Promise<void> {
   const { store, clock, storeClock, identity, witness, log } = options;
   for (;;) {

@@ -51,7 +51,7 @@ export class ClockWatch {
     this.#options = options;
   }
 
-  /** @param leads whether this process leads: one of them is enough to end an incident */
+  /** @param leads true if this process leads: only the leader ends an incident */
   async beaten({ clock }: Pulse, sessionId: number, leads: boolean): Promise<void> {
     this.#tell(clock);
     await this.#lookBack(clock.number, leads);
@@ -79,7 +79,7 @@ export class ClockWatch {
     if (!step) return;
     const known = this.#seen?.step.sinceMono === step.sinceMono ? this.#seen : undefined;
     const looks = (known?.looks ?? 0) + 1;
-    // With the 1st, 2nd, 4th, 8th … look.
+    // Prompts at the 1st, 2nd, 4th, 8th … look.
     const prompts = identity.role === "node" && (looks & (looks - 1)) === 0;
     const votes = await store.sessions.clockVotes(prompts);
     // The cluster has decided meanwhile: the next beat brings the number.
@@ -116,7 +116,10 @@ export class ClockWatch {
       );
   }
 
-  /** With a node's first beat, when it begins to lead, and after each decision about the clock: between them time only goes on. */
+  /**
+   * Checks with a node's first beat, when it begins to lead, and after each decision about the clock: in between, time only goes
+   * forward.
+   */
   async #lookBack(number: number, leads: boolean): Promise<void> {
     const { store, storeClock, log, identity } = this.#options;
     const state = `${number} ${leads}`;

@@ -72,7 +72,7 @@ export class LockElection implements Election {
     }
   }
 
-  /** @returns whether `onLead` did its part */
+  /** @returns false if `onLead` failed while its term still ran */
   async #lead(held: Held): Promise<boolean> {
     const { onLead, clock, log, drainMs } = this.#options;
     if (this.#closing.signal.aborted) {
@@ -177,7 +177,7 @@ class LockTerm implements Term {
     await this.#held.release();
   }
 
-  /** Its time begins with the first call, when the term is over. */
+  /** Its time limit begins with the first call, when the term is over. */
   #endsInTime(): Promise<boolean> {
     this.#inTime ??= settlesWithin(this.#options.clock, this.#drainMs, this.#options.worked);
     return this.#inTime;

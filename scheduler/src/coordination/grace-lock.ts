@@ -6,7 +6,7 @@ import type { GraceLockStore } from "../cluster/grace-lock-store.ts";
 export interface GraceLockRowOptions {
   /** How long a holder may be silent, ms; its own belief ends a little earlier. Default 15,000. */
   readonly timeoutMs?: number;
-  /** Between two beats of the holder, ms. Default 5,000. */
+  /** The interval between two beats of the holder, ms. Default 5,000. */
   readonly beatMs?: number;
   /** The interval at which contenders that do not hold it look, ms. Default 1,000. */
   readonly pollMs?: number;
@@ -47,7 +47,7 @@ export class GraceLockRow<Kept extends object> {
   /** Holdings of this process that may be in the row although they are over. */
   readonly #over = new Set<string>();
   #holding: HeldRow<Kept> | undefined;
-  /** On its way to the row, or in it already: not to be mistaken for one that is over. */
+  /** The holder that is on its way into the row, or already in it: it must not be mistaken for one that is over. */
   #taking: string | undefined;
   #silence: { holder: string; beat: number; sinceMono: number } | undefined;
 
@@ -110,7 +110,7 @@ export class GraceLockRow<Kept extends object> {
       return this.#holding;
     } catch (error) {
       if (!isStoreAway(error)) throw error;
-      // It may have been done: then the next look finds this holder, and vacates the row.
+      // The take may have been carried out: then the next look finds this holder, and vacates the row.
       this.#over.add(holder);
       return undefined;
     } finally {
@@ -187,7 +187,7 @@ export class HeldRow<Kept extends object> {
   readonly #terms: Terms;
   readonly #end = new AbortController();
   #provedMono: number;
-  /** The row may be empty because this process wished it, which has no answer yet. */
+  /** True if the row may be empty because of this process's own release, which has no answer yet. */
   #releasing = false;
   #cancelTrust: () => void = () => undefined;
 
@@ -238,7 +238,7 @@ export class HeldRow<Kept extends object> {
     this.#end.abort();
   }
 
-  /** Repeated until it is known: the same record under the same holder can be written twice. */
+  /** Repeated until the result is known: the same record under the same holder can be written twice. */
   async #write(record: Kept, release: boolean): Promise<boolean> {
     for (let again = false; this.remainingMs > 0; again = true) {
       try {

@@ -9,7 +9,7 @@ export interface Grip {
   letGo(): Promise<boolean>;
 }
 
-/** Something held, as its user sees it. */
+/** A held lock, as its user sees it. */
 export class HeldLock implements Held {
   readonly name: string;
   readonly fence: bigint;

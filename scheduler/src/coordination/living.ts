@@ -4,7 +4,10 @@ import type { Member, SessionStore } from "../cluster/session-store.ts";
 import { longestBeatMs } from "../settings/settings.ts";
 
 const lookMs = 250;
-/** Blind for longer than this: what stood still meanwhile may have been as blind as we were. */
+/**
+ * After a pause between looks longer than this, counts begin again: a member that stood still may have been as blind as this
+ * process.
+ */
 const blindMs = 1_500;
 
 /**
@@ -39,6 +42,6 @@ export async function watchBeats(
   }
 }
 
-/** One that a service shows beats as seldom as any does, however short its timeout. */
+/** A member shown by a service beats as rarely as any member, however short its timeout. */
 const silenceOf = ({ timeoutMs, witnessed }: Member) =>
   witnessed ? Math.max(timeoutMs, longestBeatMs + blindMs) : timeoutMs;

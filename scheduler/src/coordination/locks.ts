@@ -43,7 +43,7 @@ export interface GraceOptions extends Omit<GraceLockOptions, "owner" | "graceMs"
    * one.
    */
   readonly owner?: string;
-  /** For how long everyone else waits when the holder vanished; default 10 s. */
+  /** How long other contenders wait after the holder vanished; default 10 s. */
   readonly grace?: Duration;
 }
 
@@ -51,7 +51,7 @@ const retryMs = 1_000;
 /** How long the lock place stays open after the last use, ms: a program that uses a lock repeatedly opens the place once. */
 const restAfterMs = 2_000;
 
-/** All locks of one Carillon, on whatever it coordinates by. */
+/** All locks of one Carillon, on the store or its coordination service. */
 export class Locks {
   readonly #options: LocksOptions;
   readonly #stopping = new AbortController();
@@ -150,7 +150,7 @@ export class Locks {
     for (const one of ended)
       if (one.status === "rejected")
         this.#options.log.warn({ error: String(one.reason) }, "a lock could not be released");
-    // One that could not be opened holds nothing.
+    // A place that could not be opened holds nothing.
     const [place] = await Promise.allSettled([this.#place]);
     if (place.status === "fulfilled") await place.value?.close();
     await this.#resting;
@@ -184,7 +184,7 @@ export class Locks {
     return this.#inUse === 0 && this.#users.size === 0 && !this.#stopping.signal.aborted;
   }
 
-  /** Sessions and connections that nothing hangs from would keep a process alive that has nothing left to do. */
+  /** Unused sessions and connections would keep an otherwise finished process alive. */
   #restIfIdle(): void {
     const place = this.#there;
     if (!place || !this.#isIdle) return;

@@ -153,7 +153,7 @@ class StoreMembership implements Membership {
       // The next beat tries again, and then `leave`.
       log.debug({ error: messageOf(error) }, "leadership could not be handed over yet");
     }
-    // After the store knows: the next in line finds leadership vacant.
+    // After the store: the next in line then finds leadership vacant.
     await witness?.stepDown();
   }
 
@@ -184,7 +184,7 @@ class StoreMembership implements Membership {
     this.#term = null;
     this.#trust.over(0);
     this.#tellTerm();
-    // After the store knows: the next in line finds leadership vacant.
+    // After the store: the next in line then finds leadership vacant.
     await witness?.leave();
   }
 
@@ -254,7 +254,8 @@ class StoreMembership implements Membership {
     const ended = clock.monotonic();
     if (looks) this.#lookedAt = began;
     storeClock.sample(began, { ms: pulse.storeMs, ...pulse.clock }, ended);
-    // Blind for longer than two beats, or than a timeout: what stood still meanwhile may have been as blind as we were.
+    // After an interruption longer than two beats, or than a timeout: members that stood still meanwhile may have been as blind
+    // as this one.
     if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) {
       this.#silence.clear();
       this.#asked.clear();
@@ -357,7 +358,7 @@ class StoreMembership implements Membership {
     );
   }
 
-  /** On the witness only while it shows this session for sure, and for a while yet. */
+  /** The witness backs the session only while it surely shows it, and will for a while yet. */
   #backing(): Backing {
     const { witness, clock } = this.#options;
     return witness?.sure() && witness.shownUntil() - this.#leadMs() > clock.monotonic() ? "witness" : "store";

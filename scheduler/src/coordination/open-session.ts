@@ -11,9 +11,9 @@ import type { StoreClock } from "../store/store-clock.ts";
 
 export interface JoinOptions {
   store: Store;
-  /** A coordination service; without one the store is all there is. */
+  /** A coordination service; without one, only the store coordinates. */
   witness?: Witness | undefined;
-  /** Where that is: `serviceAddress`. */
+  /** The service's address: `serviceAddress`. */
   serviceAt?: string | undefined;
   clock: Clock;
   storeClock: StoreClock;

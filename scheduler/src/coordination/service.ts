@@ -44,7 +44,7 @@ export class CoordinationService {
   async join(store: Store): Promise<Witness | undefined> {
     this.#joined = true;
     const witness = await this.#open(store, true);
-    // Opened earlier for locks, it may be another than the cluster's by now.
+    // A service that was opened earlier for locks may no longer be the cluster's.
     if (this.#locked) {
       await agreeOnCoordination(store.sessions, coordinationOf(this.#options.url, witness), this.#options);
     }
@@ -62,7 +62,7 @@ export class CoordinationService {
     return new StoreLocks({ store, clock, nowMs: () => storeClock.now(), timeoutMs, log, era });
   }
 
-  /** Nothing came of the joining: a process that uses no locks either leaves. */
+  /** The joining failed: a process that uses no locks either leaves the service. */
   async abandon(): Promise<void> {
     this.#joined = false;
     if (!this.#locked) await this.leave();

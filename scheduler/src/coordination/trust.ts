@@ -19,7 +19,7 @@ export class Trust {
   /** The backing that other processes read; "either" while that is uncertain. */
   #backing: Backing | "either" = "store";
   #storeUntil = 0;
-  /** As far as the witness showed it without a gap. */
+  /** Until when the witness has shown the session without a gap. */
   #shownUntil = 0;
   /**
    * When the last beat began that found the session alive, or a beat that announces the witness, which finds the session alive if
@@ -66,7 +66,7 @@ export class Trust {
     this.#backing = "either";
   }
 
-  /** It was applied. */
+  /** Called when that beat was applied. */
   beaten(backing: Backing, beganMono: number): void {
     this.#backing = backing;
     this.#aliveAt = beganMono;

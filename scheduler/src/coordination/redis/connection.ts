@@ -59,7 +59,7 @@ export class RedisConnection {
   readonly #requests: Redis | Cluster;
   #messages: Redis | Cluster | undefined;
   readonly #followed = new Map<string, Followed>();
-  /** When the server was found to be as it must be, for this connection. */
+  /** When this connection's server last passed the check. */
   #checkedMono: number | undefined;
   #failures = 0;
   #lastError: unknown;
@@ -247,7 +247,7 @@ export class RedisConnection {
     }
   }
 
-  /** Ends a connection, and another is made. One on its way must not be disturbed: ioredis would give up for good. */
+  /** Replaces a connection. One that is being made must not be disturbed: ioredis would give up for good. */
   #renew(client: Redis | Cluster): void {
     if (client.status === "ready" || client.status === "connect") client.disconnect(true);
   }

@@ -138,7 +138,7 @@ export class RedisLock {
     try {
       for (let attempt = 0; ; attempt++) {
         const woken = new AbortController();
-        // Before the question, so that no answer to it comes unheard.
+        // Registered before the request, so that no message about it is missed.
         if (fair) this.#place.waiting.set(token, () => woken.abort());
         const got = await this.#attempt(token, attempt, limitMs > 0);
         if (got instanceof HeldRedisLock) {
@@ -204,7 +204,7 @@ export class RedisLock {
         return { waitMs, unknown: false };
       }
     } catch (error) {
-      // It may have been done: then the next attempt, with the same token, finds that it holds the lock.
+      // The request may have been carried out: then the next attempt, with the same token, finds that it holds the lock.
       if (!patient) await this.#giveUp(token);
       const passing = isCarillonError(error, "COORDINATION_UNREACHABLE") || isStoreAway(error);
       if (!patient || !passing) throw error;

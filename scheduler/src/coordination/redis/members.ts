@@ -1,4 +1,4 @@
-/** Messages that came before the ones they follow; more are made up for by reading everything. */
+/** The most early messages that are kept; beyond it, a full read makes up for the rest. */
 const earlyMost = 1_000;
 
 /**

@@ -128,7 +128,7 @@ class RedisWitness implements Witness {
 
   contend(): void {
     if (this.#contender || this.#left.signal.aborted) return;
-    // A new name each time: what an earlier stay in the line left behind must not count as this one.
+    // A new name each time: remains of an earlier stay in the line must not count as this one.
     this.#contender = randomUUID();
     this.#followLine();
     this.#hurry();
@@ -250,7 +250,7 @@ class RedisWitness implements Witness {
 
   #isShown(until: number): void {
     const mono = this.#clock.monotonic();
-    // Answered so late, it may have been gone before.
+    // The answer came so late that the session may have been gone in between.
     if (mono >= this.#shownUntil) this.#shownSince = mono;
     this.#shownUntil = until;
   }

@@ -172,7 +172,7 @@ export interface Renewal {
 }
 
 export interface Renewed {
-  /** A service that lost its memory has another. */
+  /** Changes when the service has lost its memory. */
   readonly epoch: string;
   /** How long the service declares no session gone and no contender first. */
   readonly doubtMs: number;

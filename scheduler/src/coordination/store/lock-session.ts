@@ -21,7 +21,7 @@ const hurryMs = 250;
 
 /** A process's entries in lines, which end with its session. */
 export interface Entries {
-  /** In whose lines there is something of ours, or may be. Empty: the session is not needed. */
+  /** The names whose lines contain entries of this process, or may. Empty: the session is not needed. */
   names(): string[];
   /** The lines as they stood when a beat was answered that began at `beganMono`. @returns tokens to take out, by name */
   learn(pulse: LockPulse, beganMono: number): void;
@@ -107,7 +107,7 @@ export class LockSession {
         // An answer after the end of the trust revives nothing: a caller that looked may have seen the end.
         if (!this.sure) return this.close("the store did not answer for too long");
         this.#sureUntil = this.#trustFrom(beganMono);
-        // Blind for longer than two beats: what stood still meanwhile may have been as blind as we were.
+        // After an interruption longer than two beats: sessions that stood still meanwhile may have been as blind as this one.
         if (clock.monotonic() - this.#sawStoreMono > 2 * usualMs + marginMs) this.#silence.clear();
         this.#sawStoreMono = clock.monotonic();
         if (await this.#bury(pulse)) this.#sleeper.wake();
@@ -121,7 +121,7 @@ export class LockSession {
     }
   }
 
-  /** Ends those whose time is up. @returns whether there were any: then the lines are to be looked at again */
+  /** Ends the sessions whose timeout is over. @returns true if there were any: then the lines must be read again */
   async #bury(pulse: LockPulse): Promise<boolean> {
     this.#see(pulse.sessions);
     let buried = false;

@@ -29,7 +29,7 @@ const rememberedNames = 1_000;
 
 type Outcome = "granted" | "again";
 
-/** One token in a line: of one that waits, or of one that holds. */
+/** One token in a line, waiting or holding. */
 interface Entry {
   readonly name: string;
   readonly token: string;
@@ -99,7 +99,7 @@ export class StoreLocks implements LockPlace {
         if (!isAway) throw error;
         if (!told) log.warn({ lock: spec.name, error: messageOf(error) }, "waiting for a lock until the store is back");
         told = true;
-        // With the same token: should the statement have been done, it is in line already.
+        // The retry uses the same token: if the statement was carried out, the token is in line already.
         if (entry?.session.sure === false) {
           this.#entries.delete(entry.token);
           entry = undefined;

@@ -91,7 +91,7 @@ export class ClusterPath {
     return (await session.exists(service, { watch: changed })) !== undefined;
   }
 
-  /** Another text for each time that the path was made. */
+  /** A text that differs each time that the path is made. */
   async born(session: Session): Promise<string> {
     const stat = await session.exists(service);
     return stat ? `${stat.czxid} ${stat.ctimeMs}` : "";
@@ -167,7 +167,7 @@ function decoded(credentials: string): string {
   try {
     return decodeURIComponent(credentials);
   } catch {
-    // Never with the text: it is the password.
+    // The message omits the text, which contains the password.
     throw wrongOption("has user and password not as a URL has them", "Write % as %25, @ as %40 and / as %2F.");
   }
 }

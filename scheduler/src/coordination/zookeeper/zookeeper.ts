@@ -184,7 +184,7 @@ class ZooKeeperWitness implements Witness {
     });
   }
 
-  /** Another is first, and follows them. */
+  /** Another process is first now, and follows the members. */
   #unfollow(): void {
     void this.#members?.close();
     this.#members = undefined;
@@ -298,7 +298,7 @@ class ZooKeeperWitness implements Witness {
         if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
         const there = await session.exists(path);
         if (there?.ephemeralOwner === session.id) break;
-        // Our own, of a session that has ended: it is about to go, and must not be taken for this one's.
+        // A node of this process's ended session: it is about to disappear, and must not be taken for the present session's.
         if (there) await this.#remove(session, member.sessionId);
       }
     }
