@@ -133,8 +133,8 @@ export function DeadLetters() {
 }
 
 /**
- * Keeps the group that comes first when the list arrives in its place: groups are sorted by size, and another one that grows
- * larger must not take that place under the pointer. @param groups undefined: not yet loaded for this list
+ * The group that is open by default: the first one when the list arrives, for as long as it exists. Groups are sorted by size,
+ * and one that grows past it must not take its place under the pointer. @param groups undefined: not yet loaded for this list
  */
 function usePinned(list: string, groups: Group[] | undefined): string | undefined {
   const pinned = useRef({ list, fingerprint: undefined as string | undefined });

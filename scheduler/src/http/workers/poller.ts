@@ -36,7 +36,10 @@ export interface PollerOptions {
 }
 
 const defaultTimeoutMs = 6_000;
-/** A poll waits no longer than this part of the session's timeout, so that the worker's next sign of life keeps its claims. */
+/**
+ * A poll of a session with claims waits for at most the session's timeout divided by this, so that the worker's next sign of life
+ * keeps the claims.
+ */
 const waitsPerTimeout = 3;
 
 /** Answers polls: each carries all that its worker has to report, and waits until there is something to answer. */
