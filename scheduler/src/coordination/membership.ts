@@ -235,8 +235,7 @@ class StoreMembership implements Membership {
 
   async #beat(): Promise<void> {
     const { store, clock, storeClock, beatMs, identity, witness } = this.#options;
-    // Either this process or its stand-in beats for the session, never both: with two beats at once, other members could go by
-    // either.
+    // Either this process or its stand-in beats for the session, never both: with two beats at once, other members could go by either.
     const stood = await this.#standIn.quiet();
     if (stood) this.#trust.stoodIn(stood.sureUntilMono);
     const { times } = this.#standIn;
@@ -254,8 +253,7 @@ class StoreMembership implements Membership {
     const ended = clock.monotonic();
     if (looks) this.#lookedAt = began;
     storeClock.sample(began, { ms: pulse.storeMs, ...pulse.clock }, ended);
-    // After an interruption longer than two beats, or than a timeout: members that stood still meanwhile may have been as blind
-    // as this one.
+    // After an interruption longer than two beats, or than a timeout: members that stood still meanwhile may have been as blind as this one.
     if (ended - this.#sawStoreAt > Math.min(2 * beatMs + marginMs, identity.timeoutMs)) {
       this.#silence.clear();
       this.#asked.clear();
@@ -278,10 +276,7 @@ class StoreMembership implements Membership {
     for (const listener of this.#pulseListeners) listener(pulse);
   }
 
-  /**
-   * If this node is first in line but cut off from the store, it steps down so that another can lead. A timer does that by the
-   * clock, since a beat may hang.
-   */
+  /** If this node is first in line but cut off from the store, it steps down so that another can lead: by a timer, since a beat may hang. */
   #awaitSilence(): void {
     const { witness, clock } = this.#options;
     this.#cancelSilence();
@@ -292,10 +287,7 @@ class StoreMembership implements Membership {
     });
   }
 
-  /**
-   * The session's row says that the witness shows it. Shortly before that ends, a beat announces the change to the store, so that
-   * one of the two always backs the session.
-   */
+  /** The session's row says that the witness shows it. Shortly before that ends, a beat announces it, so that store or witness always backs the session. */
   #watchShown(): void {
     const { witness, clock, identity } = this.#options;
     this.#cancelShown();
