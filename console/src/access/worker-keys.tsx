@@ -1,4 +1,4 @@
-import { Button, TagsInput, TextInput } from "@mantine/core";
+import { Button, Select, TagsInput, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
@@ -15,6 +15,8 @@ import css from "./access.module.css";
 import { Once } from "./once.tsx";
 import { Revoke } from "./revoke.tsx";
 import { Rows } from "./rows.tsx";
+
+const spans = ["never", "30d", "90d", "366d"] as const;
 
 type Key = Answer<"listWorkerKeys">["items"][number];
 type Made = Answer<"createWorkerKey">;
@@ -64,7 +66,7 @@ export function WorkerKeys() {
 
 function One({ worker, may }: { worker: Key; may: boolean }) {
   const { t } = useWords();
-  const { name, groups, created, by, revoked } = worker;
+  const { name, groups, created, by, expires, revoked } = worker;
   return (
     <div className={css.row} data-off={revoked !== null || undefined}>
       <div className={css.who}>
@@ -80,7 +82,17 @@ function One({ worker, may }: { worker: Key; may: boolean }) {
           </Tag>
         ))}
       </div>
-      <div className={css.state}>{revoked !== null && <Tag tone="bad">{t("access.revoked")}</Tag>}</div>
+      <div className={css.state}>
+        {revoked !== null ? (
+          <Tag tone="bad">{t("access.revoked")}</Tag>
+        ) : (
+          expires !== null && (
+            <small>
+              {t("access.expires")} <Away at={expires} />
+            </small>
+          )
+        )}
+      </div>
       <Revoke
         name={name}
         isOffered={may && revoked === null}
@@ -98,6 +110,7 @@ function NewKey({ onMade, onClose }: { onMade: (made: Made) => void; onClose: ()
   const { t } = useWords();
   const [name, setName] = useState("");
   const [groups, setGroups] = useState<string[]>(["default"]);
+  const [expiresIn, setExpiresIn] = useState<(typeof spans)[number]>("never");
   const known = useAnswer("listGroups", { limit: 200 });
   return (
     <Confirm
@@ -106,7 +119,11 @@ function NewKey({ onMade, onClose }: { onMade: (made: Made) => void; onClose: ()
       act={t("access.make")}
       blocked={name.trim() === "" || groups.length === 0}
       onDo={async ({ reason, key }) => {
-        const made = await call("createWorkerKey", { name: name.trim(), groups, reason }, { key });
+        const made = await call(
+          "createWorkerKey",
+          { name: name.trim(), groups, reason, ...(expiresIn === "never" ? {} : { expiresIn }) },
+          { key },
+        );
         outdate("listWorkerKeys");
         onMade(made);
       }}
@@ -127,6 +144,14 @@ function NewKey({ onMade, onClose }: { onMade: (made: Made) => void; onClose: ()
           data={known.data?.items.map((group) => group.name) ?? []}
           value={groups}
           onChange={setGroups}
+        />
+        <Select
+          label={t("access.expires")}
+          description={t("access.expiresTold")}
+          data={spans.map((value) => ({ value, label: t(`access.in.${value}`) }))}
+          allowDeselect={false}
+          value={expiresIn}
+          onChange={(chosen) => chosen && setExpiresIn(chosen as (typeof spans)[number])}
         />
       </div>
     </Confirm>

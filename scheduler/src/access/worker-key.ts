@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from "node:crypto";
+import { type Duration, parseDuration } from "../base/duration.ts";
+import { CarillonError } from "../base/errors.ts";
 
 /** `ck_12_SECRET`: the number finds the key, the secret proves it. 256 bits of chance need no slow hash. */
 const shape = /^ck_(\d{1,9})_([A-Za-z0-9_-]{43})$/;
@@ -10,6 +12,19 @@ export const keyText = (keyId: number, secret: string): string => `ck_${keyId}_$
 export function parseKey(text: string): { keyId: number; secret: string } | null {
   const [, id, secret] = shape.exec(text) ?? [];
   return id === undefined || secret === undefined ? null : { keyId: Number(id), secret };
+}
+
+const longestKeyMs = 3_660 * 86_400_000;
+
+/** When a key ends that is made now; null: it does not expire. @throws DURATION_INVALID, OPTION_INVALID */
+export function keyEndMs(expiresIn: Duration | undefined, nowMs: number): number | null {
+  if (expiresIn === undefined) return null;
+  const spanMs = parseDuration(expiresIn, "expiresIn", 1);
+  if (spanMs <= longestKeyMs) return nowMs + spanMs;
+  throw new CarillonError("OPTION_INVALID", "expiresIn is longer than ten years", {
+    path: "expiresIn",
+    hint: "Leave it out for a key that does not expire.",
+  });
 }
 
 const tokenShape = /^ct_(\d{1,9})_([A-Za-z0-9_-]{43})$/;

@@ -18,6 +18,8 @@ export interface WorkerStore {
   validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;
   /** Ends its sessions too. Repeatable. @throws KEY_NAME_UNKNOWN */
   revokeKey(name: string, change: Change): Promise<WorkerKey>;
+  /** Revokes the keys that have expired, and ends their sessions. Repeatable. @returns their names */
+  revokeExpired(change: Change): Promise<string[]>;
 
   /** Repeatable: the same instance of the same key gets the same session. */
   open(identity: SessionIdentity, of: SessionOwner, nowMs: number): Promise<Opening>;
@@ -43,6 +45,8 @@ export interface NewKey {
   hash: Buffer;
   createdBy: string;
   reason?: string;
+  /** null, or absent: it does not expire. */
+  expiresMs?: number | null;
 }
 
 export interface WorkerKey {
@@ -51,6 +55,8 @@ export interface WorkerKey {
   groups: string[];
   createdMs: number;
   createdBy: string;
+  /** null: it does not expire. */
+  expiresMs: number | null;
   revokedMs: number | null;
 }
 

@@ -89,7 +89,7 @@ export const errorCodes = {
   LOCK_BUSY: "The lock was not to be had in the time given.",
   LOCK_NOT_HELD: "The lock is not held any more: it was released, or lost.",
   LOCK_SIZE_DIFFERS: "The semaphore is in use with another number of permits.",
-  KEY_UNKNOWN: "The worker key is missing, unknown or revoked.",
+  KEY_UNKNOWN: "The worker key is missing, unknown, revoked or expired.",
   KEY_FORBIDDEN: "The worker key does not allow this.",
   KEY_THROTTLED: "Too many worker keys from this address were wrong.",
   KEY_SESSIONS: "The worker key has as many sessions as one may have.",

@@ -82,7 +82,7 @@ const server = new Set<ErrorCode>([
   "QUOTA_EXCEEDED",
 ]);
 
-/** Of a command that ended by an error. What is none of ours is a bug. */
+/** The exit code of a command that ended by an error. An error without one of our codes is a bug. */
 export function exitCodeOf(error: unknown): ExitCode {
   if (!isCarillonError(error)) return exitCodes.bug;
   if (notFound.has(error.code)) return exitCodes.notFound;

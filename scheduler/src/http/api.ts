@@ -391,10 +391,10 @@ type Events = AsyncIterable<{ data: unknown; id?: string }>;
 const isNamed = (touches: RouteShape["touches"]): boolean =>
   touches === "task" || touches === "calendar" || touches === "group" || touches === "key";
 
-/** Of a route that is for anyone: it is told nothing of any namespace. */
+/** The reach of a caller on a route that is open to anyone: no namespace. */
 const noReach = new Reach({ role: null, grants: [], user: "nobody", token: null }, "viewer");
 
-/** Of a request without an idempotency key. */
+/** The numbers drawn for a request without an idempotency key: none. */
 const drawnByNone = { runIds: [], token: "" };
 
 async function send(

@@ -54,7 +54,7 @@ export interface HttpOptions extends PollerOptions {
   trustedProxies: readonly string[];
   provider: ProviderSettings | null;
   signIns: SignInSettings;
-  /** Of the first user: a password, or "file:PATH". */
+  /** The password of the first user, or "file:PATH". */
   adminPassword: string | null;
   /** A file of hashes, sorted. */
   breachedPasswords: string | null;
@@ -133,7 +133,7 @@ export class HttpServer {
   constructor(options: HttpOptions) {
     this.#options = options;
     this.#poller = new Poller(options);
-    this.#keys = new Keys(options.store.workers, options.clock, options.log);
+    this.#keys = new Keys(options.store.workers, options.clock, options.log, () => options.storeClock.now());
     this.#security = new SecurityLog(options.clock, options.log);
     this.#breached = options.breachedPasswords === null ? null : new BreachedPasswords(options.breachedPasswords);
     this.#checkPassword = passwordCheck(this.#breached);
@@ -155,7 +155,7 @@ export class HttpServer {
       // A path that is too long, or no path: refused before there is a route whose error handler it would be.
       frameworkErrors: (error, _request, reply) => {
         const problem = problemOf(asCarillonError(error));
-        // Of any schema: its type knows none yet.
+        // The reply type has no schema at this point.
         (reply as unknown as FastifyReply).code(problem.status).type("application/problem+json").send(problem);
       },
       // A caller's own goes through logs and answer, so that a request is found in both.

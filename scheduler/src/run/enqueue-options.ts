@@ -87,7 +87,7 @@ export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): 
   return within("at", at, ms);
 }
 
-/** Of what lies outside there is no date that could be shown. */
+/** A time outside these bounds cannot be shown as a date. @throws OPTION_INVALID */
 function within(option: string, given: unknown, dueMs: number): number {
   if (dueMs >= 0 && dueMs < endOfTime) return Math.floor(dueMs);
   throw optionInvalid(

@@ -19,7 +19,7 @@ export interface RunEnd {
 export interface EndStore {
   /** From now on the end of each of these runs is told by a signal. Repeatable; what is put down is forgotten after an hour. */
   awaitEnds(runIds: number[], nowMs: number): Promise<void>;
-  /** Of these runs, those that are over, which nobody waits for any more. @param sinceMs when the first of them may have ended */
+  /** The ends of those of these runs that are over; they are no longer put down as awaited. @param sinceMs the earliest time at which one may have ended */
   ends(runIds: number[], sinceMs: number): Promise<RunEnd[]>;
 }
 

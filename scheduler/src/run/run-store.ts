@@ -20,7 +20,7 @@ export interface RunStore extends EndStore {
   ): Promise<Enqueued[]>;
   /** Resolves when the other processes have been sent a signal of all that this one has enqueued and committed by now. */
   announced(): Promise<void>;
-  /** Of these, those that were enqueued by somebody who traces. */
+  /** The origins of those of these runs that were enqueued with a trace context. */
   origins(runIds: number[]): Promise<RunOrigin[]>;
   /**
    * Spans of runs, for those that these begin. One try. A span whose claim does not stand is left out.
@@ -39,7 +39,7 @@ export interface RunStore extends EndStore {
   /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
   /** @param by whose wish it is, where it is a wish: put down in the audit */
   cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;
-  /** Of these runs, those still waiting for a worker's word on a recall. */
+  /** The runs among these whose worker has not answered a recall yet. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;
   /** Also of a task that was removed. @throws TASK_UNKNOWN: there never was one of that name */

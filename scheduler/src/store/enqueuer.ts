@@ -168,7 +168,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
   #launch(): void {
     this.#dropGivenUp();
     while (this.#waiting.length > 0 && this.#flights.size < flightsMost) {
-      // Of two with one key the first makes the run: they must not overtake each other.
+      // The first of two writes with one key makes the run, so they must not overtake each other.
       const apart = this.#waiting.length >= apartAtLeast && !this.#waiting.some(({ write }) => write.key !== null);
       if (this.#flights.size > 0 && !apart) return;
       const size = apart && this.#flights.size === 0 ? Math.ceil(this.#waiting.length / flightsMost) : runsPerStatement;

@@ -35,6 +35,28 @@ describe("what is revoked elsewhere", () => {
     await until("the key is refused", async () => (await asked()).status === 401);
   });
 
+  test("a key that has expired is refused, and within a minute revoked with its sessions", async () => {
+    const { workers } = stage.store;
+    const api = stage.client("admin");
+    const { expires, secret } = await api.createWorkerKey({ name: "brief", expiresIn: 2_000 });
+    expect(Date.parse(expires as string)).toBeGreaterThan(Date.now());
+    const session = await stage.join(secret);
+    await until("the key is refused", async () => (await stage.post(secret, { session })).status === 401);
+    expect((await stage.post(secret, { session })).body).toMatchObject({
+      code: "KEY_UNKNOWN",
+      detail: expect.stringMatching(/^the worker key brief (?:has expired|was revoked)$/),
+    });
+    const later = { author: "leader", reason: "it has expired", nowMs: Date.now() };
+    await workers.revokeExpired(later);
+    expect(await workers.revokeExpired(later), "once").toEqual([]);
+    const { items } = await api.listWorkerKeys({});
+    expect(items.find(({ name }) => name === "brief")).toMatchObject({ expires, revoked: expect.any(String) });
+    expect(await stage.rows("select from $s.session where id = $1 and ended_ms is null", [session])).toEqual([]);
+    // Another key of the name may be made, and one without an end stays.
+    expect(await api.createWorkerKey({ name: "brief" })).toMatchObject({ expires: null, revoked: null });
+    await expect(api.createWorkerKey({ name: "long", expiresIn: "11000d" })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+  });
+
   test("by a worker key: every poll is answered 401 from then on, also one that waits, at every server, however often", async () => {
     const key = await stage.key("lost");
     const session = await stage.join(key);

@@ -12,7 +12,7 @@ import {
   timeArrives,
 } from "./honesty.ts";
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
-import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
+import { commentsBeginWithNoun, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
   benchesNamed,
   changesTold,
@@ -49,6 +49,7 @@ const rules: Record<string, Rule> = {
   "has paths that tell something": tellingPaths,
   "uses one word per idea in code": oneWordPerIdea,
   "uses one word per idea in prose": oneWordInProse,
+  "begins a comment with its noun": commentsBeginWithNoun,
   "shows nobody's machine": noMachinePaths,
   "names no registry": noRegistryHosts,
   "uses every dependency, and declares it": dependenciesUsed,

@@ -1,5 +1,5 @@
 import { partsOf } from "./code.ts";
-import { at, isCode, type Rule } from "./tree.ts";
+import { at, isCode, isTest, type Rule } from "./tree.ts";
 
 const longest = 500;
 
@@ -76,3 +76,20 @@ export const oneWordInProse: Rule = (files) =>
       const text = file.text.replace(named, (name) => " ".repeat(name.length));
       return [...text.matchAll(/\bjobs?\b/gi)].map((match) => at(file, match.index, "job: not job, but task or run"));
     });
+
+/**
+ * Folders whose comments have been rewritten: none of these begins with "Of", whose noun comes later or never. Others follow, and are added
+ * here.
+ */
+const plainFolders =
+  /^(?:console|zookeeper|scheduler)\/src\/(?!(?:access|alarms|api|apply|base|embedded|executors|importers|library|remote|schedule|settings|slots|task|telemetry|testing)\/)/;
+
+/** A comment begins with its noun. */
+export const commentsBeginWithNoun: Rule = (files) =>
+  files
+    .filter((file) => isCode(file) && plainFolders.test(file.path) && !isTest(file))
+    .flatMap((file) =>
+      [...partsOf(file.text).comments.matchAll(/(?:\/\*\*|\/\/) Of /g)].map((match) =>
+        at(file, match.index, 'a comment that begins with "Of": begin with its noun'),
+      ),
+    );

@@ -11,7 +11,7 @@ import {
   timeArrives,
 } from "./honesty.ts";
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
-import { oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
+import { commentsBeginWithNoun, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
   benchesNamed,
   changesTold,
@@ -374,6 +374,18 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     kept: {
       "scheduler/src/task/task.ts": "const CronJob = 1; jobless(); // a job\nconst text = 'job'; release(lease);",
       "bench/peer.ts": "addJob()",
+    },
+  },
+  {
+    name: "commentsBeginWithNoun",
+    rule: commentsBeginWithNoun,
+    broken: [
+      { "scheduler/src/run/run.ts": "/** Of a run that ended. */" },
+      { "console/src/runs/list.tsx": "const a = 1;\n  // Of these, the first." },
+    ],
+    kept: {
+      "scheduler/src/run/run.ts": 'const text = "// Of a string"; /** The end of a run. Of two, the first. */',
+      "scheduler/src/run/run.test.ts": "// Of a test",
     },
   },
   {

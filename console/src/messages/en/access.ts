@@ -78,6 +78,7 @@ export const accessEn = {
   "access.expiresTold": "Then it is refused",
   "access.expired": "expired",
   "access.revoked": "revoked",
+  "access.in.never": "never",
   "access.in.7d": "in 7 days",
   "access.in.30d": "in 30 days",
   "access.in.90d": "in 90 days",

@@ -74,6 +74,7 @@ export const accessZh: Record<keyof typeof accessEn, string> = {
   "access.expiresTold": "到期后将被拒绝",
   "access.expired": "已到期",
   "access.revoked": "已吊销",
+  "access.in.never": "永不",
   "access.in.7d": "7 天后",
   "access.in.30d": "30 天后",
   "access.in.90d": "90 天后",

@@ -52,7 +52,14 @@ const token = z
   .meta({ id: "Token" });
 
 const key = z
-  .strictObject({ name: userName, groups: z.array(z.string()), created: time, by: z.string(), revoked: maybeTime })
+  .strictObject({
+    name: userName,
+    groups: z.array(z.string()),
+    created: time,
+    by: z.string(),
+    expires: maybeTime,
+    revoked: maybeTime,
+  })
   .meta({ id: "WorkerKey" });
 
 const me = z
@@ -365,10 +372,11 @@ export const accessRoutes = {
     body: z.strictObject({
       name: userName,
       groups: z.array(name(limits.groupNameLength)).min(1).max(100).optional(),
+      expiresIn: duration.optional().describe("At most ten years; default: it does not expire."),
       reason,
     }),
     answer: key.extend({ secret: z.string() }),
-    errors: ["KEY_NAME_TAKEN", "TASK_INVALID"],
+    errors: ["KEY_NAME_TAKEN", "TASK_INVALID", "DURATION_INVALID", "OPTION_INVALID"],
   }),
   revokeWorkerKey: route({
     touches: "key",

@@ -1,3 +1,4 @@
+import { parseDuration } from "../../base/duration.ts";
 import { limits } from "../../base/limits.ts";
 import { checkName } from "../../task/names.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -9,30 +10,33 @@ import { ageText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
 const iso = (ms: number | null) => (ms === null ? null : new Date(ms).toISOString());
-const keyObject = ({ name, groups, createdMs, createdBy, revokedMs }: ListedKey) => ({
+const keyObject = ({ name, groups, createdMs, createdBy, expiresMs, revokedMs }: ListedKey) => ({
   name,
   groups,
   created: iso(createdMs),
   by: createdBy,
+  expires: iso(expiresMs),
   revoked: iso(revokedMs),
 });
 
 export async function createKey(
   name: string,
-  options: CommonOptions & { group?: string[] },
+  options: CommonOptions & { group?: string[]; expires?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
   checkName("a key's name", name, 100);
   const groups = [...new Set(options.group ?? ["default"])];
   for (const group of groups) checkName("a group", group, limits.groupNameLength);
+  const expiresInMs = options.expires === undefined ? undefined : parseDuration(options.expires, "--expires", 1);
   return withCluster(
     options,
     async ({ cluster }) => {
-      const { key: made, text } = await cluster.access.createKey(name, groups);
+      const { key: made, text } = await cluster.access.createKey(name, groups, expiresInMs);
       if (terminal.json) terminal.object({ ...keyObject(made), key: text });
       else {
         terminal.line(text);
-        terminal.aside(`Lets workers run tasks of ${groups.map(plain).join(", ")}. It is kept nowhere: note it now.`);
+        const end = made.expiresMs === null ? "" : `, until ${new Date(made.expiresMs).toISOString()}`;
+        terminal.aside(`Lets workers run tasks of ${groups.map(plain).join(", ")}${end}. It is kept nowhere: note it now.`);
       }
       return exitCodes.ok;
     },
@@ -56,12 +60,16 @@ export function listKeys(options: CommonOptions, terminal: Terminal): Promise<Ex
           { title: "BY", drop: 1 },
           { title: "STATE" },
         ],
-        keys.map(({ name, groups, createdMs, createdBy, revokedMs }) => [
+        keys.map(({ name, groups, createdMs, createdBy, expiresMs, revokedMs }) => [
           plain(name),
           plain(groups.join(", ")),
           ageText(createdMs, now),
           plain(createdBy),
-          revokedMs === null ? "valid" : { text: `revoked ${ageText(revokedMs, now)}`, paint: style.dim },
+          revokedMs !== null
+            ? { text: `revoked ${ageText(revokedMs, now)}`, paint: style.dim }
+            : expiresMs === null
+              ? "valid"
+              : `expires ${ageText(expiresMs, now)}`,
         ]),
       );
     }

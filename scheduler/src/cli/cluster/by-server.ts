@@ -321,11 +321,12 @@ function serverAccess(api: Client): ClusterAccess {
     disabledMs: ms(disabled),
     secondFactorMs: ms(secondFactor),
   });
-  const key = ({ name, groups, created, by, revoked }: Answer<"revokeWorkerKey">) => ({
+  const key = ({ name, groups, created, by, expires, revoked }: Answer<"revokeWorkerKey">) => ({
     name,
     groups,
     createdMs: Date.parse(created),
     createdBy: by,
+    expiresMs: ms(expires),
     revokedMs: ms(revoked),
   });
   return {
@@ -352,8 +353,9 @@ function serverAccess(api: Client): ClusterAccess {
     },
     resetSecondFactor: async (user, reason) => void (await api.resetSecondFactor({ user, ...why(reason) })),
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
-    async createKey(name, groups) {
-      const { secret, ...made } = await api.createWorkerKey({ name, groups });
+    async createKey(name, groups, expiresIn) {
+      const ends = expiresIn === undefined ? {} : { expiresIn };
+      const { secret, ...made } = await api.createWorkerKey({ name, groups, ...ends });
       return { key: key(made), text: secret };
     },
     revokeKey: async (name) => key(await api.revokeWorkerKey({ key: name })),

@@ -4,7 +4,7 @@ import { hashPassword } from "../../access/password.ts";
 import { factorUnknown } from "../../access/second-factor-store.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
-import { hashOfSecret, keyText, makeSecret } from "../../access/worker-key.ts";
+import { hashOfSecret, keyEndMs, keyText, makeSecret } from "../../access/worker-key.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
 import { comparisonObject } from "../../api/calendar-json.ts";
 import { noCounters, taskObject } from "../../api/task-json.ts";
@@ -262,10 +262,10 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
         throw factorUnknown(name);
     },
     keys: () => store.workers.keys(),
-    async createKey(name, groups) {
+    async createKey(name, groups, expiresIn) {
       const secret = makeSecret();
       const key = await store.workers.createKey(
-        { name, groups, hash: hashOfSecret(secret), createdBy: author },
+        { name, groups, hash: hashOfSecret(secret), createdBy: author, expiresMs: keyEndMs(expiresIn, nowMs()) },
         nowMs(),
       );
       return { key, text: keyText(key.keyId, secret) };

@@ -28,6 +28,7 @@ export function addAccess({
   const keys = family("keys", "Let workers in that reach the cluster by HTTP, and lock them out.");
   add(keys, "create <name>", "Make a worker key. It is shown once.", "carillon keys create reports --group reports")
     .option("--group <NAME>", "let it run tasks of this group; may be repeated (default: default)", collect)
+    .option("--expires <DURATION>", "refuse it after this time, such as 90d (default: it does not expire)")
     .action(doing(([name = ""], options: Parameters<typeof createKey>[1]) => createKey(name, options, terminal)));
   add(keys, "list", "List the worker keys: whose they are, not what they are.", "carillon keys list").action(
     doing((_, options) => listKeys(options, terminal)),

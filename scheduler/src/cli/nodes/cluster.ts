@@ -213,7 +213,7 @@ export type ListedUser = Pick<
 >;
 export type GivenUser = Pick<User, "name" | "role" | "grants"> & { password: string };
 export type ListedSignIn = Omit<SignIn, "hash">;
-export type ListedKey = Pick<WorkerKey, "name" | "groups" | "createdMs" | "createdBy" | "revokedMs">;
+export type ListedKey = Pick<WorkerKey, "name" | "groups" | "createdMs" | "createdBy" | "expiresMs" | "revokedMs">;
 
 export interface ClusterAccess {
   users(): Promise<ListedUser[]>;
@@ -229,7 +229,7 @@ export interface ClusterAccess {
   resetSecondFactor(name: string, reason: string): Promise<void>;
   keys(): Promise<ListedKey[]>;
   /** @returns with the text that lets workers in */
-  createKey(name: string, groups: string[]): Promise<{ key: ListedKey; text: string }>;
+  createKey(name: string, groups: string[], expiresInMs: number | undefined): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;
 }
 

@@ -16,11 +16,11 @@ export type TaskIdOf = (name: string) => Promise<number>;
 export interface RunCallOptions {
   store: Store;
   taskIdOf: TaskIdOf;
-  /** Of a run's log as it is written. */
+  /** Streams a run's log as it is written. */
   tail: Some<"tailLogs">["tailLogs"];
 }
 
-/** Of its children and followers a run shows so many. */
+/** The most children and followers that a run is shown with. */
 const relativesShown = 50;
 const taskIdsMax = 10_000;
 const readsPerStatement = 100;
@@ -154,7 +154,7 @@ export function runCalls({
       const look = { newest: order === "newest", ...(level ? { level } : {}), ...(find ? { find } : {}) };
       const place = from === undefined ? null : readPlace(from);
       const { lines, seen } = await store.browse.logs(run, place, limit + 1, look);
-      // Of a run that is not there there is no log; one that has none yet is not the same.
+      // An unknown run is an error; a known run without a log yet is not.
       if (lines.length === 0) await store.runs.find(run);
       const page = pageOf(lines, limit, logObject, (line) => [placeText(line)]);
       return { ...page, tail: logReadText({ seen, reading: null, place: null }) };

@@ -102,7 +102,7 @@ export function taskCalls(
     async listFollowers({ task }, { reach }) {
       const { taskId } = await store.tasks.byName(task);
       const followers = await store.flow.followers(taskId);
-      // Of another namespace's tasks nothing is told.
+      // Followers in namespaces that the caller may not see are left out.
       return { followers: followers.filter((one) => [one.task, ...one.with].every((name) => reach.has(name))) };
     },
 

@@ -39,7 +39,7 @@ export function taskChangeCalls(
       changes: changed ? changesOf(before.definition, record.definition) : [],
     };
   };
-  /** Of a task that was removed its last version, which the next one follows; else 0. */
+  /** The last version of a removed task, which its next version follows; 0 if there never was one. */
   const versionGone = async (task: string): Promise<number> => {
     const [row] = await store.applied.read([task], noBundle);
     return row?.removed ? row.version : 0;

@@ -1,6 +1,7 @@
-import { hashOfSecret, keyText, makeSecret } from "../../access/worker-key.ts";
+import { hashOfSecret, keyEndMs, keyText, makeSecret } from "../../access/worker-key.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
+import type { Duration } from "../../base/duration.ts";
 import { limits } from "../../base/limits.ts";
 import type { Store } from "../../store/store.ts";
 import { checkName } from "../../task/names.ts";
@@ -8,11 +9,12 @@ import type { Some } from "../call.ts";
 import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
 
-const asKey = ({ name, groups, createdMs, createdBy, revokedMs }: WorkerKey) => ({
+const asKey = ({ name, groups, createdMs, createdBy, expiresMs, revokedMs }: WorkerKey) => ({
   name,
   groups,
   created: isoTime(createdMs),
   by: createdBy,
+  expires: iso(expiresMs),
   revoked: iso(revokedMs),
 });
 
@@ -28,13 +30,15 @@ export function workerKeyCalls(
       return pageOf(rows, limit, asKey, ({ keyId }) => [keyId]);
     },
 
-    async createWorkerKey({ name, groups = ["default"], reason }, call) {
+    async createWorkerKey({ name, groups = ["default"], expiresIn, reason }, call) {
       checkName("a key's name", name, 100);
       for (const group of groups) checkName("a group", group, limits.groupNameLength);
       for (const named of [name, ...groups]) call.reach.check(named);
       const secret = makeSecret();
       const { author, reason: why } = changeOf(call, reason);
-      const key = { name, groups: [...new Set(groups)], hash: hashOfSecret(secret), createdBy: author, reason: why };
+      const expiresMs = keyEndMs(expiresIn as Duration | undefined, call.nowMs);
+      const own = { name, groups: [...new Set(groups)], hash: hashOfSecret(secret), expiresMs };
+      const key = { ...own, createdBy: author, reason: why };
       const made = await store.workers.createKey(key, call.nowMs);
       return { ...asKey(made), secret: keyText(made.keyId, secret) };
     },

@@ -63,6 +63,7 @@ describe("keys", () => {
     groups: ["default"],
     createdMs: 0,
     createdBy: "test",
+    expiresMs: null,
     revokedMs: null,
     hash: hashOfSecret(secret),
   };
@@ -79,7 +80,7 @@ describe("keys", () => {
       },
     } as unknown as WorkerStore;
     const stand = ticking();
-    return { ...stand, reads, keys: new Keys(store, stand.clock, stand.log) };
+    return { ...stand, reads, keys: new Keys(store, stand.clock, stand.log, () => 0) };
   }
   const bearer = (keyId: number, of = makeSecret()) => `Bearer ${keyText(keyId, of)}`;
   const told = (asked: Promise<unknown>) =>

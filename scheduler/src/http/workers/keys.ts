@@ -24,6 +24,7 @@ type Known = WorkerKey & { hash: Buffer };
 export class Keys {
   readonly #store: WorkerStore;
   readonly #clock: Clock;
+  readonly #now: () => number;
   readonly #failed: FailedAttempts;
   readonly #known = new Map<number, { key: Known; readMono: number }>();
   /** Reads under way, by key: polls of many workers with one key share a read. */
@@ -33,9 +34,11 @@ export class Keys {
   #allReadMono = Number.NEGATIVE_INFINITY;
   #readingAll: Promise<void> | undefined;
 
-  constructor(store: WorkerStore, clock: Clock, log: Log) {
+  /** @param now the store's time */
+  constructor(store: WorkerStore, clock: Clock, log: Log, now: () => number) {
     this.#store = store;
     this.#clock = clock;
+    this.#now = now;
     this.#failed = new FailedAttempts(clock, log, "worker keys");
   }
 
@@ -61,6 +64,7 @@ export class Keys {
     else key = await this.#amongAll(given.keyId);
     if (!key || !timingSafeEqual(key.hash, hash)) throw this.#refused(network, "no such worker key");
     if (key.revokedMs !== null) throw revoked(key);
+    if (key.expiresMs !== null && key.expiresMs <= this.#now()) throw expired(key);
     return key;
   }
 
@@ -126,7 +130,9 @@ export class Keys {
 }
 
 /** The sender has the key's secret and is not guessing, so it is not counted as a failure, and always gets this error. */
-const revoked = ({ name }: WorkerKey) =>
-  new CarillonError("KEY_UNKNOWN", `the worker key ${name} was revoked`, {
+const over = (key: WorkerKey, how: string) =>
+  new CarillonError("KEY_UNKNOWN", `the worker key ${key.name} ${how}`, {
     hint: "Its worker must stop. Make another key with carillon keys create NAME, and start the worker with that one.",
   });
+const revoked = (key: WorkerKey) => over(key, "was revoked");
+const expired = (key: WorkerKey) => over(key, "has expired");

@@ -37,7 +37,7 @@ interface LookRow {
 }
 
 const keyFields = () =>
-  `id as "keyId", name, groups, created_ms as "createdMs", created_by as "createdBy", revoked_ms as "revokedMs"`;
+  `id as "keyId", name, groups, created_ms as "createdMs", created_by as "createdBy", expires_ms as "expiresMs", revoked_ms as "revokedMs"`;
 
 export function workerStore(database: Database): WorkerStore {
   return {
@@ -46,6 +46,7 @@ export function workerStore(database: Database): WorkerStore {
     key: (keyId) => key(database, keyId),
     validKeys: (limit) => validKeys(database, limit),
     revokeKey: (name, change) => revokeKey(database, name, change),
+    revokeExpired: (change) => revokeExpired(database, change),
     open: (identity, of, nowMs) => open(database, identity, of, nowMs),
     attach: (sessionId, keyId, nowMs) => attach(database, sessionId, keyId, nowMs),
     beat: (sessionIds, nowMs) => beat(database, sessionIds, nowMs),
@@ -59,20 +60,20 @@ export function workerStore(database: Database): WorkerStore {
 
 async function createKey(
   database: Database,
-  { name, groups, hash, createdBy, reason = "" }: NewKey,
+  { name, groups, hash, createdBy, reason = "", expiresMs = null }: NewKey,
   nowMs: number,
 ): Promise<WorkerKey> {
   const s = database.schema;
   const [made] = await database.query<WorkerKey>(
     "worker-key-create",
     `with made as (
-       insert into ${s}.worker_key (name, groups, hash, created_ms, created_by) values ($1, $2, $3, $4, $5)
+       insert into ${s}.worker_key (name, groups, hash, created_ms, created_by, expires_ms) values ($1, $2, $3, $4, $5, $7)
        on conflict (name) where revoked_ms is null do nothing returning *
      ), put_down as (
        insert into ${s}.audit (at_ms, who, act, about, named, after, why)
-       select $4, $5, 'create', 'worker-key', name, jsonb_build_object('groups', groups), $6 from made
+       select $4, $5, 'create', 'worker-key', name, jsonb_strip_nulls(jsonb_build_object('groups', groups, 'expires', expires_ms)), $6 from made
      ) select ${keyFields()} from made`,
-    [name, groups, hash, Math.round(nowMs), createdBy, reason],
+    [name, groups, hash, Math.round(nowMs), createdBy, reason, expiresMs === null ? null : Math.round(expiresMs)],
   );
   if (made) return made;
   throw new CarillonError("KEY_NAME_TAKEN", `there is a worker key ${name} already`, {
@@ -104,29 +105,41 @@ function validKeys(database: Database, limit: number): Promise<(WorkerKey & { ha
   );
 }
 
+/** Revokes keys: $2 is the time, $3 the author, $4 the reason. Their sessions end, and servers are notified. */
+const revokeSql = (s: string, which: string, why: string) => `
+  with revoked as (
+    update ${s}.worker_key set revoked_ms = $2 where ${which} and revoked_ms is null returning *
+  ), over as (
+    update ${s}.session o set ended_ms = $2, ended_why = '${why}' from revoked
+    where o.key_id = revoked.id and o.ended_ms is null
+  ), put_down as (
+    insert into ${s}.audit (at_ms, who, act, about, named, before, why)
+    select $2, $3, 'revoke', 'worker-key', name, jsonb_build_object('groups', groups), $4 from revoked
+  ), told as (
+    select ${notifySql(s, "'revoked ' || id")} from revoked
+  ) select ${keyFields()} from revoked where (select count(*) from told) > 0`;
+
 async function revokeKey(database: Database, name: string, { author, reason, nowMs }: Change): Promise<WorkerKey> {
-  const s = database.schema;
-  const [revoked] = await database.query<WorkerKey>(
-    "worker-key-revoke",
-    `with revoked as (
-       update ${s}.worker_key set revoked_ms = $2 where name = $1 and revoked_ms is null returning *
-     ), over as (
-       update ${s}.session o set ended_ms = $2, ended_why = 'its key was revoked' from revoked
-       where o.key_id = revoked.id and o.ended_ms is null
-     ), put_down as (
-       insert into ${s}.audit (at_ms, who, act, about, named, before, why)
-       select $2, $3, 'revoke', 'worker-key', name, jsonb_build_object('groups', groups), $4 from revoked
-     ), told as (
-       select ${notifySql(s, "'revoked ' || id")} from revoked
-     ) select ${keyFields()} from revoked where (select count(*) from told) > 0`,
-    [name, Math.round(nowMs), author, reason],
-  );
+  const sql = revokeSql(database.schema, "name = $1", "its key was revoked");
+  const [revoked] = await database.query<WorkerKey>("worker-key-revoke", sql, [
+    name,
+    Math.round(nowMs),
+    author,
+    reason,
+  ]);
   // A repeated call finds the key revoked already.
   const found = revoked ?? (await keys(database)).find((key) => key.name === name);
   if (found) return found;
   throw new CarillonError("KEY_NAME_UNKNOWN", `there is no worker key ${name}`, {
     hint: "See carillon keys list.",
   });
+}
+
+async function revokeExpired(database: Database, { author, reason, nowMs }: Change): Promise<string[]> {
+  const sql = revokeSql(database.schema, "expires_ms <= $1", "its key has expired");
+  const now = Math.round(nowMs);
+  const revoked = await database.query<WorkerKey>("worker-keys-expire", sql, [now, now, author, reason]);
+  return revoked.map(({ name }) => name);
 }
 
 async function open(

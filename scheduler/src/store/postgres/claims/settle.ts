@@ -59,7 +59,7 @@ export interface EndedTogether {
   linked: number[] | null;
 }
 
-/** Of those that were to end, who did. */
+/** The fences of the runs that ended, among those that were to end. */
 export function fencesOf(told: EndedTogether | undefined, asked: readonly Settlement[]): number[] {
   return told?.ended === asked.length ? asked.map(({ fence }) => fence) : (told?.fences ?? []);
 }

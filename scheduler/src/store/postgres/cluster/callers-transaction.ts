@@ -6,13 +6,12 @@ const noTransaction = "25P01";
 const noTable = /^(?:42P01|3F000)$/;
 
 /**
- * Whether a caller's client is in a transaction, on the database of this store: outside of one each statement is committed by itself, and what was
- * to happen with the caller's own writes has happened before them. A statement that PostgreSQL carries out within a transaction only says so, under the
- * lightest lock there is.
+ * Checks that a caller's client is in a transaction on this store's database. Outside a transaction each statement would be committed by itself,
+ * before the caller's own writes. The check is LOCK TABLE in its weakest mode, which PostgreSQL refuses outside a transaction.
  */
 export function transactionCheck(database: Database): (client: SqlClient) => Promise<void> {
   const { schema: s } = database;
-  /** Clients stay on the database that they were made for. */
+  /** Clients whose database has been checked: a client never changes its database. */
   const known = new WeakSet<SqlClient>();
   const sql = `select id from ${s}.cluster`;
 

@@ -1,6 +1,6 @@
 /**
- * Runs for whose end somebody waits: what ends one tells of it by a signal. It is empty where nobody waits. Not logged: it is empty after a
- * crash, and those who wait put their runs down again.
+ * Runs whose end a caller awaits: the statement that ends one sends a signal. The table is unlogged, so it is empty after a crash of the server; the
+ * waiting processes insert their runs again.
  */
 export const awaited = (s: string) => `
 create unlogged table ${s}.awaited (

@@ -1,7 +1,7 @@
 /**
- * The floors are read when they are used, not by the snapshot with which the statement began: the check that the store is whole reads what is there
- * now, so a statement that began just before a recovery's end passed it, and gave out a version, or a fence of a grace lock, a second time. Calendars,
- * secrets and users have versions too, and are written in a whole store only.
+ * Version floors and fence floors are read when they are used, not by the statement's snapshot. The check that the store is whole reads the current
+ * state, so a statement that began just before the end of a recovery passed the check, and then gave out a version, or a fence of a grace lock, a
+ * second time. Calendars, secrets and users have versions too; from now on they can only be written while the store is whole.
  */
 export const freshFloors = (s: string) => `
 create or replace function ${s}.next_version(version int) returns int language sql volatile as

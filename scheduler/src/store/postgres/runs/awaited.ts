@@ -7,8 +7,8 @@ import type { Database } from "../database.ts";
 const numbersPerSignal = 400;
 
 /**
- * CTE `heard`: tells of those of the ended runs `gone` that somebody waits for. A SELECT that nothing reads is not carried out, so the statement
- * has to read it: `heardSql`. Where nobody waits the ended runs are not read for it.
+ * The CTE `heard` signals the ends of those runs in `gone` that a caller awaits. PostgreSQL skips a SELECT in a CTE that the statement does not read, so
+ * the statement must read it: `heardSql`. While the table `awaited` is empty, `gone` is not read for it.
  */
 export const hearSql = (s: string) => `heard as (
     select count(${notifySql(s, "w.said")}) as heard from (
@@ -53,7 +53,7 @@ export function endStore(database: Database): EndStore {
     },
   };
 
-  /** Of runs that left no row, those that went well in a task that keeps none of such. */
+  /** Among runs without a history row, those that succeeded in a task with `history: "failures"`. */
   async function tracedOf(runIds: number[], sinceMs: number): Promise<Set<number>> {
     const rows = await database.query<{ id: number }>(
       "awaited-traced",
