@@ -6,7 +6,7 @@ export interface User {
   name: string;
   /** Each change of this record makes the next one; a new password and the second factor do not. */
   version: number;
-  /** Everywhere; null: only where `grants` say. */
+  /** The role in every namespace; null: the user has roles only through `grants`. */
   role: Role | null;
   grants: Grant[];
   createdMs: number;
@@ -15,9 +15,9 @@ export interface User {
   provided: boolean;
   /** Locked out since. */
   disabledMs: number | null;
-  /** The password was handed to its user, who is to replace it. */
+  /** The user signed in with a password that an admin handed over, and must replace it. */
   temporary: boolean;
-  /** Since when a code is asked for beside the password; null: none is. */
+  /** When the user's second factor was confirmed; null: the user has none. */
   secondFactorMs: number | null;
 }
 
@@ -35,10 +35,13 @@ export interface Token {
   revokedMs: number | null;
 }
 
-/** Who a credential stands for, as far as the store knows it: whether it still holds is judged by its times. */
+/**
+ * The user and, for a token, the token behind a credential, as the store has them. The caller compares the times to judge whether it
+ * still holds.
+ */
 export interface Credential {
   user: User;
-  /** Of a sign-in: when it ends without a further use. */
+  /** For a sign-in: when it ends without further use. */
   expiresMs: number;
   /** For a sign-in: a code was shown beside the password, or a provider signed the user in. */
   isProven: boolean;
@@ -68,7 +71,7 @@ export interface UserChange {
   role?: Role | null;
   grants?: Grant[];
   hash?: string;
-  /** Of the new password: its user is to replace it. Default: it is for good. */
+  /** With `hash`: the user must replace the new password. Default: false. */
   temporary?: boolean;
   disabled?: boolean;
   removed?: boolean;
@@ -84,18 +87,18 @@ export interface SignIn {
   begunMs: number;
   /** The last use that was put down; uses of the same minute are one. */
   seenMs: number;
-  /** When it ends: without a further use, and in any case. */
+  /** When the sign-in ends: without further use, and at the latest. */
   expiresMs: number;
-  /** Whom the request came from, and what the browser calls itself; null: begun at a node of an older version. */
+  /** The client's address, and the browser's User-Agent; null: the sign-in was made at a node of an older version. */
   address: string | null;
   agent: string | null;
-  /** Of the secret. */
+  /** The hash of the session's secret. */
   hash: Buffer;
 }
 
 export interface NewSignIn {
   userId: number;
-  /** Of the session's secret. */
+  /** The hash of the session's secret. */
   hash: Buffer;
   expiresMs: number;
   /** The password's hash that the sign-in was checked against; the password may have been replaced since. */
@@ -114,31 +117,35 @@ export interface NewToken extends Pick<Token, "userId" | "name" | "role" | "scop
   by?: string | null;
 }
 
-/** One by its number; or all, but the one whose secret has this hash, which goes on. */
+/** One sign-in by its number; or all sign-ins except the one whose secret has the hash `keeping`. */
 export type EndedSignIns = { signInId: number } | { keeping: Buffer | null };
 
 /** The part of the store's port that keeps users, sign-ins and tokens. Each change has its audit entry in its transaction. */
 export interface AccessStore {
-  /** By name. */
+  /** Ordered by name. */
   users(afterName: string, limit: number): Promise<User[]>;
   /** @param hash of the password, with all that is needed to compare with it */
   userByName(name: string): Promise<(User & { hash: string | null }) | null>;
   /** @throws USER_NAME_TAKEN */
   createUser(user: NewUser, change: Change): Promise<User>;
   /**
-   * The user whom a provider calls `subject`, made at the first time, with the role and grants that it says now.
-   * @throws USER_NAME_TAKEN when somebody else has the name already
+   * The user that a provider identifies by `subject`. The first call creates the user; each call sets the role and grants that the
+   * provider reports now.
+   * @throws USER_NAME_TAKEN when another user already has the name
    */
   providedUser(given: ProvidedUser, change: Change): Promise<User>;
   /** The first user, if there never was one. Repeatable. @returns whether it was made, now or by an earlier try with the same hash */
   createFirst(user: { name: string; hash: string; temporary: boolean }, nowMs: number): Promise<boolean>;
   /**
-   * Of a new password, every sign-in of the user ends but `keeping`; of a lock-out, all and the tokens too.
-   * @throws USER_UNKNOWN, ADMIN_NEEDED when no admin would be left, USER_STALE unless it is at the version `ifVersion`
+   * A new password ends every sign-in of the user except `keeping`; disabling or removing the user ends all sign-ins and tokens.
+   * @throws USER_UNKNOWN, ADMIN_NEEDED when no admin would be left, USER_STALE unless the user is at the version `ifVersion`
    */
   changeUser(name: string, given: UserChange, change: Change): Promise<User>;
 
-  /** The same password's hash at another cost, unless it was replaced meanwhile. It is no change that anybody made, so no entry. */
+  /**
+   * Stores the hash of the same password at another cost, unless the password was replaced meanwhile. No audit entry: no user made this
+   * change.
+   */
   rehash(userId: number, from: string, to: string): Promise<void>;
 
   /** @returns false: the user may not, or not by that password, sign in any more */
@@ -146,22 +153,20 @@ export interface AccessStore {
   signOut(hash: Buffer): Promise<void>;
   /** Each in its place. @param idleMs how long one lasts without a use */
   signInsOf(hashes: Buffer[], idleMs: number): Promise<(Credential | null)[]>;
-  /** Puts down that they are used now, where that was not told for `apartMs`. */
+  /** Records that these sign-ins are used now, unless a use within the last `apartMs` is already recorded. */
   signInsSeen(hashes: Buffer[], nowMs: number, apartMs: number): Promise<void>;
-  /** Those of a user that have not ended, newest first. */
+  /** A user's sign-ins that have not ended, newest first. */
   signIns(userId: number, place: { beforeId: number; limit: number }, idleMs: number, nowMs: number): Promise<SignIn[]>;
   /** @returns how many there were */
   endSignIns(user: Pick<User, "userId" | "name">, which: EndedSignIns, change: Change): Promise<number>;
 
-  /** Newest first. @param userId null: everyone's */
+  /** Newest first. @param userId null: the tokens of all users */
   tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;
-  /**
-   * @throws TOKEN_NAME_TAKEN, SIGN_IN_NEEDED when whoever makes it has just been locked out
-   */
+  /** @throws TOKEN_NAME_TAKEN, SIGN_IN_NEEDED when the creator has just been locked out */
   createToken(token: NewToken, change: Change): Promise<Token>;
-  /** With it ends what it made, and what that made. Repeatable. @throws TOKEN_UNKNOWN */
+  /** Also revokes the tokens that this token created, and those that they created. Repeatable. @throws TOKEN_UNKNOWN */
   revokeToken(userId: number, name: string, change: Change): Promise<Token>;
-  /** Each in its place. */
+  /** One result per id, in the same order. */
   tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;
 
   /** Forgets sign-ins that are over, and answers that nobody asks for again. */

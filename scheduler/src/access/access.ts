@@ -1,4 +1,7 @@
-/** Who may do what. Pure: the store keeps users, tokens and sign-ins, the server asks here. See docs/access.md. */
+/**
+ * Access rules: which user, token or worker key may do what. Pure: the store keeps users, tokens and sign-ins, the server checks here.
+ * See docs/access.md.
+ */
 import { CarillonError } from "../base/errors.ts";
 import { checkNamespace, namespaceOf } from "../base/namespace.ts";
 
@@ -7,16 +10,16 @@ export const roles = ["viewer", "operator", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
 
 /**
- * What a route asks of whoever calls it. `anyone`: nothing. `signed-in`: to be someone, whatever the role. `worker`: a worker
- * key, which is good for nothing else. A role: at least that one, where the route touches.
+ * What a route requires of its caller. `anyone`: nothing. `signed-in`: any user or token, whatever its role. `worker`: a worker key,
+ * which is accepted by no other route. A role: at least that role, in the namespaces that the route touches.
  */
 export type Policy = "anyone" | "signed-in" | "worker" | Role;
 
 /**
- * Which namespaces a route is about. `nothing`: none, it tells or changes what is the caller's own or nobody's. `cluster`: all
- * of them, so it asks for the role everywhere. `listed`: what the caller may not see is left out. `task`, `calendar`, `group`,
- * `key`: that of the name in the path. `run`, `operation`, `silence`: that of what has the number in the path; it is not there for
- * whoever may not see it. `body`: those of the names in the body.
+ * Which namespaces a route concerns. `nothing`: none; it returns or changes what belongs to the caller alone or to no namespace.
+ * `cluster`: all of them, so it requires the role everywhere. `listed`: the answer omits what the caller may not see. `task`, `calendar`,
+ * `group`, `key`: the namespace of the name in the path. `run`, `operation`, `silence`: the namespace of the object whose number is in
+ * the path; a caller who may not see it gets "not found". `body`: the namespaces of the names in the body.
  */
 export const touches = [
   ...([
@@ -38,7 +41,7 @@ export type Touches = (typeof touches)[number];
 const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit", "secrets", "alarms"] as const;
 export type Noun = (typeof nouns)[number];
 
-/** What a token may be narrowed to, beside its role. */
+/** Scopes that narrow a token, beside its role. */
 export const scopes = nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const);
 export type Scope = `${Noun}:${"read" | "write"}`;
 
@@ -56,24 +59,26 @@ export function checkGrants(grants: Grant[]): Grant[] {
   return grants;
 }
 
-/** Someone who has shown who they are. */
+/** The authenticated caller: a user, or a token of a user. */
 export interface Principal {
   kind: "user" | "token";
   userId: number;
-  /** Of the user; a token's are its user's doings. */
+  /** The user's name. A token's actions are recorded as its user's. */
   user: string;
-  /** Of a token: its own name. */
+  /** For a token: its name; null for a user. */
   token: string | null;
-  /** Everywhere; null: only where `grants` say. Of a token what the user and the token both have: the lesser of the two. */
+  /** The role in every namespace; null: roles only through `grants`. A token has the lesser of its own role and its user's. */
   role: Role | null;
   grants: readonly Grant[];
-  /** Of a token: where it is good at all; null: wherever its user's role is. */
+  /** For a token: the namespaces that it is valid in; null: every namespace where its user has a role. */
   namespaces: readonly string[] | null;
   /** null: everything that the role may. */
   scopes: readonly Scope[] | null;
-  /** Signed in with a password that was handed over: until it is replaced, nothing else is allowed. */
+  /**
+   * The caller signed in with a password that was handed over: until the user replaces it, only routes with `byTemporary` are allowed.
+   */
   temporary: boolean;
-  /** A provider signs the user in, who has no password here. */
+  /** An identity provider signs the user in; the user has no password here. */
   provided: boolean;
 }
 
@@ -112,7 +117,7 @@ export const highestRole = ({ role, grants }: Pick<Principal, "role" | "grants">
 export const principalText = ({ user, token }: Pick<Principal, "user" | "token">): string =>
   token === null ? user : `${user} by token ${token}`;
 
-/** Where someone has at least some role. */
+/** The namespaces in which the caller has at least a given role. */
 export class Reach {
   /** null: everywhere. */
   readonly namespaces: readonly string[] | null;
@@ -145,7 +150,8 @@ export class Reach {
 }
 
 /**
- * What can be said before it is known what a request is about. @returns where the caller has the role that the route asks for
+ * The checks that need only the caller and the route, before the target of the request is looked up.
+ * @returns where the caller has the role that the route requires
  * @throws PASSWORD_TEMPORARY, ACCESS_DENIED
  */
 export function checkPolicy(

@@ -12,9 +12,9 @@ export interface ChainPlace {
 export interface AuditChain {
   /** The last row. */
   head: ChainPlace;
-  /** What the first row that is kept comes after. */
+  /** The place just before the first row that is kept. */
   anchor: ChainPlace;
-  /** Rows from before the chain, which have no place in it; null: they were pruned. */
+  /** Number of rows from before the chain, which have no place in it; null: they were pruned. */
   olderRows: number | null;
   /** Later rows without a place: written while the trigger was off, and not yet chained. */
   unchained: number;
@@ -25,9 +25,9 @@ export interface ChainRow extends ChainPlace {
   content: string;
 }
 
-/** Where the chain does not hold, and where that shows. */
+/** The first place where the chain does not hold, and why. */
 export interface ChainFault {
-  /** null: at no row of the chain. */
+  /** null: the fault is at no single row. */
   seq: number | null;
   what: string;
 }
@@ -46,9 +46,9 @@ export function parsePlace(text: string, what: string): ChainPlace {
 
 const isSame = (a: ChainPlace, b: ChainPlace): boolean => a.seq === b.seq && a.hash === b.hash;
 
-/** The anchor that an entry says was left by pruning; null: it is another entry. */
+/** The anchor that a prune entry records; null: it is another kind of entry. */
 function prunedTo(content: string): string | null {
-  // Most entries are others, and need not be parsed.
+  // Most entries are not prune entries; this skips parsing them.
   if (!content.includes('"prune"')) return null;
   const { act, about, after } = JSON.parse(content) as {
     act: string;
@@ -59,8 +59,8 @@ function prunedTo(content: string): string | null {
 }
 
 /**
- * Checks a chain row by row: first the rows from before the chain, then its rows, in order, then the end. Only the first fault is kept: what comes
- * after it is not judged.
+ * Checks a chain row by row: first the rows from before the chain, then its rows in order, then the end. Keeps only the first fault;
+ * later rows are not judged.
  */
 export class ChainCheck {
   readonly #chain: AuditChain;
@@ -73,7 +73,7 @@ export class ChainCheck {
   #isAnchorNamed: boolean;
   #fault: ChainFault | null = null;
 
-  /** @param head known from elsewhere; null: none is */
+  /** @param head a head recorded outside the store; null: none was given */
   constructor(chain: AuditChain, head: ChainPlace | null) {
     this.#chain = chain;
     this.#last = chain.anchor;

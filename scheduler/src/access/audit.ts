@@ -45,7 +45,7 @@ export interface AuditFilter {
 export interface AuditStore {
   /** Newest first. */
   list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
-  /** Of what has no transaction of its own; all of them, or none. */
+  /** Records entries for actions that have no transaction of their own; all of them, or none. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
   chain(): Promise<AuditChain>;
   /** Rows of the chain, in its order, from the one after this place. */

@@ -3,8 +3,8 @@ import { CarillonError } from "../base/errors.ts";
 import { isCommonPassword } from "./guessed-passwords.ts";
 
 /**
- * 128 MiB and some 400 ms a try: what a guess costs, and what a sign-in may. OWASP's floor for scrypt, as of 2026.
- * @internal Only tests that are about something else lower it, each in its own process: test/support/cheap-passwords.ts.
+ * 128 MiB and about 400 ms per attempt: the cost of each guess, and still acceptable for a sign-in. OWASP's floor for scrypt, as of 2026.
+ * @internal Only tests of other subjects lower it, each in its own process: test/support/cheap-passwords.ts.
  */
 export const cost = { N: 2 ** 17, r: 8, p: 1, maxmem: 256 * 1024 * 1024 };
 const present = () => ["scrypt", Math.log2(cost.N), cost.r, cost.p].join("$");
@@ -19,7 +19,7 @@ const derive = (password: string, salt: Buffer, { N, r, p, maxmem }: typeof cost
     );
   });
 
-/** "scrypt$17$8$1$SALT$HASH": with what it takes to compare, so that the cost can rise later. */
+/** "scrypt$17$8$1$SALT$HASH": contains the parameters needed to compare, so that the cost can rise later. */
 export async function hashPassword(password: string): Promise<string> {
   const salt = randomBytes(16);
   const hash = await derive(password, salt, cost);
@@ -29,7 +29,7 @@ export async function hashPassword(password: string): Promise<string> {
 /** True if the hash was made at another cost than today's. The next successful sign-in then stores a new hash. */
 export const isOldHash = (hash: string): boolean => !hash.startsWith(`${present()}$`);
 
-/** @param hash null: nobody has this name, which takes as long to find out */
+/** @param hash null: no user has this name; the comparison still takes as long, so that its duration does not reveal this */
 export async function isPassword(password: string, hash: string | null): Promise<boolean> {
   const [kind, log = Math.log2(cost.N), r = cost.r, p = cost.p, salt = "", expected = ""] = (hash ?? "none").split("$");
   const given = { ...cost, N: 2 ** Number(log), r: Number(r), p: Number(p) };
@@ -52,10 +52,10 @@ export function checkPassword(user: string, password: string): void {
   if (isCommonPassword(password)) throw passwordWeak("is made of words that everybody guesses");
 }
 
-/** What whoever gives a user a password is held to. @throws PASSWORD_WEAK, FILE_INVALID */
+/** The rules that a new password must meet, whether an admin or the user sets it. @throws PASSWORD_WEAK, FILE_INVALID */
 export type PasswordCheck = (user: string, password: string) => Promise<void>;
 
-/** @param breached passwords that are known from breaches; null: no list was given */
+/** @param breached passwords known from breaches; null: no list was given */
 export const passwordCheck =
   (breached: { has(password: string): Promise<boolean> } | null): PasswordCheck =>
   async (user, password) => {

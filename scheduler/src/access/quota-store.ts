@@ -9,13 +9,13 @@ export type QuotaKind = (typeof quotaKinds)[number];
 /** Stands for each namespace, or each user, that has no quota of its own. */
 export const everyOther = "*";
 
-/** null: as many as the server takes. */
+/** null: no limit, beyond the server's own. */
 export interface QuotaLimits {
   /** Runs that the API enqueues in a minute, by each server. */
   enqueues: number | null;
-  /** Of a namespace: runs that no worker has. */
+  /** For a namespace: runs that no worker has claimed. */
   waiting: number | null;
-  /** Of a namespace: what their payloads take in the store. */
+  /** For a namespace: bytes that their payloads take in the store. */
   bytes: number | null;
 }
 
@@ -30,13 +30,13 @@ export interface Waiting {
   bytes: number;
 }
 
-/** The part of the store's port that is about quotas: what the API lets a namespace, or a user, enqueue. */
+/** The part of the store's port that keeps quotas: what the API lets a namespace, or a user, enqueue. */
 export interface QuotaStore {
-  /** By kind and name. */
+  /** Ordered by kind and name. */
   list(): Promise<Quota[]>;
-  /** Without any limit it is removed. Repeatable: equal limits change nothing. */
+  /** A quota without any limit is removed. Repeatable: equal limits change nothing. */
   set(kind: QuotaKind, name: string, given: QuotaLimits, change: Change): Promise<{ changed: boolean }>;
-  /** What waits of a namespace's tasks, counted no further than `runsMost` runs. */
+  /** Waiting runs of a namespace's tasks and their bytes, counted up to `runsMost` runs. */
   waiting(namespace: string, runsMost: number): Promise<Waiting>;
 }
 

@@ -9,7 +9,7 @@ export type FactorChoice = (typeof factorChoices)[number];
 
 type Owner = Pick<User, "userId" | "name">;
 
-/** As the store keeps it: sealed where there is a key for secrets. */
+/** The secret as the store keeps it: sealed if the server has a key for secrets. */
 export type KeptFactor = { plain: string } | Sealed;
 
 export interface FactorState {
@@ -26,9 +26,9 @@ export interface FactorGuess {
 
 /** The part of the store's port that keeps second factors. */
 export interface SecondFactorStore {
-  /** null: the user has none, or has not confirmed it. */
+  /** null: the user has no second factor, or has not confirmed it. */
   find(userId: number): Promise<FactorState | null>;
-  /** One that was begun and not confirmed is replaced. @throws SECOND_FACTOR_TAKEN */
+  /** Replaces a factor that was begun and not confirmed. @throws SECOND_FACTOR_TAKEN */
   begin(userId: number, kept: KeptFactor, nowMs: number): Promise<void>;
   /**
    * Counts a guess before it is judged, so that guesses made at once cannot get past the limit.
@@ -40,12 +40,12 @@ export interface SecondFactorStore {
   /** @returns false: there is no such code any more */
   acceptRecovery(user: Owner, hash: Buffer, change: Change): Promise<boolean>;
   /**
-   * The factor counts from now on, and every sign-in of the user ends but one.
-   * @param keeping the secret's hash of the sign-in that goes on; null: of none
+   * Confirms the factor, which counts from now on, and ends every sign-in of the user except `keeping`.
+   * @param keeping hash of the secret of the sign-in that goes on; null: none goes on
    * @returns false: its code was used before, or another request confirmed it
    */
   confirm(user: Owner, step: number, recovery: Buffer[], keeping: Buffer | null, change: Change): Promise<boolean>;
-  /** @returns false: there was none */
+  /** @returns false: the user had no second factor */
   remove(user: Owner, change: Change): Promise<boolean>;
 }
 

@@ -12,7 +12,7 @@ const secretBytes = 20;
 const stepsBeside = 1;
 const recoveryCodes = 10;
 
-/** In base32. */
+/** A new secret in base32. */
 export const makeFactorSecret = (): string => new Secret({ size: secretBytes }).base32;
 
 const totpOf = (secret: string, user: string) =>
@@ -21,7 +21,7 @@ const totpOf = (secret: string, user: string) =>
 /** An authenticator app reads it, most often from a QR code. */
 export const factorUri = (secret: string, user: string): string => totpOf(secret, user).toString();
 
-/** @returns the time step of the code; null: it is the code of no step near this time */
+/** @returns the time step that the code belongs to; null: it matches no step near this time */
 export function stepOf(secret: string, code: string, nowMs: number): number | null {
   const delta = totpOf(secret, "").validate({ token: code, timestamp: nowMs, window: stepsBeside });
   return delta === null ? null : Math.floor(nowMs / 1_000 / kind.period) + delta;

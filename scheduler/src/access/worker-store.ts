@@ -5,8 +5,8 @@ import type { SessionIdentity } from "../cluster/session-store.ts";
 export type Opening = { sessionId: number } | { takenBy: { host: string; pid: number } } | { full: number };
 
 /**
- * The part of the store's port that remote workers need: their keys, and their sessions, which a server keeps alive for
- * them. A session belongs to the key that opened it.
+ * The part of the store's port for remote workers: their keys, and their sessions, which a server keeps alive for them. A session belongs
+ * to the key that opened it.
  */
 export interface WorkerStore {
   /** @param hash of the key's secret; the secret itself is kept nowhere @throws KEY_NAME_TAKEN */
@@ -27,15 +27,17 @@ export interface WorkerStore {
   attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
   /** Proof of life for many in one statement. @returns those that have not ended, each with whether it drains */
   beat(sessionIds: number[], nowMs: number): Promise<Map<number, boolean>>;
-  /** Claims of these sessions that are asked back. */
+  /** Claims of these sessions that the store has recalled. */
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
-  /** By session the sum of its claims' fences: two that differ are of two lists. Those with no claim are left out. */
+  /**
+   * For each session the sum of its claims' fences: different sums mean different lists of claims. Sessions without claims are left out.
+   */
   heldSums(sessionIds: number[]): Promise<Map<number, number>>;
-  /** To which of these sessions unclaimed runs are addressed, and when the first is due. */
+  /** Those of these sessions to which unclaimed runs are addressed, each with the due time of its first such run. */
   directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
-  /** What the book says of claims that a worker speaks of: is, or was, each this session's? In the order given. */
+  /** The store's record of claims that a worker named: whether each is, or was, this session's. In the order given. */
   look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;
-  /** Tasks of these groups that have none of these names. */
+  /** Tasks of these groups whose names are not among `names`. */
   tasksBut(groupIds: number[], names: string[]): Promise<number[]>;
 }
 
@@ -75,7 +77,7 @@ export interface RemoteSession {
   tasks: string[] | null;
   timeoutMs: number;
   ended: boolean;
-  /** It takes no more runs: see cluster/drain-store.ts. */
+  /** The session takes no more runs: see cluster/drain-store.ts. */
   draining: boolean;
 }
 
@@ -88,8 +90,8 @@ export interface SessionRecall {
 }
 
 /**
- * `held`: the session has the claim. `ended`, `retried`, `released`: it had, and said so. `lost`: it had, and the claim was
- * taken back. `foreign`: another session's. `unknown`: no such claim was ever made.
+ * `held`: the session has the claim. `ended`, `retried`, `released`: it had the claim and reported this outcome. `lost`: it had the
+ * claim, and the claim was taken back. `foreign`: the claim is another session's. `unknown`: no such claim was ever made.
  */
 export interface ClaimStanding {
   standing: "held" | "ended" | "retried" | "released" | "lost" | "foreign" | "unknown";

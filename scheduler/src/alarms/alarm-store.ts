@@ -6,7 +6,7 @@ export interface Thresholds {
   unfiredMs: number;
   stuckMs: number;
   leaderlessMs: number;
-  /** The shortest time between two messages of one rule, and how long all must be well to say so. */
+  /** The shortest time between two messages of one rule, and how long all must be well before "cleared" is sent. */
   summaryMs: number;
 }
 
@@ -18,9 +18,9 @@ export interface AlarmRecord {
   count: number;
   text: string;
   runId: number | null;
-  /** Somebody has said that they know: it is told of no more until it is over and comes again. */
+  /** Set once a user has acknowledged the alarm: no messages about it until it ends and is raised again. */
   seen: Said | null;
-  /** Until then nothing of it is told; null: it is. */
+  /** No messages about it until then; null: it is not silenced. */
   silencedUntilMs: number | null;
 }
 
@@ -30,7 +30,7 @@ export interface Said {
   why: string;
 }
 
-/** Alarms that are not told of for a while: counted, shown, and told if they are still open afterwards. */
+/** A silence: for its duration, matching alarms send no messages. They are counted, shown, and reported if still open afterwards. */
 export interface Silence {
   silenceId: number;
   /** null: any. */
@@ -50,9 +50,9 @@ export interface OutboxRow {
   rule: AlarmRule | "test";
   kind: string;
   sentMs: number | null;
-  /** Of the last try. */
+  /** The error of the last attempt. */
   error: string | null;
-  /** When it is tried again; null: it is sent, or given up. */
+  /** When the message is tried again; null: it was sent, or given up. */
   nextMs: number | null;
 }
 
@@ -73,10 +73,10 @@ export interface OutboxMessage {
 
 export interface AlarmStore {
   /**
-   * Looks at these rules, opens and closes alarms, and writes what is to be told, all in one transaction, one process at a
-   * time. The first look ever takes what has failed before for known. Repeatable: a second try finds it looked at.
-   * @param channels to which a rule's messages go; of a rule that has none, all that is open ends untold
-   * @param found what the looking process itself has found, beside what the store tells @returns how many messages were written
+   * Evaluates these rules, opens and closes alarms, and writes the messages to be sent, all in one transaction, one process at a time.
+   * The very first look treats earlier failures as already known. Repeatable: a second try finds the look done.
+   * @param channels the channels for each rule's messages; the open alarms of a rule without channels end without a message
+   * @param found what this process has found itself, beside what the store shows @returns how many messages were written
    */
   look(
     rules: readonly AlarmRule[],
@@ -85,36 +85,36 @@ export interface AlarmStore {
     nowMs: number,
     found?: readonly Finding[],
   ): Promise<number>;
-  /** What a process saw by itself; the next look takes it up. */
+  /** Records what a process has found itself; the next look includes it. */
   report(findings: readonly Finding[], nowMs: number): Promise<void>;
   /**
-   * Messages for these channels that are to be sent now, of one rule to one channel in their order: who hears "all clear" has
-   * heard what it ends. Until `untilMs` nobody else takes them: whoever dies before saying
-   * what became of one has it sent again.
+   * Takes messages for these channels that are due now. One rule's messages to one channel stay in order, so that "cleared" arrives after
+   * the message it answers. No other process takes them until `untilMs`: if this process dies before it reports an outcome, the message
+   * is sent again.
    */
   take(channels: readonly string[], nowMs: number, untilMs: number, limit: number): Promise<OutboxMessage[]>;
   sent(id: number, nowMs: number, by?: Try): Promise<void>;
   /** @param nextMs null: given up */
   unsent(id: number, error: string, nextMs: number | null, by?: Try): Promise<void>;
-  /** The latest first. */
+  /** Latest first. */
   open(nowMs?: number): Promise<AlarmRecord[]>;
   /** Newest first. @param beforeId default: from the newest */
   outbox(limit: number, beforeId?: number): Promise<OutboxRow[]>;
   /** @throws ALARM_UNKNOWN */
   message(id: number): Promise<OutboxRow & { message: AlarmMessage; tries: OutboxTry[] }>;
-  /** Writes a message that says that nothing is wrong. @returns its number */
+  /** Writes a test message, which says that nothing is wrong. @returns its number */
   test(channel: string, change: Change): Promise<number>;
-  /** Open alarms of the rule, of the task or of all, are known to somebody. @returns how many @throws ALARM_UNKNOWN where none is open */
+  /** Acknowledges the rule's open alarms, of one task or of all. @returns how many @throws ALARM_UNKNOWN where none is open */
   see(rule: AlarmRule, task: string | null, change: Change): Promise<number>;
-  /** @throws TASK_UNKNOWN for a task that there is not: by a slip in its name nothing would be silenced */
+  /** @throws TASK_UNKNOWN if the task does not exist: with a mistyped name nothing would be silenced */
   silence(what: Pick<Silence, "rule" | "task" | "untilMs">, change: Change): Promise<Silence>;
-  /** Ends it. @throws ALARM_UNKNOWN */
+  /** Ends the silence. @throws ALARM_UNKNOWN */
   unsilence(silenceId: number, change: Change): Promise<void>;
-  /** Those that hold. */
+  /** The silences in force. */
   silences(nowMs: number): Promise<Silence[]>;
 }
 
-/** Who tried to send a message, which time. */
+/** One attempt to send a message: its number, its time, and the node that made it. */
 export interface Try {
   attempt: number;
   atMs: number;

@@ -1,6 +1,6 @@
 /**
- * Alarms: what is wrong, told once, summed up while it lasts, and told once when it is over. Pure; docs/alarms.md has the
- * rules, and every state of an incident × what happens.
+ * Alarms: each problem is reported once when it begins, in summaries while it lasts, and once when it is over. Pure; docs/alarms.md has
+ * the rules, and every state of an incident × what happens.
  */
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
@@ -22,7 +22,7 @@ export const alarmRules = [
 ] as const;
 export type AlarmRule = (typeof alarmRules)[number];
 
-/** Conditions hold or do not; the others are events, which happen so many times. */
+/** Conditions hold or do not; the other rules are events, which are counted. */
 export const conditions: ReadonlySet<AlarmRule> = new Set([
   "overdue",
   "stuck",
@@ -52,7 +52,7 @@ export const ruleWords: Record<AlarmRule, string> = {
 
 const longestSilenceMs = 30 * 86_400_000;
 
-/** How long nothing is told. @throws OPTION_INVALID, DURATION_INVALID */
+/** The length of a silence. @throws OPTION_INVALID, DURATION_INVALID */
 export function silenceSpanMs(given: Duration): number {
   const spanMs = parseDuration(given, "for", 1_000);
   if (spanMs <= longestSilenceMs) return spanMs;
@@ -66,27 +66,27 @@ export interface Finding {
   rule: AlarmRule;
   /** The task; "": the cluster. */
   subject: string;
-  /** How many times since it was last looked. */
+  /** Number of occurrences since the last look. */
   count: number;
   text: string;
   runId: number | null;
 }
 
-/** From its first alarm until nothing of the rule has been open for a while. */
+/** An incident lasts from a rule's first alarm until nothing of the rule has been open for a while. */
 export interface Incident {
   openedMs: number;
-  /** When a message was written last. */
+  /** When the last message was written. */
   toldMs: number;
-  /** No summary sooner than this after it. */
+  /** The next summary comes at least this long after that message. */
   windowMs: number;
   total: number;
-  /** Of those, told so far. */
+  /** How many of `total` have been reported so far. */
   told: number;
-  /** Since nothing is open; null: something is. */
+  /** Since when nothing is open; null: something is. */
   quietMs: number | null;
 }
 
-/** `test`: somebody asks whether a channel works. */
+/** `test`: a user checks whether a channel works. */
 export type MessageKind = "raised" | "summary" | "cleared" | "test";
 
 export interface AlarmMessage {
@@ -95,13 +95,13 @@ export interface AlarmMessage {
   words: string;
   atMs: number;
   sinceMs: number;
-  /** Since the incident began, and since the last message. */
+  /** `total` counts since the incident began, `news` since the last message. */
   total: number;
   news: number;
   /** The most affected. */
   subjects: { task: string; count: number; text: string; run: number | null }[];
   moreSubjects: number;
-  /** Open, and not told of, because somebody said so. Absent: none. */
+  /** Number of open alarms that a silence keeps from being reported. Absent: none. */
   silenced?: number;
 }
 
@@ -120,7 +120,8 @@ export const testMessage = (who: string, nowMs: number): AlarmMessage => ({
 const longestWindowMs = 3_600_000;
 
 /**
- * What becomes of a rule's incident. @param news what happened since it was last looked @param open how many subjects are
+ * The next state of a rule's incident, and the message to send.
+ * @param news occurrences since the last look @param open number of open subjects
  * @param windowMs the shortest time between messages, and how long it must be quiet to be over
  * @returns null: there is none (any more)
  */
@@ -147,15 +148,15 @@ export function stepIncident(
   const next = { ...incident, total: incident.total + news, quietMs };
   if (quietMs !== null && nowMs - quietMs >= windowMs) return { incident: null, message: "cleared" };
   if (next.total === next.told || nowMs - next.toldMs < next.windowMs) return { incident: next, message: null };
-  // What goes on is told ever less often.
+  // The longer an incident lasts, the rarer its summaries.
   const later = Math.min(next.windowMs * 2, Math.max(windowMs, longestWindowMs));
   return { incident: { ...next, told: next.total, toldMs: nowMs, windowMs: later }, message: "summary" };
 }
 
-/** What was not taken for so long is not tried again. */
+/** A message not accepted within this time is given up. */
 export const giveUpAfterMs = 86_400_000;
 
-/** After so many tries that failed: half a minute, doubling, to an hour. */
+/** The delay after `attempts` failed attempts: 30 s, doubling, to one hour. */
 export const againAfterMs = (attempts: number): number => Math.min(30_000 * 2 ** Math.max(0, attempts - 1), 3_600_000);
 
 export function messageText(message: AlarmMessage): {

@@ -14,9 +14,9 @@ import { routeIds, shapeOf } from "./contract.ts";
 import { EventReader } from "./event-reader.ts";
 
 export interface ClientOptions {
-  /** Where a server is reached; in a browser default the page's own. */
+  /** The server's URL; default in a browser: the page's own origin. */
   server?: string;
-  /** A token; without one the browser's sign-in counts. */
+  /** A token; without one the browser's sign-in is used. */
   token?: string;
   /** Default: the runtime's own. */
   fetch?: typeof fetch;
@@ -25,7 +25,7 @@ export interface ClientOptions {
 export interface CallOptions {
   /** Repeated with the same key, the request is done once. */
   idempotencyKey?: string;
-  /** The version that the change is made from; default: whatever is there. */
+  /** Make the change only if this is the current version; default: any version. */
   ifVersion?: number;
   signal?: AbortSignal;
 }
@@ -60,7 +60,7 @@ async function ask(options: ClientOptions, shape: RouteShape, given: object, mor
   return response.status === 204 ? undefined : readJson(await wholeText(response, options, more), options);
 }
 
-/** @throws SERVER_UNREACHABLE for an answer that breaks off: whether the server has done what was asked is not known */
+/** @throws SERVER_UNREACHABLE when the answer breaks off: the server may or may not have made the change */
 async function wholeText(response: Response, { server }: ClientOptions, { signal }: CallOptions): Promise<string> {
   try {
     return await response.text();
@@ -76,7 +76,7 @@ const brokenOff = (server: string | undefined, cause: unknown) =>
     hint: "Ask again; a change under the same idempotency key is done once.",
   });
 
-/** @throws SERVER_UNREACHABLE for what is none: something else answers there, or stands between */
+/** @throws SERVER_UNREACHABLE when the answer is not JSON: another server answers there, or a proxy between */
 function readJson(text: string, { server }: ClientOptions): unknown {
   try {
     return JSON.parse(text);
@@ -102,7 +102,7 @@ async function* follow(options: ClientOptions, shape: RouteShape, given: object,
   }
 }
 
-/** @throws CarillonError for whatever is not 2xx */
+/** @throws CarillonError for every status other than 2xx */
 async function send(
   { server = "", token, fetch: ask = fetch }: ClientOptions,
   shape: RouteShape,
@@ -144,7 +144,7 @@ async function send(
   throw refusal(response, await wholeText(response, { server }, { signal }));
 }
 
-/** What was given, by where it goes. */
+/** Splits the given fields by where each goes: path, query or body. */
 export function partsOf(shape: RouteShape, given: Record<string, unknown>) {
   const query = new URLSearchParams();
   const body: Record<string, unknown> = {};

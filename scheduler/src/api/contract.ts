@@ -1,4 +1,4 @@
-/** The HTTP API, version 1: every route, in one table. docs/api.md tells how to use it, the OpenAPI page is made from it. */
+/** The HTTP API, version 1: every route, in one table. docs/api.md explains its use; the OpenAPI page is generated from this table. */
 import type { z } from "zod";
 import { accessRoutes } from "./contract/access.ts";
 import { alarmRoutes } from "./contract/alarms.ts";
@@ -46,12 +46,12 @@ type Part<Shape, Name extends string, Side extends "input" | "output"> = Shape e
     : Record<never, never>
   : Record<never, never>;
 
-/** What a caller gives: what is in the path, the query and the body, as one. */
+/** The fields that a caller gives: those of the path, the query and the body, in one object. */
 export type Given<Id extends RouteId> = Part<Routes[Id], "params", "input"> &
   Part<Routes[Id], "query", "input"> &
   Part<Routes[Id], "body", "input">;
 
-/** The same as the server has it, checked and with defaults. */
+/** The same fields as the server receives them, checked and with defaults. */
 export type Read<Id extends RouteId> = Part<Routes[Id], "params", "output"> &
   Part<Routes[Id], "query", "output"> &
   Part<Routes[Id], "body", "output">;

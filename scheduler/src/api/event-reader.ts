@@ -21,6 +21,6 @@ export class EventReader {
   }
 }
 
-/** One event as it goes over the line. */
+/** One server-sent event as text. */
 export const eventText = (data: unknown, id?: string): string =>
   `${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;

@@ -5,7 +5,10 @@ const routes = routeIds.map((id) => {
   return { method, parts: path.split("/") };
 });
 
-/** The methods that the API has at a path, HEAD beside GET; none: it has no such path. @param path as it was sent, without a query */
+/**
+ * The methods that the API has at a path, with HEAD beside GET; empty: the API has no such path. @param path as it was sent, without a
+ * query
+ */
 export function methodsAt(path: string): string[] {
   const given = path.split("/");
   const fits = (part: string, at: number) => (part.startsWith("{") ? given[at] !== "" : part === given[at]);

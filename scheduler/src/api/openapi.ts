@@ -1,4 +1,4 @@
-/** The OpenAPI 3.1 page of the API, made from the contract. Every server gives it as /v1/openapi.json; it is kept nowhere else. */
+/** The OpenAPI 3.1 page of the API, generated from the contract. Every server returns it as /v1/openapi.json; no copy is stored. */
 import { z } from "zod";
 import { isKept, type RouteShape, writes } from "./contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "./contract.ts";
@@ -110,7 +110,7 @@ const whereOf = ({ touches }: RouteShape): string =>
       : "in the namespace that it is about";
 
 function refusalsOf(shape: RouteShape): object {
-  // Whatever changes something may come with an idempotency key.
+  // Every changing request may have an idempotency key.
   const statuses = new Set([
     ...always,
     ...(isKept(shape) ? [409, 413, 422] : writes(shape) ? [413] : []),
@@ -167,7 +167,7 @@ const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema) => (
   "application/json": { schema: lifted(schema, io, schemas) },
 });
 
-/** Its JSON schema; the parts of it that have a name of their own stand under `components` and are referred to. */
+/** The type's JSON schema. Its parts that have a name are moved to `components` and referenced. */
 function lifted(schema: z.ZodType, io: "input" | "output", schemas: Schema): Schema {
   const { $schema: _, $defs = {}, id, ...rest } = z.toJSONSchema(schema, { io }) as Schema & { $defs?: Schema };
   for (const [name, part] of Object.entries($defs)) schemas[name] = pointed(part as Schema);
@@ -181,7 +181,7 @@ function pointed(part: unknown): Schema {
   if (Array.isArray(part)) return part.map(pointed) as unknown as Schema;
   if (typeof part !== "object" || part === null) return part as Schema;
   const given = part as Schema;
-  // A date-time's pattern spells out leap years, a thousand characters each time; the format says the same.
+  // Omitted: a date-time's pattern, which spells out leap years in a thousand characters each time; the format has the same meaning.
   const left = (entry: string) =>
     !(entry === "id" && typeof given.id === "string") && !(entry === "pattern" && given.format === "date-time");
   return Object.fromEntries(

@@ -25,7 +25,7 @@ says so.
 const code = (text: string) => `\`${text.replace(/\|/g, "\\|")}\``;
 const cell = (text: string) => text.replace(/\|/g, "\\|");
 
-/** As YAML and a person write it: without quotes where none are needed. */
+/** A value as a person writes it in YAML: without quotes where none are needed. */
 function written(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(written).join(", ")}]`;
   if (typeof value === "object" && value !== null) {
@@ -35,7 +35,7 @@ function written(value: Json): string {
   return JSON.stringify(value);
 }
 
-/** What can be given, in words. */
+/** The values that a shape accepts, in words. */
 function typeText(shape: Shape): string {
   switch (shape.is) {
     case "count":
@@ -76,7 +76,7 @@ function optionLine(option: string, row: OptionRow): string {
   return `| ${[code(option), type, usualText, code(written(example)), editable ? "yes" : "no", since, cell(description)].join(" | ")} |`;
 }
 
-/** Of objects, and of what lists and alternatives hold. */
+/** The fields of objects, also of those within lists and alternatives. */
 function fieldsOf(shape: Shape): [string, FieldShape][] {
   if (shape.is === "object")
     return Object.entries(shape.fields).flatMap(([name, field]) => [

@@ -64,7 +64,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   STOPPED: 503,
 };
 
-/** What the caller can mend by another request. */
+/** Errors that the caller can correct by another request. */
 const wrongRequest = new Set<ErrorCode>([
   ...([
     "REQUEST_INVALID",

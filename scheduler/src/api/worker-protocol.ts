@@ -3,9 +3,9 @@ import { limits } from "../base/limits.ts";
 import { tracesHeader } from "../store/trace-context.ts";
 
 /**
- * What a worker and a server say to each other: POST /v1/worker/poll, JSON both ways. This file is the contract: requests
- * are checked against it, unknown fields refused; docs/worker-protocol.md tells how to use it. No time in it is read from
- * a worker's clock: a worker says how long ago something was, a server how long until something is due.
+ * The messages between a worker and a server: POST /v1/worker/poll, JSON both ways. This file is the contract: requests are checked
+ * against it, and unknown fields are refused; docs/worker-protocol.md explains its use. No time in it is read from a worker's clock: a
+ * worker sends how long ago something happened, a server how long until something is due.
  */
 
 const number = z.int().min(1);

@@ -1,13 +1,13 @@
 import type { ErrorCode } from "../base/errors.ts";
 
 /**
- * What workers by HTTP and servers say to each other, as two tables: every state × every event. docs/worker-protocol.md shows them, a
- * test plays each pair against servers, and `npm run prove -- workers` holds random workers to them.
+ * The protocol between HTTP workers and servers as two tables: every state × every event. docs/worker-protocol.md shows them, a test
+ * plays each pair against servers, and `npm run prove -- workers` checks random workers against them.
  */
 
 /**
- * A session, as its number stands in a poll. `none`: no session has the number, or none has the name. `waiting`: it lives, and one of its
- * polls waits. `ended`: its worker left, or was silent for longer than its timeout. `revoked`: its key was revoked.
+ * The state of a session whose number a poll names. `none`: no session has the number, or none has the name. `waiting`: the session is
+ * live, and one of its polls waits. `ended`: its worker left, or was silent for longer than its timeout. `revoked`: its key was revoked.
  */
 export const sessionStates = ["none", "live", "waiting", "ended", "revoked"] as const;
 export type SessionState = (typeof sessionStates)[number];
@@ -33,7 +33,7 @@ export type SessionAnswer =
 export interface SessionStep {
   readonly next: SessionState;
   readonly answer: SessionAnswer;
-  /** How the poll that waits is answered, where the event ends its waiting. */
+  /** The answer to the waiting poll, if the event ends its waiting. */
   readonly waiting?: SessionAnswer;
 }
 
@@ -65,7 +65,7 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
     join: step("waiting", "NODE_NAME_TAKEN"),
     "join again": step("waiting", "answered"),
     poll: step("waiting", "answered"),
-    // It takes the place of the one that waits.
+    // This poll replaces the one that waits.
     wait: step("waiting", "answered", "answered"),
     leave: step("ended", "answered", "SESSION_LOST"),
     "another key polls": step("waiting", "KEY_FORBIDDEN"),
@@ -96,15 +96,16 @@ export const sessionTable: Record<SessionState, Record<SessionEvent, SessionStep
 };
 
 /**
- * A claim (run and fence), as a live session that names it stands to it. `unknown`: no such claim was made, or nothing is kept of it.
- * `foreign`: another worker's, or of a session that this worker had before and did not name as `former`. `held`: the session's own.
- * `cancelling`: so, and it is asked back. `ended`: by a verdict other than `released`. `released`: given back by its worker, or by a server
- * because its run was due after its session had ended; and its run was not claimed again. `lost`: taken back from a session that had ended.
+ * The state of a claim (run and fence) as seen by a live session that names it. `unknown`: no such claim was made, or nothing is kept of
+ * it. `foreign`: the claim belongs to another worker, or to an earlier session of this worker that it did not name as `former`. `held`:
+ * the session has the claim. `cancelling`: the session has it, and it is recalled. `ended`: by a verdict other than `released`.
+ * `released`: given back by its worker, or by a server because its run was due after its session had ended; and its run was not claimed
+ * again. `lost`: taken back from a session that had ended.
  */
 export const claimStandings = ["unknown", "foreign", "held", "cancelling", "ended", "released", "lost"] as const;
 export type ClaimState = (typeof claimStandings)[number];
 
-/** The parts of a poll that name a claim; and what happens to one without a word of its worker. */
+/** The parts of a poll that name a claim, and the events that happen to a claim without its worker. */
 export const claimParts = [
   "report",
   "log",
@@ -126,7 +127,7 @@ export const claimEvents: readonly ClaimEvent[] = [...claimParts, ...claimHappen
 
 /**
  * `accepted`: done, and in no list. `late`: refused with FENCE_STALE, and recorded as a late result. `in lost`: the fence is in the
- * answer's `lost`. A code: in `refused`. null: it cannot come about, or is no part of a poll.
+ * answer's `lost`. A code: in `refused`. null: the pair cannot occur, or the event is no part of a poll.
  */
 export type ClaimAnswer =
   | "accepted"
@@ -137,7 +138,7 @@ export type ClaimAnswer =
 
 export type ClaimStep = readonly [next: ClaimState, answer: ClaimAnswer];
 
-/** All parts that ask for something of a claim that the session must have. */
+/** All parts that request something for a claim which the session must have. */
 function asking(
   state: ClaimState,
   answer: ClaimAnswer,
@@ -180,7 +181,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     verdict: ["ended", "accepted"],
     release: ["released", "accepted"],
     "same again": ["held", null],
-    // All other words on the claim in this poll are refused with it.
+    // All other parts of this poll that name the claim are refused too.
     "inexact verdict": ["held", "PAYLOAD_NOT_JSON"],
     ...nothing("held"),
     cancel: ["cancelling", null],
@@ -202,7 +203,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
   ended: {
     ...asking("ended", "FENCE_STALE"),
     log: ["ended", "accepted"],
-    // Its server leaves it out of `lost` for some seconds: the worker may have named it before the answer to its verdict came.
+    // The server leaves the fence out of `lost` for some seconds: the worker may have named it before the answer to its verdict came.
     hold: ["ended", "in lost"],
     verdict: ["ended", "late"],
     release: ["ended", "FENCE_STALE"],
@@ -219,7 +220,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     "same again": ["released", "accepted"],
     "inexact verdict": ["released", "PAYLOAD_NOT_JSON"],
     ...nothing("released"),
-    // Its server says FENCE_STALE for some seconds more.
+    // The server answers FENCE_STALE for some seconds more.
     "claim again": ["unknown", null],
   },
   lost: {

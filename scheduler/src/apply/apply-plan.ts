@@ -1,6 +1,6 @@
 /**
- * What files say against what the store has: a plan, pure and whole before anything is done. See docs/as-code.md for every
- * state of a task × what its files say.
+ * Compares the files with the store: a plan, pure, and complete before anything is done. See docs/as-code.md for every state of a task ×
+ * what its files contain.
  */
 
 import { CarillonError } from "../base/errors.ts";
@@ -13,29 +13,29 @@ import { asSaid, type FieldChange, fieldChanges } from "../task/written.ts";
 
 export interface Drift {
   part: TaskPart;
-  /** As the last apply left it, or whatever else defined the task. */
+  /** The value set by the last apply, or by whatever else defined the task. */
   applied: Json;
   stored: Json;
 }
 
 export interface PlanStep {
   task: string;
-  /** `adopt`: it is there and no bundle's. `refused`: the plan cannot be carried out; see `why`. */
+  /** `adopt`: the task exists and belongs to no bundle. `refused`: the step cannot be carried out; see `why`. */
   kind: "create" | "change" | "adopt" | "remove" | "none" | "refused";
   why?: string;
   hint?: string;
-  /** That it is made from; 0: there never was one. */
+  /** The version that the step starts from; 0: the task never existed. */
   version: number;
-  /** As it will be; absent: it is removed, or stays. */
+  /** The new definition; absent: the task is removed, or stays. */
   definition?: TaskDefinition;
   changes: FieldChange[];
   /** Edited by hand since the last apply. */
   drift: Drift[];
-  /** The edits stay; else the files overwrite them. */
+  /** True: the edits by hand stay; false: the files overwrite them. */
   keepsEdits: boolean;
   /** How many waiting runs would end with a removed task. */
   waiting?: number;
-  /** Who made the version that is there. */
+  /** The author of the current version. */
   by?: { author: string; reason: string; changedMs: number };
 }
 
@@ -51,9 +51,9 @@ export interface PlanOptions {
 
 export interface ApplyPlan {
   bundle: string;
-  /** In the order in which they can be carried out. */
+  /** In an order in which they can be carried out. */
   steps: PlanStep[];
-  /** Owned by the bundle, not in the files, and left because `prune` was not told. */
+  /** Tasks of the bundle that are not in the files, and stay because `prune` was not given. */
   left: string[];
 }
 
@@ -68,7 +68,7 @@ export function planApply(
   return turn.value;
 }
 
-/** The same with a stop after each task, for whoever has other things to do meanwhile. */
+/** The same, but yields after each task, so that the caller can do other work in between. */
 export function* planSteps(
   wanted: readonly TaskDefinition[],
   stored: readonly AppliedTask[],
@@ -87,7 +87,7 @@ export function* planSteps(
     yield;
   }
   const gone = present.filter(({ name, bundle, removed }) => bundle === options.bundle && !removed && !named.has(name));
-  // What comes after others goes before them.
+  // Tasks that come after others are removed before them.
   const order = inOrder(gone.map(({ definition }) => definition))
     .map(({ name }) => name)
     .reverse();
@@ -143,7 +143,7 @@ function stepOf(wanted: TaskDefinition, task: AppliedTask | undefined, options: 
   return same ? { ...shared, kind: "none" } : { ...shared, kind: "change" };
 }
 
-/** As one whose definer is its bundle's files: an edit by whatever way lies over what the last apply said. */
+/** The task as its bundle's files define it: every edit lies over the result of the last apply. */
 const layeredOf = ({ definition, applied }: AppliedTask): TaskDefinition =>
   applied === null ? definition : laidOver(definition, beneath(applied));
 

@@ -7,18 +7,18 @@ import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
 
 export interface Applied {
   step: PlanStep;
-  /** What the task is at now. */
+  /** The version that the task has now. */
   version: number;
   /** How many waiting runs ended with a removed task. */
   ended?: number;
-  /** It was not done, for this reason. */
+  /** Why the step was not done. */
   error?: CarillonError;
 }
 
 /**
- * Carries a plan out, a transaction a task: each is done whole or not at all, whatever becomes of the others. Each is made
- * from the version that the plan saw: a task that someone changed since is refused with TASK_STALE. When the store goes
- * away, the rest is not tried; of the one under way the next plan tells whether it was done.
+ * Carries a plan out, in one transaction per task: each is done whole or not at all, whatever happens to the others. Each starts from the
+ * version that the plan saw: a task that was changed since is refused with TASK_STALE. When the store becomes unreachable, the remaining
+ * steps are not tried; the next plan shows whether the step under way was done.
  * @returns in the plan's order
  */
 export async function applyPlan(

@@ -1,4 +1,4 @@
-/** YAML → task definitions, every mistake told with its line. Shared by what reads modules: those have no lines. */
+/** YAML → task definitions; every mistake is reported with its line. Also used to read modules, which have no lines. */
 import { LineCounter } from "yaml";
 import { type CarillonError, isCarillonError, stepsOf } from "../base/errors.ts";
 import type { TaskDefinition } from "../task/task.ts";
@@ -8,7 +8,7 @@ import { inexactIn, mergeKeyIn, Places, yamlDocuments } from "./yaml-documents.t
 
 export interface FileProblem {
   file: string;
-  /** From 1; null: the file has none, or it is not known. */
+  /** From 1; null: the file has no lines, or the line is unknown. */
   line: number | null;
   /** "tasks.settle.retry.attempts" */
   path: string;
@@ -19,7 +19,7 @@ export interface FileProblem {
 
 export interface ReadFile {
   file: string;
-  /** That the file names; null: none. */
+  /** The bundle that the file names; null: none. */
   bundle: string | null;
   tasks: { definition: TaskDefinition; line: number | null }[];
   problems: FileProblem[];
@@ -31,7 +31,7 @@ const topNames = ["bundle", "tasks"];
 export function readYaml(file: string, text: string): ReadFile {
   const lines = new LineCounter();
   const lineAt = (offset: number | null | undefined) => (offset == null ? null : lines.linePos(offset).line);
-  // Of several documents the first would be read and the rest not: told, not left out.
+  // A file with several documents is refused: the first would be read and the rest ignored.
   const [read, second] = yamlDocuments(text, lines);
   const broken = read && "problem" in read ? read : second && { problem: "it is more than one document", offset: null };
   if (broken) {
@@ -60,7 +60,7 @@ export function readYaml(file: string, text: string): ReadFile {
   return readTasks(file, read.content, (path) => lineAt(places.offsetOf(path)));
 }
 
-/** @param content what the file says: { bundle, tasks: { name: options } } */
+/** @param content the file's content: { bundle, tasks: { name: options } } */
 export function readTasks(file: string, content: unknown, lineOf: LineOf = () => null): ReadFile {
   const problem = (path: string[], code: string, message: string, hint: string): FileProblem => ({
     file,
@@ -111,8 +111,8 @@ export function readTasks(file: string, content: unknown, lineOf: LineOf = () =>
 }
 
 /**
- * All mistakes of a task, one an option: whoever mends a file should not learn of them one by one. The loop leaves out each option that is
- * wrong and reads the rest again; a schedule, which other options need, it replaces by one that is right.
+ * All mistakes of a task, one per option, so that the author can correct them in one go. The loop removes each wrong option and reads the
+ * rest again; a wrong schedule, which other options need, is replaced by a valid one.
  */
 function mistakesOf(name: string, written: unknown, first: CarillonError): CarillonError[] {
   const found = [first];

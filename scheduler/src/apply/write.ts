@@ -23,7 +23,7 @@ export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comm
     if (above) pair.key.commentBefore = commented(above);
     if (at > 0) pair.key.spaceBefore = true;
     const schedule = isMap(pair.value) ? pair.value.get("schedule", true) : undefined;
-    // One line reads like a sentence; a cron's stars are in quotes, so that nobody takes them for aliases.
+    // The schedule goes on one line, like a sentence; a cron's stars are in quotes, so that they do not look like aliases.
     if (isMap(schedule)) {
       schedule.flow = true;
       const cron = schedule.get("cron", true);
@@ -33,7 +33,7 @@ export function writeYaml(tasks: readonly ToWrite[], bundle: string | null, comm
   return document.toString({ lineWidth: 120 });
 }
 
-/** Nothing in it can end the comment. */
+/** The text as a comment: nothing in it can end the comment. */
 const commented = (text: string) =>
   text
     .split(/[\r\n\u0085\u2028\u2029]+/)

@@ -1,18 +1,18 @@
 /**
- * YAML that others wrote, bounded in what it may cost: nesting, aliases of aliases, and names that are there twice, which
- * the library looks for by comparing each with all before it.
+ * Reads YAML from outside with bounded cost: nesting, aliases of aliases, and duplicate names, which the library finds by comparing each
+ * name with all before it.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, type LineCounter, parseAllDocuments, visit } from "yaml";
 import { isExact } from "../base/json-numbers.ts";
 
 export type YamlDocument =
   | { content: unknown; document: Document }
-  /** offset: where in the text; null: it is not known. */
+  /** offset: position in the text; null: unknown. */
   | { problem: string; offset: number | null };
 
 const mostAliases = 100;
 
-/** Every document of the text; one that cannot be read is told, and is the last. */
+/** Every document of the text; one that cannot be read is returned as a problem, and is the last. */
 export function yamlDocuments(text: string, lines?: LineCounter): YamlDocument[] {
   let documents: Document[];
   try {
@@ -51,7 +51,7 @@ function nameTwice(document: Document): YamlDocument | undefined {
     Map: (_, { items }) => {
       const names = new Set<unknown>();
       for (const { key } of items) {
-        // What is no plain name is compared by nobody: it comes to be a text that says so.
+        // A key that is no plain name is not compared: it becomes a text that describes it.
         const name = isScalar(key) ? key.value : isAlias(key) ? `*${key.source}` : undefined;
         if (name === undefined) continue;
         if (names.has(name)) {
@@ -67,7 +67,7 @@ function nameTwice(document: Document): YamlDocument | undefined {
   return twice;
 }
 
-/** The first number of a document that would become another one, or that JSON does not have. offset: where in the text */
+/** The first number of a document that would lose precision, or that JSON does not have. offset: position in the text */
 export function inexactIn(document: Document): { number: string; offset: number | null } | undefined {
   let found: { number: string; offset: number | null } | undefined;
   visit(document, {
@@ -84,7 +84,7 @@ export function inexactIn(document: Document): { number: string; offset: number 
   return found;
 }
 
-/** The first merge key (`<<: *base`), which YAML 1.2 does not have: it would be read as a name. offset: where in the text */
+/** The first merge key (`<<: *base`), which YAML 1.2 does not have: it would be read as a name. offset: position in the text */
 export function mergeKeyIn(document: Document): { offset: number | null } | undefined {
   let found: { offset: number | null } | undefined;
   visit(document, {
@@ -98,7 +98,7 @@ export function mergeKeyIn(document: Document): { offset: number | null } | unde
   return found;
 }
 
-/** What lies at this path of maps, and where the name of it stands. */
+/** Finds the position of names on a path of maps. */
 export class Places {
   readonly #document: Document;
   readonly #maps = new WeakMap<object, Map<string, { key: unknown; value: unknown }>>();
@@ -107,7 +107,7 @@ export class Places {
     this.#document = document;
   }
 
-  /** Of the last name on the path that is there; undefined: nowhere. */
+  /** The position of the last name on the path that exists; undefined: none exists. */
   offsetOf(path: readonly string[]): number | undefined {
     let node: unknown = this.#document.contents;
     let offset = startOf(node);

@@ -1,4 +1,4 @@
-/** Who acts: a live session, and the term when it acts as leader. The store refuses one that has ended. */
+/** The acting session: live, with its term if it acts as leader. The store refuses a session or a term that has ended. */
 export interface Authority {
   sessionId: number;
   term: number | null;
@@ -8,11 +8,11 @@ export interface Change {
   author: string;
   reason: string;
   nowMs: number;
-  /** Of a task that is stored because a bundle's files say so: the bundle owns it from then on. */
+  /** For a task stored by an apply: the bundle that owns the task from then on. */
   bundle?: string;
 }
 
-/** Whom a change is put down to, and why it was made. */
+/** The author of a change, and its reason. */
 export type Why = Partial<Pick<Change, "author" | "reason">>;
 
 /** Anything with pg's `query`: a client on which the caller began a transaction. */

@@ -1,15 +1,15 @@
 /**
- * Time arrives as an argument. Nothing outside this file and the process's edge reads a clock or sets a timer, so the
- * same engine runs on virtual time. Monotonic time measures waiting and trust; wall time is only ever the store's.
+ * Time arrives as an argument. Only this file and the process's edge read a clock or set a timer, so the same engine runs on virtual
+ * time. Monotonic time measures waiting and trust; wall time is only ever the store's.
  */
 export interface Clock {
-  /** Milliseconds, with fractions, from an arbitrary zero; never steps. */
+  /** Milliseconds, with fractions, from an arbitrary zero; the value never steps. */
   monotonic(): number;
   /** This machine's wall clock, epoch milliseconds; may step, so it decides nothing. */
   wall(): number;
   /** Calls `fire` once, `ms` from now at the earliest. The returned function cancels it. */
   after(ms: number, fire: () => void): () => void;
-  /** It is moved by leaps, within which no timer fires: a timer that is late says nothing of the event loop. */
+  /** True for a virtual clock, which moves in leaps and fires no timer within one: a late timer does not indicate event-loop lag. */
   readonly leaps?: true;
 }
 
@@ -19,14 +19,16 @@ const longestTimeoutMs = 2 ** 31 - 1;
 /** Waiting for a timer would take a millisecond for these; turns of the event loop take some microseconds each. */
 const turnedMs = 0.35;
 
-/** What a clock of this machine is made of. */
+/** The timers and the clock of the runtime that a `Clock` is built on. */
 interface Timing extends Pick<typeof globalThis, "setTimeout" | "clearTimeout" | "setImmediate" | "clearImmediate"> {
   performance: Pick<typeof globalThis.performance, "now">;
 }
 
 export const systemClock: Clock = clockOn(globalThis);
 
-/** The same by what was there when this was loaded: a test's fake timers do not stop it. For carillon/testing alone. */
+/**
+ * `systemClock` with the timers that existed when this module was loaded: a test's fake timers do not stop it. Only for carillon/testing.
+ */
 export const unfakedClock: Clock = clockOn({
   setTimeout,
   clearTimeout,
@@ -60,7 +62,7 @@ function clockOn(timing: Timing): Clock {
   };
 }
 
-/** Whatever else there is to do is done meanwhile. */
+/** Polls in turns of the event loop, so that other work proceeds meanwhile. */
 function afterTurns(timing: Timing, atMono: number, fire: () => void): () => void {
   const turn = () => {
     if (timing.performance.now() >= atMono) fire();
@@ -93,7 +95,7 @@ export async function settlesWithin(clock: Clock, ms: number, work: Promise<unkn
   return settled.signal.aborted;
 }
 
-/** The sleep of a loop, which a wake ends. One that comes while the loop is at work ends its next sleep before it begins. */
+/** The sleep of a loop, which a wake ends. A wake while the loop is at work makes its next sleep return at once. */
 export class Sleeper {
   readonly #clock: Clock;
   #woken = false;
@@ -108,7 +110,7 @@ export class Sleeper {
     else this.#woken = true;
   }
 
-  /** For one at a time. */
+  /** Only one caller may sleep at a time. */
   async sleep(ms: number): Promise<void> {
     const woken = this.#woken;
     this.#woken = false;
@@ -119,7 +121,7 @@ export class Sleeper {
   }
 }
 
-/** Of all that asked to be woken, the earliest; whoever is woken asks anew. */
+/** One timer for many wake-up requests: fires at the earliest, and drops the later ones. The owner requests them again after it fires. */
 export class EarliestTimer {
   readonly #clock: Clock;
   readonly #fire: () => void;
@@ -135,7 +137,7 @@ export class EarliestTimer {
     return this.#atMono !== Number.POSITIVE_INFINITY;
   }
 
-  /** In so many ms, if nothing is to come before. */
+  /** Requests a wake-up in `ms`, unless an earlier one is set. */
   within(ms: number): void {
     const atMono = this.#clock.monotonic() + ms;
     if (atMono >= this.#atMono) return;
@@ -152,7 +154,7 @@ export class EarliestTimer {
     this.#atMono = Number.POSITIVE_INFINITY;
   }
 
-  /** For good. */
+  /** Closes the timer for good. */
   close(): void {
     this.#cancel();
     this.#atMono = Number.NEGATIVE_INFINITY;

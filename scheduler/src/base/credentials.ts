@@ -1,5 +1,5 @@
-/** A URL as it may be shown, also one that is none: whatever stands before its last @ is secret. */
+/** A URL, valid or not, as it may be shown: without everything before its last @, which is secret. */
 export const withoutCredentials = (url: string): string => url.replace(/^([a-z][a-z\d+.-]*:\/\/)?.*@/is, "$1");
 
-/** Whether a URL has a password, with or without a user's name before it. */
+/** True if a URL has a password, with or without a user name before it. */
 export const hasPassword = (url: string): boolean => /^[^/]*\/\/.*:.+@/s.test(url);

@@ -3,15 +3,15 @@ import { type Context, createContext, Script } from "node:vm";
 const script = new Script("work()");
 let room: Context | undefined;
 
-/** It took longer than it may. */
+/** The work took longer than its limit. */
 export class CutOff extends Error {
   override readonly name = "CutOff";
 }
 
 /**
- * Work that a library does on what somebody else wrote, ended from outside when it takes too long: nothing else in this process goes
- * on meanwhile, and a loop in a library looks at no clock. A thread of its own could be ended too, but would have to be started,
- * and told everything, each time. Only for work that changes nothing: it may end anywhere, and past every `finally`.
+ * Runs a library's work on text from outside and stops it when it takes too long. The work blocks this process meanwhile, and a loop in a
+ * library checks no clock, so V8 has to interrupt it. A thread could be ended too, but would have to be started, and given all data, each
+ * time. Only for work that changes nothing: it may stop anywhere, and skips every `finally`.
  * @throws CutOff, and what `work` throws
  */
 export function cutOffAfter<T>(ms: number, work: () => T): T {

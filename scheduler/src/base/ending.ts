@@ -4,20 +4,20 @@ import type { Log } from "./log.ts";
 
 /** A stop takes this long at most beyond the time that handlers have to end. */
 export const closingMs = 500;
-/** One step has no longer, however long handlers have: a service that has not answered by then is away. */
+/** No step has longer than this, however long handlers have: a service that has not answered by then is unreachable. */
 const stepMostMs = 5_000;
 
 export interface EndingOptions {
   clock: Clock;
   log: Log;
-  /** How long handlers at work have to end. */
+  /** How long running handlers have to end. */
   drainMs: number;
 }
 
 /**
- * The one deadline of a stop. Makes true: a stop is over within `drainMs` + `closingMs`, whatever hangs. Each step has a part of what
- * is left. The stop goes on without a step whose time is over, and names it in the log once. Such a step may still end later: what it
- * asks of the store is refused by then, because the store is closed last, and what it held ends with its session's timeout.
+ * The one deadline of a stop. Guarantees that a stop is over within `drainMs` + `closingMs`, whatever hangs. Each step gets a part of the
+ * time left. When a step's time is over, the stop goes on without it and logs its name once. Such a step may still end later: the store,
+ * which is closed last, refuses its late requests, and what it held ends with its session's timeout.
  */
 export class Ending {
   readonly #clock: Clock;
@@ -31,7 +31,7 @@ export class Ending {
     this.#drainedMono = clock.monotonic() + drainMs;
   }
 
-  /** What is left for handlers at work. */
+  /** The time left for running handlers. */
   get drainMs(): number {
     return Math.max(0, this.#drainedMono - this.#clock.monotonic());
   }
@@ -40,15 +40,18 @@ export class Ending {
     return Math.max(0, this.#drainedMono + closingMs - this.#clock.monotonic());
   }
 
-  /** For work that has the whole `drainMs`, and what follows from its end: half of `closingMs` is left for the steps after it. */
+  /**
+   * The time limit for work that has the whole `drainMs`, and for what follows from its end: half of `closingMs` is left for the steps
+   * after it.
+   */
   get workMs(): number {
     return Math.max(0, this.leftMs - closingMs / 2);
   }
 
   /**
-   * Resolves when the step has ended, or its time is over; a step that fails does not keep the next ones from being done.
-   * @param work is given a signal that aborts when the stop goes on without it
-   * @param withinMs default: half of what is left, so that the steps after one that hangs have the other half
+   * Resolves when the step has ended, or its time is over; a step that fails does not prevent the next ones.
+   * @param work receives a signal that aborts when the stop goes on without it
+   * @param withinMs default: half of the time left, so that the steps after one that hangs have the other half
    */
   async step(
     name: string,
@@ -64,7 +67,7 @@ export class Ending {
       this.#log.error(fields, "a step of the stop has failed");
     });
     if (await settlesWithin(this.#clock, withinMs, ended)) return;
-    // A process that stood still finds its timers due before it reads what came meanwhile: it reads first.
+    // After a process was suspended, its timers are due before it has read what arrived meanwhile, so it reads first.
     await pause(this.#clock, 0);
     if (await settlesWithin(this.#clock, 0, ended)) return;
     abandoned.abort();

@@ -5,13 +5,13 @@
  */
 
 export interface InexactNumber {
-  /** As it is written. */
+  /** The number as written in the text. */
   readonly number: string;
-  /** Names and places in lists, from the outermost value; empty: the text is this number alone. */
+  /** Member names and list indexes, from the outermost value; empty: the text is this number alone. */
   readonly path: readonly (string | number)[];
 }
 
-/** Sixteen digits and points in a row, or an exponent: nothing else can be too much. */
+/** Sixteen digits and points in a row, or an exponent: no other number can lose precision. */
 const suspect = /[\d.]{16}|\d[eE][+-]?\d/;
 const numberAt = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
@@ -48,7 +48,7 @@ export function isExact(number: string): boolean {
   const written = decimalOf(number);
   const digits = written.split("e")[0] as string;
   if (digits === "" || decimalOf(String(value)) === written) return true;
-  // More than `toPrecision` can write is more than anybody means.
+  // `toPrecision` writes at most 100 digits; no realistic number has more.
   return digits.length <= 100 && decimalOf(value.toPrecision(digits.length)) === written;
 }
 
@@ -62,7 +62,7 @@ function decimalOf(number: string): string {
   return `${digits}e${Number(exponent) - fraction.length + all.length - digits.length}${sign}`;
 }
 
-/** A colon follows the name of a member, and no other string. @param end of the string */
+/** True if a colon follows the string: it is then the name of a member. @param end of the string */
 function isName(text: string, end: number): boolean {
   let at = end + 1;
   while (text[at] === " " || text[at] === "\n" || text[at] === "\r" || text[at] === "\t") at++;

@@ -51,7 +51,7 @@ export function jsonText(
       },
     );
   }
-  // A caller with a replacer has said what stands for such values.
+  // A caller with a replacer has chosen what replaces such values.
   const lost = replaced === undefined ? lostIn(value, []) : undefined;
   if (lost !== undefined) {
     throw new CarillonError("PAYLOAD_NOT_JSON", `${what} has ${lost}, which JSON does not have`, {
@@ -102,9 +102,9 @@ function isDeep(text: string): boolean {
 const [quote, openList, closeList, openObject, closeObject] = [0x22, 0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Parses JSON that somebody typed or sent.
+ * Parses JSON that a user typed or a client sent.
  * @param what for messages: "--payload", "the body"
- * @throws PAYLOAD_NOT_JSON for a number that would become another one; SyntaxError as JSON.parse
+ * @throws PAYLOAD_NOT_JSON for a number that would lose precision; SyntaxError as JSON.parse
  */
 export function readJson(text: string, what: string): unknown {
   const value: unknown = JSON.parse(text);
@@ -129,7 +129,7 @@ export function inexactWords(number: string, path: string): string {
   return `${shown}${path === "" ? "" : ` at ${path}`}, which a number cannot hold exactly`;
 }
 
-/** Of what a program gave, for a message: also what JSON cannot say. */
+/** A value from a program, as text for a message; also for values that JSON does not have. */
 export function shownValue(value: unknown): string {
   try {
     const text = JSON.stringify(value) ?? String(value);
@@ -141,7 +141,7 @@ export function shownValue(value: unknown): string {
 }
 const shownLength = 200;
 
-/** The same text for the same content, whatever order the keys of its objects came in. */
+/** The same text for the same content, independent of the order of object keys. */
 export function sortedJson(value: unknown): string {
   if (value === null || typeof value !== "object") return JSON.stringify(value);
   if (typeof (value as { toJSON?: unknown }).toJSON === "function")
@@ -150,7 +150,7 @@ export function sortedJson(value: unknown): string {
   const parts: string[] = [];
   for (const key of sortedKeys(value)) {
     const part = sortedJson((value as Record<string, unknown>)[key]);
-    // As JSON.stringify leaves out what JSON does not have.
+    // JSON.stringify omits what JSON does not have; so does this.
     if (part !== undefined) parts.push(`${JSON.stringify(key)}:${part}`);
   }
   return `{${parts.join(",")}}`;

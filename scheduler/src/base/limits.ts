@@ -1,51 +1,54 @@
 /** Every bound of the project, with its unit in its name. */
 export const limits = {
-  /** One payload or result, as UTF-8 JSON. */
+  /** The size of one payload or result, as UTF-8 JSON. */
   payloadBytes: 256 * 1024,
-  /** Of a payload, a result, or anything else that is kept as JSON: what is deeper, some reader has no stack for. */
+  /** The depth of a payload, a result, or any other stored JSON: some readers run out of stack on deeper values. */
   jsonDepth: 200,
   taskNameLength: 200,
   groupNameLength: 100,
   nodeNameLength: 100,
   calendarNameLength: 100,
   secretNameLength: 100,
-  /** Why something was changed. */
+  /** The length of the reason for a change. */
   reasonLength: 1_000,
-  /** Of what stands for the reason of dead letters. */
+  /** The length of a fingerprint, which identifies the reason of dead letters. */
   fingerprintLength: 100,
   keyLength: 200,
   /** The largest limit of a group: above, it would limit nothing. */
   groupRuns: 100_000,
   /** Runs that one run is split into. */
   shards: 1_000,
-  /** That one task comes after. */
+  /** The number of tasks that one task may come after. */
   upstreamTasks: 100,
-  /** Of one run. */
+  /** The number of children of one run. */
   children: 10_000,
-  /** That one statement makes, or one poll of a remote worker asks for. */
+  /** Children that one statement creates, or that one poll of a remote worker requests. */
   childrenAtOnce: 1_000,
-  /** Of what a run comes from, in one answer to a remote worker: so many, and so much of their results and errors. */
+  /** A run's inputs in one answer to a remote worker: their number, and the bytes of their results and errors. */
   inputsPerPoll: 1_000,
   inputBytesPerPoll: 8 * 1024 * 1024,
-  /** Reasons of dead letters in one answer, the largest; and the tasks that are named of each. */
+  /** Groups of dead letters in one answer, the largest first; and the tasks that are named for each group. */
   deadGroups: 1_000,
   deadGroupTasks: 100,
-  /** Of one user; and namespaces of one token. */
+  /** Grants of one user; and namespaces of one token. */
   grants: 1_000,
-  /** In the memory of one process, some 1 to 2 kB each; half of them are sure to be there, and those of more tasks are read anew. */
+  /**
+   * Task definitions cached in one process, some 1 to 2 kB each. The half that was used last is sure to be cached; with more tasks,
+   * others are read again.
+   */
   definitionsKept: 250_000,
   lockNameLength: 200,
-  /** Of one semaphore. */
+  /** Permits of one semaphore. */
   permits: 1_000,
-  /** Who hold or wait for one name, on PostgreSQL. */
+  /** Holders and waiters of one lock name, on PostgreSQL. */
   lockLine: 10_000,
   cronTextLength: 256,
-  /** A schedule said in English; what a cron of its greatest length is told as is shorter. */
+  /** A schedule in English; the English text for a cron of the greatest length is shorter. */
   phraseLength: 2_000,
-  /** An RRULE with its lines of dates; and the dates that it adds, or leaves out, as a list each. */
+  /** The length of an RRULE with its date lines; and the number of dates that it adds, and that it leaves out. */
   ruleTextLength: 40_000,
   ruleDates: 1_000,
-  /** COUNT of an RRULE: its occurrences are gone through to find the last. */
+  /** COUNT of an RRULE: finding the last occurrence visits all of them. */
   ruleCount: 10_000,
   /** Holidays of one calendar: some 50 years of them, or 10 in which every weekend is listed. */
   calendarDays: 5_000,
@@ -54,76 +57,79 @@ export const limits = {
   comparedDays: 366,
   comparedSlots: 2_000,
   comparedSlotsShown: 50,
-  /** A calendar's file; and what its rules may give, counted before anything is left out. */
+  /** The size of a calendar's file; and the number of days that its rules give, counted before exclusions. */
   icsBytes: 1024 * 1024,
   icsOccurrences: 8_000,
-  /** In one piece, while nothing else goes on, a third of a session's timeout at most: for a calendar's file, and for a payload. */
+  /** Milliseconds of uninterrupted work, a third of a session's timeout at most: for a calendar's file, and for a payload. */
   icsMs: 2_000,
   payloadCheckMs: 500,
   /** Windows of one task. */
   blackoutWindows: 100,
   /** A slot is due at most this much after its nominal time by jitter. */
   jitterMs: 86_400_000,
-  /** Between two tries of a run: with any more, the next may have no date that could be shown. */
+  /** The delay between two attempts of a run: after a longer one the next attempt may have no date that could be shown. */
   retryDelayMs: 366 * 86_400_000,
-  /** Of a fixed rate: a horizon then holds some hundred slots. */
+  /** The shortest period of a fixed rate: a horizon then holds some hundred slots. */
   shortestPeriodMs: 100,
   /** No slot is planned after this year: a cron that next fires later ends with an error. */
   lastYear: 2200,
-  /** A crontab to import; the largest that cron itself would read is far below. */
+  /** The size of a crontab to import; the largest that cron itself reads is far below. */
   crontabBytes: 1024 * 1024,
   /** A file of tasks, or an export of another scheduler's. */
   taskFileBytes: 8 * 1024 * 1024,
-  /** Of one state, for metrics; a figure of this size means that or more. */
+  /** Runs counted per state, for metrics; a figure of this size means that or more. */
   countedRuns: 100_000,
-  /** Looked at in one simulation. */
+  /** Slots that one simulation visits. */
   simulatedSlots: 1_000_000,
-  /** Looked at for one timeline of a fleet, its days, and its tasks that one answer tells. */
+  /** For one timeline of a fleet: the slots visited, the days, and the tasks in one answer. */
   timelineSlots: 300_000,
   timelineDays: 14,
   timelineTasks: 200,
-  /** Slots of one backfill; looked at for it in one piece, while nothing else goes on. */
+  /** Slots of one backfill; and the slots visited in one uninterrupted piece. */
   backfillSlots: 10_000_000,
   backfillSlotsAtOnce: 2_000,
-  /** Of a task's payload schema, as JSON. */
+  /** The length of a task's payload schema, as JSON. */
   payloadSchemaLength: 32 * 1024,
   crontabLineLength: 16 * 1024,
-  /** One line of a command's output; the rest of the line is cut and marked. */
+  /** Bytes of one line of a command's output; the rest of the line is cut and marked. */
   commandLineBytes: 16 * 1024,
-  /** All output of one command; the rest is read, counted and thrown away. */
+  /** Bytes of all output of one command; the rest is read, counted and thrown away. */
   commandOutputBytes: 4 * 1024 * 1024,
   /** The last lines of stderr that a failed command's error quotes, as far as its message has room for them. */
   commandLastLines: 10,
-  /** From SIGTERM to SIGKILL. */
+  /** The time between SIGTERM and SIGKILL. */
   commandGraceMs: 10_000,
-  /** Of an HTTP task's answer; the rest is not read. As JSON, escaped at its worst, it still is a result that can be kept. */
+  /**
+   * Bytes of an HTTP task's response that are read; the rest is not. As JSON, escaped at its worst, this is still a result that can be
+   * stored.
+   */
   httpBodyBytes: 32 * 1024,
-  /** Of an HTTP task's URL, and of each of its headers. */
+  /** The length of an HTTP task's URL, and of each of its headers. */
   urlLength: 8_000,
-  /** One request of a remote worker, unpacked. */
+  /** Bytes of one request of a remote worker, unpacked. */
   pollBytes: 16 * 1024 * 1024,
-  /** How long a poll waits at most; short enough for the proxies that end what is silent for 30 s. */
+  /** How long a poll waits at most; short enough for proxies that close a connection after 30 s of silence. */
   pollWaitMs: 25_000,
   /** The silence after which a remote worker is dead. */
   workerTimeoutMs: 60_000,
-  /** How far ahead of its time a remote worker may claim. */
+  /** How long before a run's due time a remote worker may claim it, at most. */
   pollAheadMs: 60_000,
   /** Claims, verdicts or log lines in one poll. */
   runsPerPoll: 2_000,
-  /** Of one remote worker. */
+  /** Labels of one remote worker. */
   labels: 32,
   /** Claims of one remote worker. */
   heldPerSession: 20_000,
-  /** What a remote worker tells of cannot be older. */
+  /** The greatest age of an event that a remote worker reports. */
   agoMs: 366 * 86_400_000,
-  /** What ended, or was logged, before is told as of then: the day before has its partition from the beginning, and keeps it. */
+  /** An older end or log line is recorded as of this long ago: the partition of that day exists from the beginning, and is kept. */
   writtenAgoMs: 86_400_000,
-  /** One request to the API; and one that carries many runs, or a calendar's file. */
+  /** The size of one request to the API; and of one that carries many runs, or a calendar's file. */
   requestBytes: 1024 * 1024,
   largeRequestBytes: 16 * 1024 * 1024,
   /** Runs enqueued by one request. */
   runsPerRequest: 2_000,
-  /** Tasks of a bundle that one request plans or applies: each is a transaction, and whoever asks waits for a minute. */
+  /** Tasks of a bundle that one request plans or applies: each is a transaction, and the caller waits up to a minute. */
   tasksPerPlan: 2_000,
   /** Server-sent events that one server sends at once. */
   streams: 200,
@@ -131,24 +137,24 @@ export const limits = {
   streamsPerUser: 50,
   /** Live sessions of one worker key. */
   sessionsPerKey: 500,
-  /** The largest number of any quota; and what waits of a namespace is counted so far where only its bytes have one. */
+  /** The largest number of any quota; and how far the waiting runs of a namespace are counted if only their bytes have a quota. */
   quota: 1_000_000_000_000,
   countedWaiting: 1_000_000,
-  /** Of one answer: tasks whose last runs are told, runs of each, and tasks that fire next. */
+  /** For one answer: tasks whose last runs are listed, runs of each, and tasks that fire next. */
   recentTasks: 100,
   recentRuns: 100,
   comingTasks: 200,
   passwordLength: 1_000,
-  /** Of one secret's value. */
+  /** The size of one secret's value. */
   secretBytes: 32 * 1024,
-  /** A shorter value cannot be told from other text. */
+  /** A shorter value cannot be distinguished from other text. */
   secretLeastLength: 8,
-  /** Values that a process has handed out, and takes out of what is written. */
+  /** Secret values that a process has handed out, and redacts from what is written. */
   secretsRemembered: 1_000,
   /** Data keys that one transaction wraps anew. */
   secretsAtOnce: 500,
-  /** Of what a handler throws; what is longer is kept from its beginning. */
+  /** The length of the message of an error that a handler throws; a longer one keeps its beginning. */
   errorMessageLength: 2_000,
-  /** A message or a stack that a remote worker tells. */
+  /** The length of a message or a stack that a remote worker reports. */
   errorTextLength: 16 * 1024,
 } as const;

@@ -18,10 +18,10 @@ export function editDistance(a: string, b: string, most = 4): number {
 /** A longer word is no slip of a name, and would be compared for long. */
 const longestWord = 100;
 
-/** Letters that two words begin with alike where one is taken for the other's plural or past: "retries", "retry". */
+/** The number of letters that two words must begin with to be taken for forms of one word: "retries", "retry". */
 const stem = 3;
 
-/** The nearest of `among`, whatever the case of its letters, which decides between two that are as near; "": none is near. */
+/** The nearest of `among`. The case of letters only decides between two that are equally near. "": none is near. */
 export function nearest(word: string, among: readonly string[]): string {
   if (word.length > longestWord) return "";
   const given = word.toLowerCase();

@@ -15,7 +15,7 @@ const bells = [
   "zygmunt",
 ];
 
-/** A name for a process that was given none. The store refuses one that is in use, and another is made. */
+/** A random name for a process without one. The store refuses a name in use; the process then tries another. */
 export function madeName(): string {
   const bytes = randomBytes(3);
   return `${bells[(bytes[0] as number) % bells.length]}-${bytes.subarray(1).toString("hex")}`;

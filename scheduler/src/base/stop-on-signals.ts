@@ -8,31 +8,33 @@ interface Stopping {
   log: Log;
 }
 
-/** All of this process that a signal stops; who has begun to stop stays until that is done. */
+/** Everything in this process that stops on a signal; an entry stays until its stop is done. */
 const standing = new Set<Stopping>();
 let underWay = false;
-/** What ends with this process however it ends. */
+/** Actions that run when a second signal ends this process. */
 const ends = new Set<() => void>();
 
-/** What is done at once when a second signal ends the process: by a signal's usual effect there is no "exit". @returns takes it back */
+/**
+ * Registers an action to run at once when a second signal ends the process: a signal's default effect emits no "exit". @returns removes
+ * it
+ */
 export function atSecondSignal(end: () => void): () => void {
   ends.add(end);
   return () => ends.delete(end);
 }
 
 /**
- * Stops on SIGTERM and SIGINT, and where the process has nothing left to do. The signal has its usual effect once all in this process
- * that stop by it have; where the program listens to it as well, when and how the process ends is the program's.
- *
- * A script that has done its work therefore ends by itself, and closes in order what it left open; an embedded server whose last user it
- * was stops. Idle connections do not keep a process alive, so Node says "beforeExit" once no request, timer or lock is left; what `stop`
- * does then keeps the process alive until it is done. `process.exit()` ends it without this.
+ * Stops on SIGTERM and SIGINT, and when the process has nothing left to do. The signal has its default effect once everything in this
+ * process that stops by it has stopped. If the program listens to the signal as well, the program decides when and how the process ends.
+ * So a script that has done its work ends by itself, and closes in order what it left open; an embedded server whose last user it was
+ * stops. Idle connections do not keep a process alive: Node emits "beforeExit" once no request, timer or lock is left. The work of `stop`
+ * then keeps the process alive until it is done. `process.exit()` ends the process without this.
  */
 export function stopOnSignals(stop: () => Promise<void>, stopping: AbortSignal, log: Log): void {
   const one = { stop, log };
   if (standing.size === 0 && !underWay) listen();
   standing.add(one);
-  // Not within the abort: `stop` is what aborts. Whoever called it is told of a failure.
+  // Not within the abort: `stop` itself aborts. Its caller gets a failure of the stop.
   const begun = () => queueMicrotask(() => void Promise.allSettled([stop()]).then(() => leave(one)));
   if (stopping.aborted) begun();
   else stopping.addEventListener("abort", begun, { once: true });
@@ -70,7 +72,7 @@ function onSignal(name: NodeJS.Signals): void {
 }
 
 async function stopAll(name: NodeJS.Signals): Promise<void> {
-  // Also who starts meanwhile.
+  // Includes those that are added meanwhile.
   while (standing.size > 0) {
     await Promise.all(
       [...standing].map(async (one) => {

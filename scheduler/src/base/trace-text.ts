@@ -1,4 +1,4 @@
-/** Where an OpenTelemetry SDK leaves what it registers; looked at before anything of OpenTelemetry is loaded. */
+/** The global symbol under which an OpenTelemetry SDK registers; read before any OpenTelemetry code is loaded. */
 const registered = Symbol.for("opentelemetry.js.api.1");
 
 export const isTraced = (): boolean =>
@@ -14,7 +14,7 @@ interface SpanParts {
 export const traceText = ({ traceId, spanId, traceFlags }: SpanParts): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 
-/** The span's context of such a text; null: it is none. */
+/** The span's context in such a text; null: the text is none. */
 export function spanContextOf(text: string): (SpanParts & { isRemote: true }) | null {
   const [, traceId, spanId, flags] = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/.exec(text) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return null;

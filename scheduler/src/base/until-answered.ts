@@ -7,9 +7,9 @@ export type UntilAnswered = <T>(ask: () => Promise<T>) => Promise<T>;
 const retryMs = 250;
 
 /**
- * Repeats what a process asks of the store while it starts, until the store answers: one lost reply must not end a start
- * that is to wait for the store. Only for what may be repeated.
- * @throws the last error with `failFast`, or when the signal aborted; and every other one
+ * Repeats a start's request to the store until the store answers: one lost reply must not end a start that is meant to wait for the
+ * store. Only for requests that may be repeated.
+ * @throws the last error with `failFast`, or when the signal aborted; and every other error
  */
 export async function untilAnswered<T>(
   ask: () => Promise<T>,

@@ -9,23 +9,23 @@ import { oldestMajor } from "./settings.ts";
 /** A folder with `postgres` and `initdb` that the server's user can run. */
 export interface Binaries {
   readonly folder: string;
-  /** Such as "18.4". */
+  /** For example "18.4". */
   readonly version: string;
   readonly major: number;
 }
 
 export interface BinarySearch {
-  /** Only this folder, when the user named one. */
+  /** Search only this folder, which the user named. */
   given?: string | undefined;
-  /** Only this major version, when the data exists already. */
+  /** Accept only this major version: the existing data needs it. */
   major?: number | undefined;
-  /** Who is to run them; undefined: this process's user. */
+  /** The user that will run the binaries; undefined: this process's user. */
   owner?: Owner | undefined;
-  /** Where a copy of the package may lie when it cannot be used in place. */
+  /** The folder for a copy of the package, if it cannot be used in place. */
   copies: string;
   signal: AbortSignal;
   log: (line: string) => void;
-  /** The platform package's `native` folder and the machine's folders; for tests. */
+  /** Find the platform package's `native` folder and the machine's folders; replaced in tests. */
   packageFolder?: () => string | undefined | Promise<string | undefined>;
   machineFolders?: () => Promise<string[]>;
 }
@@ -79,7 +79,7 @@ async function* candidates(search: BinarySearch, refused: string[]): AsyncGenera
   yield* await (search.machineFolders ?? machineFolders)();
 }
 
-/** The one that @carillon/embedded brings, where that is installed: it is an optional peer. */
+/** The folder of the optional peer @carillon/embedded, if that is installed. */
 async function packageFolder(): Promise<string | undefined> {
   try {
     return (await import("@carillon/embedded")).nativeFolder();
@@ -113,7 +113,7 @@ async function machineFolders(): Promise<string[]> {
   return there;
 }
 
-/** Runs it, as the server's user: that alone shows that it can be reached and finds its libraries. */
+/** Runs the binary as the server's user: only this shows that the user can reach it and that it finds its libraries. */
 async function probe(folder: string, search: BinarySearch): Promise<Binaries | string> {
   if (!(await exists(join(folder, "initdb")))) return "has no initdb";
   const { code, output } = await run(join(folder, "postgres"), ["--version"], search);
@@ -160,7 +160,7 @@ async function restoreLinks(native: string): Promise<boolean> {
   for (const { source, target } of list) {
     if (await exists(inside(target))) continue;
     try {
-      // All links lie beside what they name.
+      // Every link is in the same folder as its target.
       await symlink(source.slice(source.lastIndexOf("/") + 1), inside(target));
     } catch (error) {
       if (codeOf(error) === "EEXIST") continue;
@@ -171,7 +171,7 @@ async function restoreLinks(native: string): Promise<boolean> {
   return true;
 }
 
-/** What running takes, readable for everyone: not the static libraries, nor those of embedded SQL. */
+/** Copies what a running server needs, readable for all users: not the static libraries, nor those of embedded SQL. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to);
   await chmod(to, 0o755);

@@ -18,7 +18,7 @@ export interface BringUp {
 
 export interface BringUpOptions {
   binaries?: string | undefined;
-  /** May make a new store where there is none. */
+  /** True: may create a store where none exists. */
   create: boolean;
   log: (line: string) => void;
   signal?: AbortSignal | undefined;
@@ -30,8 +30,9 @@ const bringUpMs = 120_000;
 const pollMs = 10;
 
 /**
- * Makes this process a user of a running server, whatever it takes. Who finds one attaches without a lock; everybody
- * else queues for the start lock and looks again inside it, so of many that start at once one does the work.
+ * Makes this process a user of a running server, and starts or recovers the server if needed. A process that finds a complete server
+ * attaches without a lock. All others queue for the start lock and look again inside it, so that of many processes that start at once
+ * only one does the work.
  */
 export async function bringUp(place: Place, options: BringUpOptions): Promise<BringUp> {
   const deadline = new AbortController();
@@ -52,7 +53,7 @@ export async function bringUp(place: Place, options: BringUpOptions): Promise<Br
     }
   } catch (error) {
     if (deadline.signal.aborted && !options.signal?.aborted)
-      // A folder that is gone by now has no free space to be told of.
+      // If the folder no longer exists, its free space is unknown.
       throw overdueFailure(bringUpMs, place.log, await freeBytes(place.home).catch(() => undefined));
     throwIfAborted(signal);
     throw fileFailure(error, `cannot be started in ${place.directory}`);
@@ -112,8 +113,8 @@ async function start(
       await pause(systemClock, pollMs, signal);
     }
   } catch (error) {
-    // Given up, or it answers with a failure: a server that nobody uses is not left behind. Should another process
-    // have attached in this moment, it brings the server back.
+    // The start was given up, or the server answers with a failure: end the server, which has no users. If another process attaches in
+    // this moment, it brings the server back.
     await launched.end();
     throw error;
   }

@@ -8,7 +8,7 @@ import type { Place } from "./place.ts";
 import { run } from "./program.ts";
 import { authentication, configuration, initdbArguments } from "./settings.ts";
 
-/** The major version that made the data; undefined: there is none yet. */
+/** The major version that made the data; undefined: there is no data yet. */
 export async function dataMajor(place: Place): Promise<number | undefined> {
   try {
     return Number.parseInt(await readFile(join(place.data, "PG_VERSION"), "utf8"), 10);
@@ -20,7 +20,7 @@ export async function dataMajor(place: Place): Promise<number | undefined> {
 
 const marker = ".store";
 
-/** Left beside the data, so that a folder that held a store is told from a new one once the data is gone. */
+/** A marker beside the data: if the data is ever lost, it shows that the folder held a store and is not new. */
 export async function markStore(place: Place): Promise<void> {
   const path = join(place.home, marker);
   const text =
@@ -33,7 +33,7 @@ export async function markStore(place: Place): Promise<void> {
   }
 }
 
-/** Called where there is no data. @throws STORE_MISSING where there was a store, or where none may be made */
+/** Called when there is no data. @throws STORE_MISSING if there was a store, or if none may be created */
 export async function requireNew(place: Place, create: boolean): Promise<void> {
   const names = await readdir(place.home);
   // The server's log is older than the marker: stores made before it have only that.
@@ -55,8 +55,8 @@ export const noStore = (directory: string): CarillonError =>
   });
 
 /**
- * Makes the data under another name and renames it when it is whole, so `data` is never half made, however this
- * process ends. Called under the start lock: what an interrupted one left is swept first.
+ * Creates the data under another name and renames it when it is whole, so that `data` is never half made, however this process ends.
+ * Called under the start lock: first removes what an interrupted call left.
  */
 export async function initialise(place: Place, binaries: Binaries, signal: AbortSignal): Promise<void> {
   const draft = `${place.data}.${randomBytes(4).toString("hex")}`;
@@ -99,8 +99,8 @@ async function overwrite(path: string, text: string): Promise<void> {
 const cleanStates = [1, 2];
 
 /**
- * Whether the last server ended without a shutdown checkpoint, as its control file says: a 32-bit state after the
- * system identifier (64 bits) and two version numbers (32 each), in the machine's byte order, in all versions we run.
+ * True if the last server ended without a shutdown checkpoint, according to its control file: a 32-bit state after the system identifier
+ * (64 bits) and two version numbers (32 each), in the machine's byte order, in all versions we run.
  */
 export async function wasInterrupted(place: Place): Promise<boolean> {
   try {

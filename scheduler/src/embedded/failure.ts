@@ -7,7 +7,7 @@ const readOnly = /EROFS|EACCES|EPERM|Read-only file system|Permission denied|Ope
 /** Dynamic shared memory lies in /dev/shm, which a container often has little of. The text of PostgreSQL ends as that of a full disk. */
 const sharedMemory = /shared memory segment/;
 
-/** What a server writes when nothing is wrong. */
+/** Log lines that a server writes when nothing is wrong. */
 const routine = /carillon: starting|LOG: {2}(starting|listening|database system|redo|invalid record length)/;
 
 const hints = {
@@ -21,7 +21,7 @@ const hints = {
   failed: "The lines around it are in the log. A server of your own works too: DATABASE_URL=postgres://…",
 };
 
-/** What a refused file operation means for the store. `what` reads "could not …". */
+/** The error for a file operation that the system refused. `what` reads "could not …". */
 export function fileFailure(error: unknown, what: string): CarillonError {
   if (isCarillonError(error)) return error;
   const text = `${(error as NodeJS.ErrnoException)?.code ?? ""} ${messageOf(error)}`;
@@ -32,15 +32,15 @@ export function fileFailure(error: unknown, what: string): CarillonError {
 }
 
 /**
- * What a server (or initdb) that ended by itself said. The first line of the highest severity is the cause; what
- * follows it is PostgreSQL giving up. `free` is the space left on the store's disk: a full disk swallows the log too.
+ * The error for a server (or initdb) that ended by itself, from its output. The first line of the highest severity is the cause; the
+ * lines after it are PostgreSQL giving up. `free` is the space left on the store's disk: a full disk swallows the log too.
  */
 export function serverFailure(what: string, output: string, log: string, free?: number): CarillonError {
   const lines = output.split("\n").filter((line) => line.trim() !== "");
   const severities = [full, /PANIC:/, /FATAL:/, /error:|ERROR:/, /./];
   const at =
     severities.map((severity) => lines.findIndex((line) => severity.test(line))).find((index) => index >= 0) ?? -1;
-  // A wrong setting is told by the line before the fatal one.
+  // A wrong setting is reported in the line before the fatal one.
   const cause = lines
     .slice(Math.max(0, at - 1), at + 1)
     .filter((line, n, both) => n === both.length - 1 || !routine.test(line));
@@ -58,7 +58,7 @@ export function serverFailure(what: string, output: string, log: string, free?: 
   return new CarillonError("EMBEDDED_FAILED", `${what}: ${said}`, { hint: `Log: ${log}. ${hints.failed}` });
 }
 
-/** A server that has not come up in time, nor ended: one that a full disk holds up may do neither. */
+/** The error for a server that has neither come up in time nor ended, which a full disk can cause. */
 export function overdueFailure(withinMs: number, log: string, free: number | undefined): CarillonError {
   const what = `the server did not accept connections within ${withinMs / 1000} s`;
   if (isFull(free)) return fullDisk(what, free);
@@ -77,7 +77,7 @@ function fullDisk(what: string, free: number | undefined): CarillonError {
   });
 }
 
-/** @throws what aborted it: its caller's own error, or CANCELLED */
+/** @throws the signal's reason: its caller's own CarillonError, or CANCELLED */
 export function throwIfAborted(signal: AbortSignal): void {
   if (!signal.aborted) return;
   if (isCarillonError(signal.reason)) throw signal.reason;

@@ -1,14 +1,14 @@
 import { copyFile, open, stat, statfs, truncate } from "node:fs/promises";
 import { codeOf } from "./failure.ts";
 
-/** The server's log: cut when larger; what was in it moves to `.1`, so the two stay under twice this. */
+/** The size at which the server's log is cut. Its content moves to `.1`, so the two stay under twice this. */
 export const logBytes = 8 * 1024 * 1024;
 
 export const logCheckMs = 30_000;
 
 /**
- * The server holds the file open for appending, so it can be copied and cut under it. Every process that uses the
- * store looks now and then; when two cut at once, at worst an old line is lost.
+ * Copies and cuts the log in place, because the server holds the file open for appending. Every process that uses the store checks now
+ * and then; when two cut at once, at worst an old line is lost.
  */
 export async function boundLog(path: string): Promise<void> {
   try {
@@ -22,7 +22,7 @@ export async function boundLog(path: string): Promise<void> {
   }
 }
 
-/** At most the last 64 KiB from `offset` on. */
+/** The log from `offset` on, at most its last 64 KiB. */
 export async function readLog(path: string, offset: number): Promise<string> {
   const file = await open(path);
   try {

@@ -4,9 +4,9 @@ import { CarillonError } from "../base/errors.ts";
 import { type Owner, run } from "./program.ts";
 
 /**
- * Root may not run PostgreSQL, so root lends the server to a user without rights: whoever owns the store already;
- * else the owner of its folder or project, who then can use the store without root too (a volume in a container);
- * else `postgres`; else `nobody`. initdb wants a user that /etc/passwd knows.
+ * PostgreSQL refuses to run as root, so root runs the server as a user without rights: the user who owns the store already; else the
+ * owner of its folder or project, who then can use the store without root too (a volume in a container); else `postgres`; else `nobody`.
+ * initdb needs a user that is in /etc/passwd.
  */
 export async function chooseOwner(directory: string): Promise<Owner> {
   for (const path of [join(directory, "data"), join(directory, "run")]) {
@@ -39,7 +39,7 @@ function parseUsers(passwd: string): { name: string; uid: number; gid: number }[
   });
 }
 
-/** Asked of the kernel, which knows about access lists and mount options too. */
+/** Checked by the kernel, which takes access lists and mount options into account. */
 export async function reaches(folder: string, owner: Owner): Promise<boolean> {
   return (await run("/bin/sh", ["-c", 'cd "$1"', "sh", folder], { owner })).code === 0;
 }

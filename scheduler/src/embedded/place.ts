@@ -23,21 +23,21 @@ import { codeOf, fileFailure } from "./failure.ts";
 import { chooseOwner, reaches } from "./owner.ts";
 import type { Owner } from "./program.ts";
 
-/** Where everything of one store lies. */
+/** The paths of one store. */
 export interface Place {
-  /** The folder that was asked for, absolute. */
+  /** The folder that was given, as an absolute path. */
   readonly directory: string;
-  /** Where it really is: the same folder, or one that the server's user can reach. */
+  /** The folder that holds the store: the same folder, or one that the server's user can reach. */
   readonly home: string;
   readonly data: string;
   /** The private folder of the server's socket and of the start lock, by a path short enough for sockets. */
   readonly run: string;
   readonly log: string;
-  /** Whom the server runs as; undefined: as this process. */
+  /** The user that the server runs as; undefined: this process's user. */
   readonly owner: Owner | undefined;
 }
 
-/** Where root keeps stores, and copies of the binaries, that the server's user could not reach in place. */
+/** Root's folder for stores, and for copies of the binaries, that the server's user could not reach in place. */
 export const rootHome = "/var/lib/carillon";
 
 /**
@@ -55,7 +55,7 @@ export async function locate(asked: string, log: (line: string) => void): Promis
     const owner = process.getuid?.() === 0 ? await chooseOwner(real) : undefined;
     if (made) {
       await writeFile(join(real, ".gitignore"), "*\n");
-      // So that this user can go on with the store when root is not there.
+      // This user can then use the store without root.
       if (owner) for (const path of [real, join(real, ".gitignore")]) await chown(path, owner.uid, owner.gid);
     }
     const home = await realpath(await findHome(real, owner, log));
@@ -86,9 +86,8 @@ export async function ensurePlace(place: Place): Promise<void> {
 }
 
 /**
- * The asked folder itself wherever that works. Under root the server's user may be unable to reach it, in a home of
- * mode 0700 for instance. Opening somebody's home to others is not ours to do, so the store then lies elsewhere and
- * the file `location` says where.
+ * The given folder itself wherever that works. Under root the server's user may be unable to reach it, for example in a home of mode
+ * 0700. Carillon must not open a user's home to others, so the store is then elsewhere and the file `location` names its folder.
  */
 async function findHome(directory: string, owner: Owner | undefined, log: (line: string) => void): Promise<string> {
   const pointer = join(directory, "location");
@@ -156,7 +155,7 @@ async function shortPath(run: string): Promise<string> {
     return path;
   } catch (error) {
     if (!(error instanceof Occupied)) throw error;
-    // Someone else sits on the name in the shared folder: take one that cannot be foretold, for this process alone.
+    // Another user occupies the name in the shared folder: use an unpredictable name, for this process alone.
     const own = join(await mkdtemp("/tmp/carillon-"), name);
     await alias(own, run);
     return own;
@@ -178,7 +177,7 @@ async function alias(path: string, target: string): Promise<void> {
   await rename(draft, path);
 }
 
-/** Not mkdir's own recursion, which turns a read-only file system into "no such file". @returns whether it is new */
+/** Avoids mkdir's own recursion, which turns a read-only file system into "no such file". @returns true if the folder is new */
 async function makeFolder(path: string): Promise<boolean> {
   try {
     await mkdir(path);

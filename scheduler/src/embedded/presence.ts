@@ -8,11 +8,10 @@ import { names, port } from "./settings.ts";
 import { holdStartLock } from "./start-lock.ts";
 
 /**
- * A process counts as the server's user while it holds this connection, on which it holds a *shared* advisory lock.
- * The kernel closes the connection of a process that dies, whichever way, and the server then drops the lock: nobody
- * is counted for ever, and no pid, file or heartbeat is needed. Who leaves asks for the same lock *exclusively*; to
- * get it means that no user is left, and that whoever wants to become one waits until the server is gone and then
- * starts it anew.
+ * A process counts as the server's user while it holds this connection, on which it holds a *shared* advisory lock. The kernel closes the
+ * connection of a process that dies, whichever way, and the server then drops the lock: no dead process stays counted, and no pid, file
+ * or heartbeat is needed. A process that leaves requests the same lock *exclusively*. If it gets the lock, no user is left, and a process
+ * that wants to become one waits until the server is gone and then starts it anew.
  */
 export interface Presence {
   readonly version: string;
@@ -21,28 +20,28 @@ export interface Presence {
   /** Resolves when the connection is gone. */
   readonly ended: Promise<void>;
   /**
-   * Whether its server takes connections now, and answers on this one. An answer alone would prove nothing: the
-   * children of a server that was killed go on answering until they notice.
+   * True if the server takes connections now, and answers on this one. An answer alone would prove nothing: the children of a server that
+   * was killed go on answering until they notice.
    */
   alive(signal: AbortSignal): Promise<boolean>;
   /** Makes role and database. */
   complement(): Promise<void>;
-  /** Stops the server if this was its last user. @returns false when the connection broke before that was known */
+  /** Stops the server if this was its last user. @returns false when the connection broke before the outcome was known */
   leave(place: Place, log: (line: string) => void): Promise<boolean>;
-  /** Drops the connection without a word. */
+  /** Drops the connection without leaving in order. */
   drop(): void;
 }
 
-/** The advisory lock's number: "carillon" in ASCII. Its database is used by nothing else. */
+/** The advisory lock's number: "carillon" in ASCII. Nothing else uses its database. */
 const lock = "7161130679611977582";
 
 /** How long a leaving user waits for one that died a moment ago: its connection is being closed. */
 const leaveWaitMs = 100;
 
-/** Longer than anyone keeps the start lock to bring a server up. */
+/** Longer than any process keeps the start lock to bring a server up. */
 const startLockMs = 150_000;
 
-/** "absent": nobody listens. "busy": a server is there and starting, stopping or recovering. */
+/** "absent": no process listens. "busy": a server exists and is starting, stopping or recovering. */
 export async function attend(place: Place, signal: AbortSignal): Promise<Presence | "absent" | "busy"> {
   throwIfAborted(signal);
   const { client, drop } = prepare(place, `carillon embedded ${process.pid}`);
@@ -66,7 +65,7 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       throwIfAborted(signal);
       return "busy";
     }
-    // Held, it must not keep a process alive that has nothing else to do; spoken on, it must.
+    // An idle connection must not keep alive a process that has nothing else to do; a query on it must.
     const socket = client as unknown as { ref(): void; unref(): void };
     socket.unref();
     const answers = () =>
@@ -80,8 +79,8 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       ended,
       drop,
       async alive(until) {
-        // In this order: a new server stands only once all children of the one before are gone, so who answers after
-        // it did is its own child.
+        // The order matters: a new server accepts connections only once all children of the previous one are gone, so an answer after
+        // that comes from its own child.
         if (!open || !(await accepts(place, until))) return false;
         socket.ref();
         return answers().finally(() => socket.unref());
@@ -133,7 +132,7 @@ function prepare(place: Place, application: string, withinMs?: number): { client
 /** A server that takes longer than this to take a connection is as good as away: bringing it up has its own patience. */
 const acceptMs = 10_000;
 
-/** Only the server itself takes connections, so a connection made after a question is its word, not its children's. */
+/** Only the server itself takes connections, so a new connection proves that the server is alive, and not just its children. */
 async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
   if (signal.aborted) return false;
   const { client, drop } = prepare(place, "carillon asks", acceptMs);
@@ -150,14 +149,14 @@ async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** 57P01–03: stopping, crashed, starting. 53300: every connection is taken. No code: it hung up on us. */
+/** 57P01–03: stopping, crashed, starting. 53300: every connection is taken. No code: the server closed the connection. */
 const passing = ["57P01", "57P02", "57P03", "53300", "ECONNRESET", "EPIPE", "EAGAIN", ""];
 
 function attendFailure(error: unknown, place: Place): "absent" | "busy" {
   const code = codeOf(error);
   if (code === "ENOENT" || code === "ECONNREFUSED") return "absent";
   if (passing.includes(code)) return "busy";
-  // 53100: even a connection writes a little, such as its caches.
+  // 53100 (disk full): even a connection writes a little, such as its caches.
   if (code === "53100") throw serverFailure("the server refused a connection", messageOf(error), place.log);
   if (code === "EACCES" || code === "EPERM") {
     throw new CarillonError(
@@ -182,10 +181,10 @@ async function complement(client: pg.Client): Promise<void> {
 }
 
 /**
- * First let go, then ask for everything: if two asked while they still held their share, each would find the other
- * and both would leave the server running. Stopping happens under the start lock, as starting does, so nobody starts a
- * server beside one that is still writing its last; and because whoever holds the start lock may be waiting for this
- * lock, it is let go in between and asked for again.
+ * Releases the shared lock first, then requests the exclusive one: if two processes requested it while they still held their shared
+ * locks, each would find the other and both would leave the server running. Stopping happens under the start lock, as starting does, so
+ * that no process starts a server beside one that still writes. The holder of the start lock may be waiting for this lock, so it is
+ * released in between and requested again.
  */
 async function leave(client: pg.Client, place: Place, log: (line: string) => void): Promise<void> {
   await client.query(`select pg_advisory_unlock_shared(${lock})`);

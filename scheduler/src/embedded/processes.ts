@@ -6,7 +6,7 @@ import { run } from "./program.ts";
 export interface ServerProcesses {
   /** The server itself, when there is one. */
   readonly postmaster: number | undefined;
-  /** Its children; without a postmaster they are orphans, and may still write. */
+  /** The postmaster's children; without a postmaster they are orphans, and may still write. */
   readonly children: readonly number[];
 }
 
@@ -17,15 +17,14 @@ interface Process {
 }
 
 /**
- * A pid in a file is a claim of the past: the number may belong to anyone by now. What a process *is* can be asked of
- * the kernel: every PostgreSQL process has its data folder as working folder for as long as it lives, zombies have
- * none, and a child renames itself "postgres: …". Processes of other users are invisible here, rightly: PostgreSQL
- * insists that the folder's owner runs the server.
+ * A pid in a file may be out of date: the number may belong to any process by now. The kernel knows what a process *is*: every PostgreSQL
+ * process has its data folder as working folder for as long as it lives, zombies have none, and a child renames itself "postgres: …".
+ * Processes of other users are invisible here, rightly: PostgreSQL insists that the folder's owner runs the server.
  */
 export async function serverProcesses(data: string): Promise<ServerProcesses> {
   const found = process.platform === "linux" ? await fromProc(data) : await fromPs(data);
   const pids = new Set(found.map((one) => one.pid));
-  // A child that was forked a moment ago has not renamed itself yet: its parent is among us.
+  // A child that was forked a moment ago has not renamed itself yet; its parent is in the list.
   const postmaster = found.find((one) => !one.child && !pids.has(one.parent))?.pid;
   return { postmaster, children: found.filter((one) => one.pid !== postmaster).map((one) => one.pid) };
 }
@@ -44,7 +43,7 @@ async function identify(path: string): Promise<string | undefined> {
     const { dev, ino } = await stat(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch (error) {
-    // No data yet; or a process that is gone while we look, a zombie, or another user's.
+    // There is no data yet; or the process has ended meanwhile, is a zombie, or is another user's.
     if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(codeOf(error))) return undefined;
     throw error;
   }
@@ -65,7 +64,7 @@ async function oneFromProc(pid: number, folder: string): Promise<Process | undef
   }
 }
 
-/** Without /proc only the postmaster shows its folder (in its arguments), and children are known by their parent. */
+/** Without /proc only the postmaster shows its folder (in its arguments); children are found by their parent. */
 async function fromPs(data: string): Promise<Process[]> {
   const { output } = await run("ps", ["-axo", "pid=,ppid=,command="]);
   const rows = output.split("\n").flatMap((line) => {

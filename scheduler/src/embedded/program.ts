@@ -16,8 +16,8 @@ export interface Outcome {
 const outputBytes = 64 * 1024;
 
 /**
- * Nothing of the user's environment reaches the server: PGDATA and its like would change what it does, secrets would
- * live on in a process that outlives this one, and LC_ALL decides the language of the log we read.
+ * Nothing of the user's environment reaches the server: PGDATA and the like would change its behaviour, secrets would live on in a
+ * process that outlives this one, and LC_ALL decides the language of the log that Carillon reads.
  */
 export function serverEnvironment(): NodeJS.ProcessEnv {
   const { PATH, LD_LIBRARY_PATH, DYLD_LIBRARY_PATH } = process.env;

@@ -6,8 +6,8 @@ import { names, port, socketName } from "./settings.ts";
 const longestBytes = 103;
 
 /**
- * Where a store's server listens, if it seems to run: for a look that must neither start it, nor wait, nor count as a user.
- * @returns null where it stands still, or lies where only `openEmbedded` finds it
+ * The URL of a store's server, if it seems to run. This check neither starts the server, nor waits, nor counts as a user.
+ * @returns null if the server does not run, or only `openEmbedded` can find it
  */
 export function runningUrl(directory: string): string | null {
   const pointer = join(resolve(directory), "location");

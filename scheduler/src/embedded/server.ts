@@ -20,8 +20,8 @@ export interface Launch {
 }
 
 /**
- * Starts the server in a session of its own, with no pipe to this process: neither its death nor a Ctrl-C in its
- * terminal reaches it.
+ * Starts the server in a session of its own, with no pipe to this process: neither this process's death nor a Ctrl-C in its terminal
+ * reaches the server.
  */
 export async function launch(place: Place, binaries: Binaries): Promise<Launch> {
   await boundLog(place.log);
@@ -46,7 +46,7 @@ export async function launch(place: Place, binaries: Binaries): Promise<Launch> 
     child.unref();
     return {
       async end() {
-        // Through the child, never by a number: one that could not be spawned has none.
+        // Signalled through the child object, never by pid: a child that could not be spawned has none.
         child.kill("SIGINT");
         while (end === undefined) await pause(systemClock, 10);
       },
@@ -83,10 +83,9 @@ const orphanGraceMs = 500;
 const orphanEndMs = 10_000;
 
 /**
- * After the death of a server its children end by themselves, except one deep in a long statement, which would go on
- * writing. Makes sure that none is left, then takes away the dead server's pid file and its socket's lock file: PostgreSQL
- * itself would trust the number in them, even if that is another process by now. Called under the start lock, with no
- * server alive.
+ * After the death of a server its children end by themselves, except one in a long statement, which would go on writing. Ensures that
+ * none is left, then removes the dead server's pid file and its socket's lock file: PostgreSQL itself would trust the number in them,
+ * even if it is another process by now. Called under the start lock, with no server alive.
  */
 export async function clearRemains(place: Place, log: (line: string) => void): Promise<void> {
   const began = systemClock.monotonic();

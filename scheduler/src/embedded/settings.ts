@@ -6,13 +6,13 @@ export const names = {
   maintenance: "postgres",
 } as const;
 
-/** Part of the socket's file name; nothing listens on TCP. */
+/** Part of the socket's file name; the server does not listen on TCP. */
 export const port = 5432;
 export const socketName = `.s.PGSQL.${port}`;
 
 export const oldestMajor = 15;
 
-/** What must hold whatever a user writes into postgresql.conf: given on the command line, which wins. */
+/** Settings that must hold whatever a user writes into postgresql.conf: given on the command line, which takes precedence. */
 export function fixedSettings(): string[] {
   const settings = {
     listen_addresses: "",
@@ -29,11 +29,11 @@ export function fixedSettings(): string[] {
   return Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
 }
 
-/** postgresql.conf of a new store. A user may change it: it is written once. */
+/** postgresql.conf of a new store. It is written once, so a user may change it. */
 export function configuration(): string {
   const settings: Record<string, string | number> = {
     max_connections: 200,
-    // Kept free for coming and going while every other connection is taken.
+    // Reserved for users that attach and leave while every other connection is taken.
     superuser_reserved_connections: 5,
     shared_buffers: "128MB",
     synchronous_commit: "on",
@@ -51,7 +51,7 @@ export function configuration(): string {
     timezone: "UTC",
     log_timezone: "UTC",
     log_checkpoints: "off",
-    // A failed statement is told to its client; here it would only fill the log.
+    // A failed statement is reported to its client; here it would only fill the log.
     log_min_error_statement: "panic",
     log_line_prefix: "%m [%p] ",
     default_text_search_config: "pg_catalog.simple",
@@ -62,12 +62,12 @@ export function configuration(): string {
   return `# Written once by Carillon; change what you like, then restart every process that uses the store.\n${lines.join("\n")}\n`;
 }
 
-/** pg_hba.conf: the socket's folder is private (0700), so whoever reaches the socket is its user, or root. */
+/** pg_hba.conf: the socket's folder is private (0700), so only its user and root reach the socket. */
 export const authentication = "# Carillon: only the Unix socket, in a folder of mode 0700.\nlocal all all trust\n";
 
 export function initdbArguments(data: string, major: number): string[] {
-  // Bytes decide the order, with the case rules of Unicode where the server has them built in: no library of the
-  // machine has a say, so an upgrade of the machine cannot corrupt an index.
+  // Text is ordered by bytes, with the case rules of Unicode if the server has them built in. No library of the machine is involved, so
+  // an upgrade of the machine cannot corrupt an index.
   const locale = major >= 17 ? ["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"] : ["--locale=C"];
   return [
     "-D",

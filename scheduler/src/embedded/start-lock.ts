@@ -6,20 +6,16 @@ import { pause, systemClock } from "../base/clock.ts";
 import { codeOf, throwIfAborted } from "./failure.ts";
 
 /**
- * One process at a time starts, initialises or cleans up in a folder. The kernel releases this lock when its holder
- * dies, whichever way, and wakes those who wait.
- *
- * The lock is a ladder of Unix sockets `start.1`, `start.2`, …: the highest rung counts, and it is held while somebody
- * listens on it. To take it is to put a listening socket on the next rung, which only one can do (`link` refuses an
- * existing name). To wait is to stay connected to the holder until the connection breaks. A dead holder's rung refuses
- * connections; it stays, so that numbers only grow: whoever looked long ago and climbs onto a rung that was swept away
- * meanwhile sees a higher one and steps back. The socket listens before it gets its name, so no rung is ever seen
- * between bind and listen and taken for dead.
- *
- * Rejected: a file with a pid (numbers are reused, and mean nothing in another container, which may well share this
- * folder), unlinking a stale lock (two who saw the same stale lock both win), a lock on an abstract socket (another
- * network namespace does not see it), flock (Node does not have it).
- *
+ * One process at a time starts, initialises or cleans up in a folder. The kernel releases this lock when its holder dies, whichever way,
+ * and wakes the waiting processes.
+ * The lock is a ladder of Unix sockets `start.1`, `start.2`, …: the highest rung counts, and the lock is held while a process listens on
+ * it. To take the lock, a process puts a listening socket on the next rung, which only one process can do (`link` refuses an existing
+ * name). To wait, it stays connected to the holder until the connection breaks. A dead holder's rung refuses connections; it stays, so
+ * that numbers only grow: a process that looked long ago and climbs onto a rung that was swept away meanwhile sees a higher one and steps
+ * back. The socket listens before it gets its name, so no rung is ever seen between bind and listen and taken for dead.
+ * Rejected: a file with a pid (numbers are reused, and mean nothing in another container, which may well share this folder), unlinking a
+ * stale lock (two processes that saw the same stale lock both win), a lock on an abstract socket (another network namespace does not see
+ * it), flock (Node does not have it).
  * @param folder a path short enough for a Unix socket
  */
 export async function holdStartLock(folder: string, signal: AbortSignal): Promise<() => Promise<void>> {
@@ -67,7 +63,7 @@ async function rungs(folder: string): Promise<number[]> {
   return names.flatMap((name) => (/^start\.\d+$/.test(name) ? [Number(name.slice(6))] : []));
 }
 
-/** Sockets that never got a rung, of processes that died waiting; nobody waits this long. */
+/** The age after which a socket without a rung is removed: its process died waiting, because no process waits this long. */
 const sweepMs = 600_000;
 
 async function sweep(folder: string): Promise<void> {
@@ -96,7 +92,7 @@ async function climb(from: string, to: string): Promise<boolean> {
   }
 }
 
-/** @returns false at once when nobody listens there; true once the holder let go */
+/** @returns false at once when no process listens there; true once the holder released the lock */
 async function waitWhileHeld(path: string, signal: AbortSignal): Promise<boolean> {
   const end = await new Promise<string>((resolve) => {
     const socket = connect(path);
@@ -113,7 +109,7 @@ async function waitWhileHeld(path: string, signal: AbortSignal): Promise<boolean
     socket.resume();
   });
   if (end === "ECONNREFUSED") return false;
-  // EAGAIN: more are waiting than fit its queue. EACCES: it is another user's for a moment. Held, either way.
+  // EAGAIN: the holder's queue of waiters is full. EACCES: the socket is another user's for a moment. Either way the lock is held.
   if (end === "EAGAIN" || end === "EACCES") await pause(systemClock, 20, signal);
   else if (!["", "ENOENT", "ECONNRESET", "EPIPE"].includes(end))
     throw Object.assign(new Error(`${path}: ${end}`), { code: end });

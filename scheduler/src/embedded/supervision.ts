@@ -43,7 +43,7 @@ export function supervise(
     });
   };
 
-  /** One attempt at a time; whoever asks meanwhile gets the same. */
+  /** One attempt at a time; concurrent callers share it. */
   const bringBack = (): Promise<void> => {
     attempt ??= (async () => {
       cancelRetry();
@@ -69,7 +69,7 @@ export function supervise(
     cancelRetry();
     const timer = setTimeout(() => {
       bringBack().catch(() => {
-        // Told to the log, and tried again, by bringBack itself.
+        // bringBack itself logs the failure and schedules the next attempt.
       });
     }, afterMs).unref();
     cancelRetry = () => clearTimeout(timer);
@@ -84,7 +84,7 @@ export function supervise(
     clearInterval(bounding);
     stopped.abort();
     await attempt?.catch(() => {
-      // Given up because of this, or failed: told to whoever asked for it.
+      // The attempt was given up because of this, or failed: its own caller gets the error.
     });
     for (let last: Presence | string | undefined = presence; ; ) {
       if (last !== undefined && typeof last !== "string" && (await last.leave(place, options.log))) return;
@@ -102,7 +102,7 @@ export function supervise(
         if (left !== undefined)
           throw new CarillonError("STOPPED", "This embedded store was released.", { hint: "Open it again." });
         if (presence !== undefined && (await presence.alive(stopped.signal))) return;
-        // Then asked again: an attempt that was under way may have found a server that has died since.
+        // Checked again: an attempt that was under way may have found a server that has died since.
         await bringBack();
       }
     },
@@ -113,5 +113,5 @@ export function supervise(
   };
 }
 
-/** Never aborted: a server that is there answers, or ends. */
+/** Never aborted: a server that is running answers, or ends. */
 const patient = new AbortController().signal;

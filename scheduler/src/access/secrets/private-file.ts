@@ -5,15 +5,15 @@ const groupReads = 0o040;
 const othersReach = 0o037;
 
 /**
- * Whether users other than the owner and root may read or change the file. Its group may read it: Kubernetes mounts secrets so for `fsGroup`, and
- * systemd shows a credential so that one user was given by an ACL, with root's group.
- * @param groups that this process is in
+ * True if users other than the owner and root may read or change the file. Its group may read it: Kubernetes mounts secrets this way for
+ * `fsGroup`, and systemd shows a credential this way, with root's group, if one user has access by an ACL.
+ * @param groups the groups of this process
  */
 export function isOpenToOthers({ mode, gid }: { mode: number; gid: number }, groups: readonly number[]): boolean {
   return (mode & othersReach) !== 0 || ((mode & groupReads) !== 0 && gid !== 0 && !groups.includes(gid));
 }
 
-/** The same, as this process finds the file; never on Windows, which has no modes. */
+/** The same for this process's groups; never true on Windows, which has no modes. */
 export function isOpenHere(found: { mode: number; gid: number }): boolean {
   const groups = [process.getegid?.() ?? 0, ...(process.getgroups?.() ?? [])];
   return process.platform !== "win32" && isOpenToOthers(found, groups);
@@ -21,13 +21,13 @@ export function isOpenHere(found: { mode: number; gid: number }): boolean {
 
 export interface PrivateFile {
   path: string;
-  /** What is in it, in the plural or with an article: "keys for secrets". */
+  /** The file's content, in the plural or with an article: "keys for secrets". */
   holds: string;
-  /** What to do where it cannot be read. */
+  /** What to do if the file cannot be read. */
   hint: string;
 }
 
-/** The text of a file that nobody else may read. @throws SECRET_KEY_OPEN, FILE_INVALID */
+/** The text of a file that no other user may read. @throws SECRET_KEY_OPEN, FILE_INVALID */
 export function readPrivate({ path, holds, hint }: PrivateFile): string {
   try {
     const file = openSync(path, "r");

@@ -5,21 +5,21 @@ import type { Log } from "../../base/log.ts";
 import type { Verdict } from "../../run/claim-store.ts";
 import type { LogLine } from "../../run/run-record.ts";
 
-/** Fewer letters of a cut value say too little to be told from other text. */
+/** A cut value with fewer letters than this cannot be distinguished from other text. */
 const leastCut = 8;
 
 /**
- * The values that this process has handed out: whole, as JSON, base64 or a URL has them, each line of one, and one that a text's end
- * has cut. With none, it costs a look at a field.
+ * The secret values that this process has handed out. Recognises each value whole, in its JSON, base64 and URL forms, each of its lines,
+ * and a value cut off by the end of a text. Without values the cost is one check of a field.
  */
 export class Redactor {
-  /** By value: the forms of each. */
+  /** Keyed by value: the forms of each. */
   readonly #known = new Map<string, { name: string; forms: string[] }>();
   #names = new Map<string, string>();
   /** Made when it is first needed after a value was added. */
   #made: RegExp | undefined;
 
-  /** The latest so many are remembered. */
+  /** Only the latest `limits.secretsRemembered` values are remembered. */
   add(name: string, value: string): void {
     if (this.#known.has(value)) return;
     this.#known.set(value, { name, forms: formsOf(value) });
@@ -71,7 +71,7 @@ export class Redactor {
     return text === null || !this.active ? text : (JSON.stringify(this.value(JSON.parse(text) as Json)) as Text);
   }
 
-  /** Whether JSON has one of them in it. */
+  /** True if the JSON text contains one of the values. */
   exposes(text: string | null): boolean {
     return text !== null && this.active && this.json(text) !== JSON.stringify(JSON.parse(text));
   }

@@ -6,7 +6,7 @@ const keyBytes = 32;
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** What the store keeps of a value. */
+/** A secret's value as the store keeps it. */
 export interface Sealed {
   /** Which key wrapped the data key. */
   keyId: string;
@@ -14,7 +14,7 @@ export interface Sealed {
   sealed: Buffer;
 }
 
-/** To which secret a value belongs: bound into it, so that no row can stand in for another. */
+/** The secret and version that a value belongs to. Sealing binds the value to both, so that no row can replace another. */
 export interface SecretPlace {
   name: string;
   version: number;
@@ -27,11 +27,11 @@ interface Key {
 
 export const makeSecretKey = (): string => randomBytes(keyBytes).toString("base64");
 
-/** The keys that this process has: the first wraps, all of them open. They are known by a hash, never by a name that could be given twice. */
+/** This process's keys: the first wraps, all of them open. A hash identifies each key, because a name could be given twice. */
 export class SecretKeys {
   #keys: readonly Key[];
 
-  /** @throws OPTION_INVALID, without telling what was given */
+  /** @throws OPTION_INVALID; the error does not contain the text that was given */
   constructor(texts: readonly string[]) {
     this.#keys = texts.map((text, at) => {
       const bytes = Buffer.from(text, "base64");
@@ -46,7 +46,7 @@ export class SecretKeys {
     });
   }
 
-  /** Of the key that wraps. @throws SECRET_KEY_MISSING */
+  /** The id of the key that wraps. @throws SECRET_KEY_MISSING */
   get present(): string {
     return this.#first().id;
   }
@@ -64,7 +64,7 @@ export class SecretKeys {
     return this.#keys.map(({ id }) => id).join() === other.#keys.map(({ id }) => id).join();
   }
 
-  /** Everything that seals and opens by these keys goes by the others from now on. */
+  /** Replaces the keys; all that seals and opens with this object uses the new ones from now on. */
   exchange(others: SecretKeys): void {
     this.#keys = others.#keys;
   }

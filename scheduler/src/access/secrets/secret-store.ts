@@ -2,11 +2,11 @@ import type { Change } from "../../base/change.ts";
 import type { AskingRun } from "../../run/flow.ts";
 import type { Sealed, SecretPlace } from "./secret-keys.ts";
 
-/** What can be known of a secret: never its value. */
+/** A secret's metadata, without its value. */
 export interface SecretRecord {
   name: string;
   version: number;
-  /** Whose runs may have it; null: any of the namespace `default`. */
+  /** The tasks whose runs may read it; null: all tasks of the namespace `default`. */
   tasks: string[] | null;
   /** The key that wraps the present version. */
   keyId: string;
@@ -21,11 +21,11 @@ export interface SecretVersion {
   author: string;
   reason: string;
   changedMs: number;
-  /** Its value can still be had: of the present version, and the one before it. */
+  /** The value is still kept: true for the present version and the one before it. */
   kept: boolean;
 }
 
-/** The part of the store's port that keeps secrets: sealed as they are given. Each change has its audit entry in its transaction. */
+/** The part of the store's port that keeps secrets, in sealed form. Each change has its audit entry in its transaction. */
 export interface SecretStore {
   /** The next version; the value of the one before the last is destroyed. @param seal for the version that it will be */
   set(
@@ -34,7 +34,7 @@ export interface SecretStore {
     tasks: string[] | null | undefined,
     change: Change,
   ): Promise<SecretRecord>;
-  /** By name. */
+  /** Ordered by name. */
   list(afterName: string, limit: number): Promise<SecretRecord[]>;
   /** @throws SECRET_UNKNOWN */
   find(name: string): Promise<SecretRecord>;
@@ -53,7 +53,7 @@ export interface SecretStore {
     change: Change,
   ): Promise<{ rewrapped: number; left: number }>;
   /**
-   * For a run that a worker has. @param version default: the present one
+   * Returns the sealed value for a claimed run. @param version default: the present one
    * @throws FENCE_STALE when the claim is no longer this one, SECRET_UNKNOWN, SECRET_FORBIDDEN
    */
   sealedFor(asking: AskingRun, name: string, version: number | null): Promise<Sealed & SecretPlace>;

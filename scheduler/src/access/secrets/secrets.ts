@@ -7,13 +7,13 @@ import { Redactor } from "./redactor.ts";
 import type { SecretKeys } from "./secret-keys.ts";
 import type { SecretRecord, SecretStore } from "./secret-store.ts";
 
-/** Where a run's handler has secrets from: the store, or a server. */
+/** The source of secrets for a run's handler: the store, or a server. */
 export interface SecretSource {
   /** @throws SECRET_UNKNOWN, SECRET_FORBIDDEN, SECRET_KEY_MISSING, FENCE_STALE */
   open(asking: AskingRun, name: string, version: number | null): Promise<string>;
 }
 
-/** What a worker hands to its runs; what it has handed out it takes out of all that they write. */
+/** The secrets that a worker hands to its runs. It redacts every value that it has handed out from all that they write. */
 export class HandedSecrets {
   readonly redactor: Redactor;
   readonly #source: SecretSource;
@@ -29,7 +29,7 @@ export class HandedSecrets {
     return value;
   }
 
-  /** What is kept for other runs is kept as it is, so it may hold no value. @throws SECRET_EXPOSED */
+  /** Refuses text with a secret's value in it, because text kept for other runs is kept unredacted. @throws SECRET_EXPOSED */
   refuseExposed(text: string | null, what: string): void {
     if (!this.redactor.exposes(text)) return;
     throw new CarillonError("SECRET_EXPOSED", `${what} has a secret's value in it`, {
@@ -62,7 +62,7 @@ export class Secrets implements SecretSource {
     this.#keys = keys;
   }
 
-  /** @param tasks undefined: as before @throws SECRET_INVALID, SECRET_KEY_MISSING */
+  /** @param tasks undefined: unchanged @throws SECRET_INVALID, SECRET_KEY_MISSING */
   async set(name: string, value: string, tasks: string[] | null | undefined, change: Change): Promise<SecretRecord> {
     checkSecret(name, value);
     return this.#store.set(name, (version) => this.#keys.seal(value, { name, version }), tasks, change);

@@ -7,11 +7,11 @@ import { duration, id, maybeTime, name, page, paged, reason, route, text, time, 
 const role = z.enum(roles);
 const scope = z.enum(scopes as [Scope, ...Scope[]]);
 const userName = name(100);
-/** One that is longer than bcrypt's 72 bytes is hashed whole; above this it is no password any more. */
+/** A password longer than bcrypt's 72 bytes is hashed whole; one above this limit is refused. */
 export const password = z.string().min(1).max(limits.passwordLength);
 
 const namespace = name(namespaceLength);
-/** The role everywhere stands among them as the namespace `*`. */
+/** The role in every namespace is listed as the namespace `*`. */
 const grants = z.array(z.strictObject({ namespace: z.string(), role }));
 const temporary = z
   .boolean()

@@ -7,7 +7,7 @@ const place = z
   .regex(/^\d+:[0-9a-f]{64}$/)
   .describe("A row's place in the chain and its hash, as SEQ:HASH.");
 
-/** What these routes answer is read by whoever checks the chain: see docs/audit.md. */
+/** Routes for a program that checks the audit chain: see docs/audit.md. */
 export const auditRoutes = {
   listAudit: route({
     touches: "cluster",

@@ -1,6 +1,6 @@
 /**
- * What a route of the HTTP API is, and the words that its schemas share. The contract is what the server, its OpenAPI page, the
- * typed client and the console have in common, so it imports nothing that a browser lacks; a test keeps it so.
+ * The definition of a route of the HTTP API, and the types that its schemas share. The server, its OpenAPI page, the typed client and the
+ * console all import the contract, so it imports nothing that a browser lacks; a test keeps it so.
  */
 import { z } from "zod";
 import type { Noun, Policy, Touches } from "../../access/access.ts";
@@ -25,33 +25,33 @@ export interface RouteShape {
   /** Default 200. */
   readonly status?: 200 | 201 | 202;
   /**
-   * `gives`: the answer's version as ETag; `demands`: also If-Match, the version that the change is made from; `heeds`: If-Match may be left out.
-   * Others refuse a change with If-Match.
+   * `gives`: the answer has its version as ETag; `demands`: the route also requires If-Match, the version that the change is made from;
+   * `heeds`: If-Match is optional. All other routes refuse a change with If-Match.
    */
   readonly etag?: "gives" | "demands" | "heeds";
-  /** Of a stream of server-sent events: the data of each. */
+  /** For a stream of server-sent events: the data of each event. */
   readonly event?: z.ZodType;
-  /** The answer has a secret in it that is kept nowhere, so it cannot be given a second time. */
+  /** The answer contains a secret that is kept nowhere, so it cannot be returned a second time. */
   readonly secret?: true;
   /** These fields of the body are kept nowhere, not even as part of a hash. */
   readonly unseen?: readonly string[];
-  /** It changes nothing, and is no GET because its question is too long for one: no answer to it is kept. */
+  /** The request changes nothing; it is no GET because its parameters are too long for a URL. No answer to it is kept. */
   readonly asks?: true;
-  /** Whoever signed in with a password that was handed over may ask it. */
+  /** A user who signed in with a password that was handed over may call it. */
   readonly byTemporary?: true;
-  /** A user who must have a second factor and has none yet may ask it. */
+  /** A user who must have a second factor and has none yet may call it. */
   readonly withoutFactor?: true;
   /** A request may be larger than others. */
   readonly large?: true;
-  /** By which codes it is refused, beside those that every route may give. */
+  /** The error codes of this route, beside those that every route may return. */
   readonly errors: readonly ErrorCode[];
 }
 
 export const route = <const Shape extends RouteShape>(shape: Shape): Shape => shape;
 
-/** Whether it is asked for as one that changes something is: from the own page, by the right to. */
+/** True if the route is treated as a change: the request must come from the server's own page, and needs the right to write. */
 export const writes = ({ method }: Pick<RouteShape, "method">): boolean => method !== "GET";
-/** Whether it takes an Idempotency-Key: whoever may only look keeps nothing in the store. */
+/** True if the route takes an Idempotency-Key. A route that only reads stores no answers. */
 export const isKept = (shape: Pick<RouteShape, "method" | "asks">): boolean => writes(shape) && shape.asks !== true;
 
 // ---- words
@@ -65,7 +65,7 @@ export const text = (longest: number) =>
 export const name = (longest: number) => text(longest).min(1);
 export const taskName = name(limits.taskNameLength);
 export const id = z.int().min(1);
-/** Of a task or a calendar. */
+/** The version of a task or a calendar. */
 export const versionNumber = z
   .int()
   .min(1)
@@ -83,6 +83,9 @@ export const cursor = text(1_000).optional().describe("`next` of the page before
 export const limit = (most = 200, preset = 50) => z.int().min(1).max(most).default(preset).describe("Items at most.");
 export const paged = { cursor, limit: limit() };
 
-/** Pages are walked by `next`, null on the last one. A page is told by its place, not by its number, however many there are. */
+/**
+ * Pages are walked by `next`, which is null on the last one. A cursor marks a position, not a page number, so its cost does not grow with
+ * the number of pages.
+ */
 export const page = <Item extends z.ZodType>(item: Item) =>
   z.strictObject({ items: z.array(item), next: z.string().nullable() });

@@ -138,7 +138,7 @@ export const runRoutes = {
     summary: "Runs: what is under way or overdue by due time, then what ended, newest first",
     query: z.strictObject({
       ...paged,
-      // It names the runs that the pages before have shown live.
+      // The cursor names the live runs that the pages before have shown.
       cursor: text(7_500).optional().describe("`next` of the page before."),
       task: taskName.optional().describe("Also one that was removed."),
       state: z

@@ -21,7 +21,7 @@ const secret = z
 const params = z.strictObject({ secret: name(limits.secretNameLength) });
 const noun = "secrets" as const;
 
-/** No route gives a value: what is set can be replaced, and handed to runs. */
+/** No route returns a value: a stored value can be replaced, and handed to runs. */
 export const secretRoutes = {
   listSecrets: route({
     touches: "cluster",

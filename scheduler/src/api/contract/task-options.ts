@@ -1,4 +1,4 @@
-/** A task's options in the contract, made from their table. What cannot stand together is refused by the library's check. */
+/** A task's options in the contract, generated from their table. The library's check refuses options that cannot be combined. */
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import type { FieldShape, Shape } from "../../task/kinds/kinds.ts";
@@ -80,7 +80,8 @@ function schemaOf(shape: Shape): z.ZodType {
     case "duration":
       return duration;
     case "count":
-      // Said here, and checked by the library: it names the option, where a union of schemas says that none fits.
+      // Documented here, and checked by the library: its error names the option, whereas a union of schemas would only report that none
+      // fits.
       return z.int().meta({ minimum: shape.least, maximum: shape.most });
     case "share":
       return z.number().meta({ minimum: 0, maximum: 1 });
@@ -125,7 +126,7 @@ const rows = optionRows.map(([option, { kind, nullable, description }]) => {
 /** An edit may name some fields of a policy only. */
 type Some<Option> = Option | (Option extends object ? Partial<Option> : never);
 
-/** As in code (TaskOptions), with what is usual of a schedule left out. */
+/** The options as in code (TaskOptions), where a schedule's usual fields may be left out. */
 export type GivenOptions = Omit<TaskOptions, "schedule" | "retry" | "misfire"> & {
   schedule?: z.input<typeof schedule>;
   retry?: Some<TaskOptions["retry"]>;
