@@ -1,4 +1,4 @@
-/** The name that was meant by an unknown one. */
+/** Finds the name that was probably meant by an unknown one. */
 
 /** Levenshtein distance, given up at `most`. */
 export function editDistance(a: string, b: string, most = 4): number {

@@ -1,6 +1,6 @@
 /**
- * Some schedulers fire on days that match both day fields; a cron of two restricted fields means either. A week of the month on one
- * weekday has a form of its own (MON#1), and a field that begins with a star already asks for both.
+ * Some schedulers fire on days that match both day fields; a cron with two restricted fields fires on days that match either. A week of
+ * the month on one weekday has a form of its own (MON#1), and a field that begins with a star already requires both.
  */
 const weeks = ["1-7", "8-14", "15-21", "22-28", "29-31"];
 

@@ -1,6 +1,6 @@
 /**
- * BullMQ: what `queue.getJobSchedulers()` gives as JSON, or the older `queue.getRepeatableJobs()`. An array is one queue's;
- * an object has an array for each queue's name.
+ * BullMQ: the JSON of `queue.getJobSchedulers()`, or of the older `queue.getRepeatableJobs()`. An array is one queue's; an object has an
+ * array for each queue's name.
  */
 import { eitherDay } from "./either-day.ts";
 import {
@@ -92,7 +92,7 @@ function addScheduler(row: Row, queue: string, options: ImportOptions, findings:
       slotPayload: data === null ? undefined : data,
       retry: retryOf(opts, source, findings),
     },
-    // Its end is its last possible time.
+    // The end date itself is still a possible time.
     {
       fromMs,
       untilMs: isDone ? options.nowMs : endMs === undefined ? undefined : endMs + 1,
@@ -143,5 +143,5 @@ function momentOf(value: unknown): number | undefined {
   return Number.isNaN(ms) || Math.abs(ms) > 8.64e15 ? undefined : ms;
 }
 
-/** Epoch milliseconds as a time; what lies beyond all times is told as it is, and refused where a task needs it. */
+/** Epoch milliseconds as a time. A value beyond the range of dates stays a number, which a task refuses. */
 const timeOf = (ms: number): string => (Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : String(ms));

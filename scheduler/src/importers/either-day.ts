@@ -1,16 +1,16 @@
-/** In robfig/cron (Kubernetes) and cron-parser (BullMQ, pg-boss) only these leave a day field unrestricted. */
+/** In robfig/cron (Kubernetes) and cron-parser (BullMQ, pg-boss) only these forms leave a day field unrestricted. */
 const isOpen = (field: string): boolean => field.split(",").some((item) => /^[*?](?:\/0*1)?$/.test(item));
 
 const ranged = (field: string, range: string): string => field.replace(/(^|,)\*\//g, `$1${range}/`);
 
 /**
- * Where both day fields are restricted, either is enough. To those two a star with a step is restricted: odd days or Mondays.
- * Here, as in cron, a field that begins with a star is not: odd days that are Mondays. As a range it says the same to all.
+ * If both day fields are restricted, a day that matches either fires. robfig/cron and cron-parser treat a star with a step as restricted:
+ * odd days or Mondays. Carillon and cron do not: odd days that are Mondays. Written as a range, the field has the same meaning for all.
  */
 export function eitherDay(expression: string): string {
   const fields = expression.trim().split(/\s+/);
   const [day = "", month = "", weekday = ""] = fields.slice(-3);
-  // What has not five or six fields comes back as it is, for the parser to read or refuse.
+  // An expression without five or six fields is returned unchanged, for the parser to read or refuse.
   if (fields.length < 5 || fields.length > 6 || isOpen(day) || isOpen(weekday)) return expression;
   return [...fields.slice(0, -3), ranged(day, "1-31"), month, ranged(weekday, "0-6")].join(" ");
 }

@@ -1,8 +1,7 @@
 /**
- * The fields of a source and their meaning for a task, one a line: name | fate | meaning | hint. An importer reads what is `carried`;
- * a field that is `lost` is reported where it says something; `unused` fields say nothing about a task's schedule or work. A field that the table
- * does not have is reported as lost, so that a newer source loses nothing silently. docs/importing-fields.md shows these
- * tables.
+ * The fields of a source and their meaning for a task, one a line: name | fate | meaning | hint. An importer reads `carried` fields;
+ * `lost` fields are reported if they have a value; `unused` fields do not affect a task's schedule or work. A field that the table does
+ * not have is reported as lost, so that a newer source loses nothing silently. docs/importing-fields.md shows these tables.
  */
 import type { Findings, Row } from "./findings.ts";
 
@@ -29,7 +28,7 @@ export function fieldTable(text: string): FieldTable {
   return new Map(rows.map((row) => [row.name, row]));
 }
 
-/** @param place such as "Target": what the fields belong to */
+/** @param place the object that the fields belong to, such as "Target" */
 export function tellFields(row: Row, table: FieldTable, source: string, findings: Findings, place = ""): void {
   for (const [name, value] of Object.entries(row)) {
     const known = table.get(name);
@@ -41,7 +40,7 @@ export function tellFields(row: Row, table: FieldTable, source: string, findings
   }
 }
 
-/** Absent, empty, zero and off are the usual state of every field that is told as lost. */
+/** Absent, empty, zero and off are the usual state of every field that is reported as lost. */
 export function saysNothing(value: unknown): boolean {
   if (value === undefined || value === null || value === false || value === 0) return true;
   if (typeof value === "string") return ["", "0", "{}", "[]", "false"].includes(value.trim());

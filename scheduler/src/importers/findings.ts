@@ -1,6 +1,6 @@
 /**
- * What an importer makes of another scheduler's export: tasks in a file's words, and all that they do not say. Nothing is
- * left out silently: what a source says and a task cannot is a remark, and what cannot be a task at all is a problem.
+ * An importer's result for another scheduler's export: tasks in the format of a task file, and remarks. Nothing is left out silently: a
+ * fact that a task cannot express is a remark, and an entry that cannot be a task at all is a problem.
  */
 import { isCarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -15,28 +15,28 @@ export interface SourceFile {
 }
 
 export interface ImportOptions {
-  /** Of crons that name none: where the old scheduler runs. */
+  /** The zone of crons that name none: that of the old scheduler. */
   zone: string;
-  /** The workers that are to run the tasks; default: what the source says, or "default". */
+  /** The worker group of the tasks; default: the source's, or "default". */
   group?: string | undefined;
-  /** Epoch ms: importers leave out the schedule of whatever has ended by then. */
+  /** Epoch ms: a task that has ended by then is imported without its schedule. */
   nowMs: number;
 }
 
-/** Facts that a source tells of a task and that are no options of it. */
+/** Facts about a task in the source that are no options of a task. */
 export interface Beside {
   comment?: string;
-  /** It stood still there. */
+  /** The task was suspended in the source. */
   suspended?: boolean;
   /** Epoch ms, its first possible slot. */
   fromMs?: number | undefined;
   /** Epoch ms, the first moment at which it has no slots any more. */
   untilMs?: number | undefined;
-  /** When the source fires, by its own text; without it there is nothing that the task's times could be compared with. */
+  /** When the source fires, in its own text; without it the task's times cannot be compared. */
   times?: SourceTimes | undefined;
 }
 
-/** The times that the source says it has; --compare sets them beside the task's. */
+/** The source's own times; --compare lists them beside the task's. */
 export interface ToldTimes {
   times: SourceTimes;
   suspended: boolean;
@@ -52,16 +52,16 @@ export interface ImportedTask {
 }
 
 export interface Remark {
-  /** problem: not imported. lost: imported without it. note: imported, and to be looked at. */
+  /** problem: not imported. lost: a detail that was not imported. note: imported, but should be checked. */
   kind: "problem" | "lost" | "note";
-  /** What the source calls it; "": the file as a whole. */
+  /** The entry's name in the source; "": the file as a whole. */
   source: string;
   message: string;
   hint: string;
 }
 
 const remarkLength = 1_000;
-/** It may quote the source, in which anything may stand. */
+/** A remark may quote the source, which may have any length. */
 const clipped = (text: string): string => (text.length <= remarkLength ? text : `${text.slice(0, remarkLength - 1)}…`);
 
 export class Findings {
@@ -79,7 +79,7 @@ export class Findings {
   lost = (source: string, message: string, hint = ""): void => this.#remark("lost", source, message, hint);
   note = (source: string, message: string, hint = ""): void => this.#remark("note", source, message, hint);
 
-  /** @param options as a file writes them; what is undefined is not said. @returns the task's name, if it could be one */
+  /** @param options as a file writes them; undefined options are left out @returns the task's name; undefined if it cannot be a task */
   add(
     source: string,
     wanted: string,
@@ -131,7 +131,7 @@ export class Findings {
     }
   }
 
-  /** When the schedule begins, where that is to come, and when it ends. */
+  /** The schedule's start, if that is in the future, and its end. */
   #bounds(source: string, fromMs = 0, untilMs = Number.POSITIVE_INFINITY): { from?: string; until?: string } {
     const bounds: { from?: string; until?: string } = {};
     if (fromMs > this.#nowMs) bounds.from = new Date(fromMs).toISOString();
@@ -148,7 +148,7 @@ export class Findings {
       .slice(0, limits.taskNameLength - 10);
     const base = plain === "" ? "task" : plain;
     let name = base;
-    // Where the last search for a free number ended: thousands may be called alike.
+    // Where the last search for a free number ended: thousands of tasks may have the same name.
     let count = this.#counts.get(base) ?? 2;
     for (; this.#names.has(name); count++) name = `${base}-${count}`;
     this.#counts.set(base, count);
@@ -164,7 +164,7 @@ export class Findings {
 const withBounds = (schedule: unknown, bounds: object) =>
   typeof schedule === "string" ? { cron: schedule, ...bounds } : { ...(schedule as object), ...bounds };
 
-/** Whether a slot is to come before `untilMs`. A task without a schedule of its own has nothing that could be over. */
+/** True if a slot is left before `untilMs`. A task without a schedule of its own cannot be over. */
 function hasSlot(schedule: ScheduleSpec, afterMs: number, untilMs = Number.POSITIVE_INFINITY): boolean {
   if (schedule.type === "manual") return true;
   const [slot] = nextSlots(schedule, afterMs, 1);
@@ -175,7 +175,7 @@ export type Row = Record<string, unknown>;
 export const isRow = (value: unknown): value is Row =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What lies at "spec.template.metadata" of nested objects. */
+/** The value at a path such as "spec.template.metadata" of nested objects. */
 export function within(value: unknown, path: string): unknown {
   let at = value;
   for (const name of path.split(".")) {
@@ -201,7 +201,7 @@ export const column = (row: Row, name: string): unknown =>
 
 export const rowsOf = (value: unknown): Row[] => (Array.isArray(value) ? value.filter(isRow) : []);
 
-/** JSON, or undefined with a problem told. Also one object a line, as `psql` and `jq -c` write. */
+/** Parses JSON; undefined after a problem was reported. Also reads one object a line, as `psql` and `jq -c` write. */
 export function readJson({ path, text }: SourceFile, findings: Findings): unknown {
   try {
     return JSON.parse(text);
@@ -210,7 +210,7 @@ export function readJson({ path, text }: SourceFile, findings: Findings): unknow
     try {
       if (lines.length > 1) return lines.map((line) => JSON.parse(line) as unknown);
     } catch {
-      // Not lines of JSON either: told below, by what is wrong with it as one document.
+      // The lines are not JSON either: the problem below is that of the text as one document.
     }
     findings.problem("", `${path} is not JSON: ${(cause as Error).message}`, "Export the rows as one JSON array.");
     return undefined;

@@ -1,4 +1,4 @@
-/** graphile-worker: its crontab file, which counts in UTC. */
+/** graphile-worker: its crontab file, whose times are in UTC. */
 import { yamlDocuments } from "../apply/yaml-documents.ts";
 import { eitherDay } from "./either-day.ts";
 import { fieldTable, tellFields, tellHandlers } from "./fields.ts";
@@ -14,7 +14,7 @@ jobKey | lost | at most one item of a key waits | Set overlap: queue.
 jobKeyMode | lost | what a later item of a key does | Set overlap: queue.
 `);
 
-/** Its pause after try n is e to the power of n, for at most ten. */
+/** graphile-worker pauses e to the power of n seconds after attempt n, with n at most ten. */
 const pauses = { backoff: "exponential", delay: "3s", maxDelay: "6h" };
 
 export function importGraphile(files: readonly SourceFile[], options: ImportOptions): Findings {
@@ -71,7 +71,7 @@ export function importGraphile(files: readonly SourceFile[], options: ImportOpti
 
 const usualTries = 25;
 
-/** JSON5 in a line, of which YAML reads what people write. null: a problem was told. */
+/** JSON5 in a line; the YAML parser reads its common forms. null: a problem was reported. */
 function payloadOf(text: string, source: string, findings: Findings): unknown {
   if (text === "") return undefined;
   const [read] = yamlDocuments(text);

@@ -22,7 +22,7 @@ const overlaps: Record<string, string | undefined> = {
   Allow: undefined,
   "": undefined,
 };
-/** What Kubernetes does when a manifest says nothing: six more tries, 10 s apart and doubling, to six minutes. */
+/** Kubernetes' default for a manifest without a limit: six retries, 10 s apart and doubling, to six minutes. */
 const defaultBackoffLimit = 6;
 const tries = { delay: "10s", maxDelay: "6m" };
 
@@ -126,7 +126,7 @@ function addCron(item: Row, options: ImportOptions, findings: Findings): void {
         findings,
       ),
       overlap,
-      // Within the deadline it is started late, after it not at all; without one, however late.
+      // Within the deadline the run starts late, after it not at all; without a deadline it starts however late.
       misfire: deadline === undefined ? undefined : { policy: "skip", after: Math.max(1_000, deadline * 1_000) },
       retry: limit > 0 ? { attempts: limit + 1, ...tries } : undefined,
       timeout: active === undefined ? undefined : `${active}s`,
@@ -172,7 +172,7 @@ const fieldRanges = [
   [0, 6],
 ] as const;
 
-/** robfig/cron, which Kubernetes has, takes a step that leads beyond the field: its first value is all that is left. */
+/** robfig/cron, which Kubernetes uses, accepts a step that leads beyond the field: only the first value is left. */
 function shortSteps(expression: string): string {
   const fields = expression.trim().split(/\s+/);
   if (fields.length !== fieldRanges.length) return expression;

@@ -13,7 +13,7 @@ import {
   within,
 } from "./findings.ts";
 
-/** What a queue says when a schedule does not (pg-boss 10 and newer). */
+/** A queue's defaults for schedules without these options (pg-boss 10 and newer). */
 const usual = { retryLimit: 2, expireInSeconds: 900 };
 const carried = new Set(
   "tz key missed retryLimit retryDelay retryBackoff retryDelayMax expireInSeconds expireInMinutes expireInHours priority".split(
@@ -88,7 +88,7 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
     schedule: { cron: eitherDay(text), zone },
     slotPayload: row.data === null ? undefined : row.data,
     priority: Math.max(0, Math.min(9, 5 + priority)),
-    // What is late by more than its minute of grace was missed.
+    // A slot that is late by more than pg-boss's grace of a minute was missed.
     misfire: { policy: missed === "all" ? "all" : missed === "once" ? "fire_once" : "skip", after: "1m" },
     retry:
       retryLimit === 0

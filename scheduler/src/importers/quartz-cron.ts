@@ -1,6 +1,6 @@
 /**
- * Quartz's cron, which XXL-JOB has too, in our words: its days of the week are 1 (Sunday) to 7, ours 0 to 6. They become
- * names, and steps become lists, since a step counts on from the number that a day has.
+ * Converts Quartz's cron, which XXL-JOB uses too, to Carillon's dialect: Quartz's days of the week are 1 (Sunday) to 7, Carillon's 0 to
+ * 6. Days become names, and steps become lists, since a step counts on from a day's number.
  */
 const days = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 

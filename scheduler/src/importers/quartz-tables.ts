@@ -7,7 +7,7 @@ import { rowsOfCopy } from "./sql-copy.ts";
 import { rowsOfSql } from "./sql-rows.ts";
 import type { Element } from "./xml.ts";
 
-/** In the tables' order, for an INSERT that does not name them; Quartz 1 has no SCHED_NAME and is read by its CREATE TABLE. */
+/** Columns in the tables' order, for an INSERT that does not name them; Quartz 1 has no SCHED_NAME and is read by its CREATE TABLE. */
 const key = ["sched_name", "trigger_name", "trigger_group"];
 const columns: readonly (readonly [string, readonly string[]])[] = [
   [

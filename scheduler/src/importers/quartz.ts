@@ -1,6 +1,6 @@
 /**
  * Quartz: the XML of its XMLSchedulingDataProcessorPlugin (details and triggers), its JDBC tables as SQL, and quartz.properties for the
- * misfire threshold. What runs is a Java class, which stays behind: a worker's handler of the task's name takes its place.
+ * misfire threshold. A job's Java class is not imported: a worker's handler of the task's name replaces it.
  */
 
 import { isCarillonError } from "../base/errors.ts";
@@ -19,7 +19,7 @@ interface Detail {
   description: string;
   data: Record<string, string>;
   recovers: boolean;
-  /** The tables tell whether a class refuses to overlap; "": unknown. */
+  /** The tables show whether a class refuses to overlap; "": unknown. */
   overlap: string;
   triggers: Element[];
 }
@@ -88,7 +88,7 @@ export function importQuartz(files: readonly SourceFile[], options: ImportOption
   return findings;
 }
 
-/** @returns undefined: a problem was told */
+/** @returns undefined: a problem was reported */
 function readFile({ path, text }: SourceFile, findings: Findings): Element | undefined {
   try {
     if (!isQuartzDump(text)) return readXml(text);
@@ -135,7 +135,7 @@ function addDetail(detail: Detail, place: Place): void {
   const { findings, options } = place;
   const shared = {
     group: options.group,
-    // Quartz runs again after a crash only what asked for recovery.
+    // After a crash Quartz runs only those jobs again that requested recovery.
     onWorkerLost: detail.recovers ? "retry" : "fail",
     overlap: detail.overlap || undefined,
   };
@@ -193,7 +193,7 @@ function addDetail(detail: Detail, place: Place): void {
 /** The states of the tables in which Quartz fires a trigger no more. */
 const stillStates = new Set(["PAUSED", "PAUSED_BLOCKED", "COMPLETE", "ERROR", "DELETED"]);
 
-/** When Quartz fires it, by its own text; undefined: there is no text of it. */
+/** When Quartz fires the trigger, in its own text; undefined: the trigger has no such text. */
 function timesOf(trigger: Element, zone: string, startMs: number | undefined): SourceTimes | undefined {
   if (trigger.name === "cron") return { dialect: "quartz", text: childText(trigger, "cron-expression"), zone };
   const interval = Number(childText(trigger, "repeat-interval") || "0");
@@ -206,7 +206,7 @@ function timesOf(trigger: Element, zone: string, startMs: number | undefined): S
   return startMs === undefined ? { dialect: "by hand" } : { dialect: "once", atMs: startMs };
 }
 
-/** A cron's end is its last possible time; that of the others is the first moment after. */
+/** A cron's end is still a possible time; the end of other triggers is the first moment after their last. */
 function lifeOf(trigger: Element, fromMs?: number, endMs?: number): Pick<Beside, "fromMs" | "untilMs"> {
   const ends = [endMs === undefined ? undefined : endMs + (trigger.name === "cron" ? 1 : 0)];
   const count = repeatsOf(trigger);
@@ -217,7 +217,7 @@ function lifeOf(trigger: Element, fromMs?: number, endMs?: number): Pick<Beside,
   return { fromMs: isOnce ? undefined : fromMs, untilMs: Number.isFinite(untilMs) ? untilMs : undefined };
 }
 
-/** Epoch ms; undefined: none is said; NaN: it is none, and a problem was told. */
+/** Epoch ms; undefined: no time is given; NaN: the text is no time, and a problem was reported. */
 function momentOf(time: string, source: string, findings: Findings): number | undefined {
   if (time === "") return undefined;
   try {
@@ -292,7 +292,9 @@ function scheduleOf(
   }
 }
 
-/** XML's times may have no offset; Quartz then means its machine's zone. @returns "": none is said; undefined: a problem was told */
+/**
+ * Times in XML may have no offset; Quartz then uses its machine's zone. @returns "": no time is given; undefined: a problem was reported
+ */
 function instantOf(
   trigger: Element,
   name: string,
@@ -304,7 +306,7 @@ function instantOf(
   if (time === "" || /(?:Z|[+-]\d{2}:?\d{2})$/i.test(time)) return time;
   const local = Date.parse(`${time}Z`);
   const [day] = /^\d{4}-\d\d-\d\d(?=T)/.exec(time) ?? [];
-  // What is no time, no day of its month or beyond all slots is for the schedule to refuse.
+  // A text that is no time, a day that its month does not have, or a time beyond all slots is left for the schedule to refuse.
   const exists = local >= 0 && local < endOfTime && day !== undefined && new Date(local).toISOString().startsWith(day);
   if (!exists) return `${time}Z`;
   try {

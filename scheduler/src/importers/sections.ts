@@ -13,7 +13,7 @@ export function readRailsYaml({ path, text }: SourceFile, findings: Findings): R
   return undefined;
 }
 
-/** `<<: *name` and `<<: [*a, *b]`, of which the first has precedence; what a map says itself has it over all. */
+/** Resolves `<<: *name` and `<<: [*a, *b]`, of which the first has precedence; a map's own entries take precedence over all of them. */
 function merged(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(merged);
   if (!isRow(value)) return value;

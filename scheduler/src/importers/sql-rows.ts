@@ -1,16 +1,16 @@
 /**
- * The rows that a dump of MySQL inserts (`mysqldump`, or INSERT statements by hand), of the tables that are asked for. Nothing is
- * run: the text is read for INSERT, REPLACE and CREATE TABLE, whose columns stand for those that an INSERT does not name.
+ * The rows that a dump of MySQL inserts (`mysqldump`, or INSERT statements by hand), of the requested tables. No SQL is executed: the
+ * text is read for INSERT, REPLACE and CREATE TABLE, whose columns are used for an INSERT that names none.
  */
 import type { Row } from "./findings.ts";
 
 type Token =
-  /** A quoted name is "name" as a plain word is; `quoted`: it cannot be a keyword. */
+  /** A quoted name is a "name" like a plain word; `quoted`: it cannot be a keyword. */
   | { kind: "name"; text: string; quoted: boolean; at: number }
   | { kind: "value"; value: string | number; at: number }
   | { kind: "sign"; text: string; at: number };
 
-/** MySQL's escapes, by the character after the backslash; any other character stands for itself. */
+/** MySQL's escapes, by the character after the backslash; any other character means itself. */
 const escapes: Record<string, string> = { "0": "\0", b: "\b", n: "\n", r: "\r", t: "\t", Z: "\x1a" };
 
 const silent = /(?:\s+|--(?=\s)[^\n]*|#[^\n]*|\/\*[\s\S]*?\*\/)+/y;
@@ -99,9 +99,9 @@ export function rowsOfSql(
       for (at++; isSign(at, "("); ) {
         const close = closed(at);
         const values = parts(at, close).map(([from, to]) => {
-          // A text may be told to be of a character set: _utf8mb4'…'.
+          // A text may have a character set: _utf8mb4'…'.
           const token = tokens[nameAt(from).startsWith("_") ? ++from : from];
-          // NULL, and what only a server could work out.
+          // NULL, and expressions that only a server could evaluate.
           return to === from + 1 && token?.kind === "value" ? token.value : null;
         });
         const names = named ?? made.get(table) ?? columns.get(table)?.(values.length);

@@ -9,8 +9,8 @@ export interface Element {
 }
 
 /**
- * A small document as a tree, by local names. Nothing is fetched and no entity but XML's own is known, so a document can
- * neither read files nor grow. @throws Error with the line, for what is not well-formed
+ * A small document as a tree, by local names. Nothing is fetched and only XML's own entities are known, so a document can neither read
+ * files nor grow. @throws Error with the line, for a document that is not well-formed
  */
 export function readXml(text: string): Element {
   const root: Element = { name: "", attributes: {}, children: [], text: "", line: 1 };
@@ -49,9 +49,9 @@ const plainOf = (attributes: object): Record<string, string> =>
 export const childrenOf = (element: Element, name: string): Element[] =>
   element.children.filter((child) => child.name === name);
 
-/** The text of the first child of this name; "": there is none. */
+/** The text of the first child with this name; "": there is none. */
 export const childText = (element: Element, name: string): string => childrenOf(element, name)[0]?.text.trim() ?? "";
 
-/** All of this name, however deep. */
+/** All descendants with this name. */
 export const everywhere = (element: Element, name: string): Element[] =>
   element.children.flatMap((child) => [...(child.name === name ? [child] : []), ...everywhere(child, name)]);

@@ -1,6 +1,6 @@
 /**
  * XXL-JOB: rows of its table xxl_job_info, perhaps with those of xxl_job_group: as a dump of its database (`mysqldump`), or as JSON with
- * columns as in the database, or as its API names them: { "xxl_job_group": […], "xxl_job_info": […] }.
+ * the columns' names of the database or of its API: { "xxl_job_group": […], "xxl_job_info": […] }.
  */
 
 import type { SourceTimes } from "./compare/source-times.ts";
@@ -42,7 +42,10 @@ const interpreters: Record<string, string> = { GLUE_SHELL: "/bin/bash", GLUE_PYT
 /** Linux takes no longer argument, its end included. */
 const argumentBytes = 128 * 1024;
 
-/** The table's order where neither an INSERT nor a CREATE TABLE tells it: of 2.0, with the trigger's three since 2.1, and since 2.3. */
+/**
+ * The order of the table's columns, if neither an INSERT nor a CREATE TABLE names them: of 2.0, with the three trigger columns since 2.1,
+ * and since 2.3.
+ */
 function columnsOf(count: number): readonly string[] | undefined {
   const described = ["add_time", "update_time", "author", "alarm_email"];
   const executor = ["route_strategy", "handler", "param", "block_strategy", "timeout", "fail_retry_count"];
@@ -112,7 +115,7 @@ export function fromXxl(files: readonly SourceFile[], options: ImportOptions): F
   const nameOf = (row: Row) =>
     (handlers.get(handlerOf(row)) ?? 0) > 1 ? `${handlerOf(row)}.${textOf(row.id)}` : handlerOf(row);
   const names = new Map(rows.map((row) => [textOf(row.id), nameOf(row)]));
-  // Whoever others come after stands before them, whatever the rows' order.
+  // A task that others come after is listed before them, whatever the rows' order.
   for (const row of rows) {
     const parents = (children.get(textOf(row.id)) ?? [])
       .map((id) => names.get(id))
@@ -133,7 +136,7 @@ interface Place {
 function addRow(row: Row, name: string, parents: string[], { findings, options, groups }: Place): void {
   const text = (name: string) => textOf(column(row, name));
   const number = (name: string) => numberOf(column(row, name));
-  // Since 3.4 it is called so.
+  // The column's name since 3.4.
   const description = text("job_desc") || text("name");
   const source = `${text("id")} ${description}`.trim();
   const lost = (what: string, hint?: string) => findings.lost(source, what, hint);
@@ -233,13 +236,13 @@ function commandOf(interpreter: string, isShell: boolean, script: string, parame
     : { argv: [interpreter, "-", ...given], stdin: script };
 }
 
-/** There the strategy is for triggers that were late. One that waits in an executor's queue is run, however late. */
+/** In XXL-JOB the strategy applies to late triggers. A run that waits in an executor's queue is started, however late. */
 const misfireOf = (strategy: string, overlap: unknown) =>
   strategy === "FIRE_ONCE_NOW"
     ? { policy: "fire_once", after: misfireAfter }
     : { policy: "skip", after: misfireAfter, ...(overlap === "queue" ? { waiting: false } : {}) };
 
-/** Before 2.3 each had a cron, in a column of its own. */
+/** Before 2.3 each row had a cron, in a column of its own. */
 function timesOf(text: (name: string) => string): { type: string; conf: string } {
   const cron = text("job_cron");
   if (text("schedule_type") !== "" || cron === "") return { type: text("schedule_type"), conf: text("schedule_conf") };

@@ -2,15 +2,15 @@ import { readFileSync } from "node:fs";
 import { userInfo } from "node:os";
 import { CarillonError } from "../../base/errors.ts";
 
-/** Who a command runs as. */
+/** The account that a command runs as. */
 export interface Account {
   name: string;
   home: string;
-  /** Set only where the process has to change to it; it then has no supplementary groups. */
+  /** Set only if the process has to change to the account; the command then has no supplementary groups. */
   switchTo?: { uid: number; gid: number };
 }
 
-/** This process's own account and power, so that tests need be neither root nor unprivileged. */
+/** This process's own account, which tests replace, so that they need be neither root nor unprivileged. */
 export interface OwnAccount {
   name: string;
   uid: number;
@@ -29,10 +29,10 @@ export function ownAccount(): OwnAccount {
 }
 
 /**
- * A command that belongs to an account runs as that account or not at all: cron's reason for the field is that it must
- * not run with another's rights.
- * @param user undefined: as the worker itself
- * @throws COMMAND_NOT_ALLOWED when this process is neither that account nor root, or when there is no such account
+ * A command that belongs to an account runs as that account or not at all: the purpose of cron's account field is that the command does
+ * not run with another account's rights.
+ * @param user undefined: the worker's own account
+ * @throws COMMAND_NOT_ALLOWED when this process is neither that account nor root, or when the account does not exist
  */
 export function accountFor(user: string | undefined, own: OwnAccount, accountsFile = "/etc/passwd"): Account {
   if (user === undefined || user === own.name) return { name: own.name, home: own.home };

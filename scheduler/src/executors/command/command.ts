@@ -20,7 +20,7 @@ export type { RunMarks } from "./environment.ts";
 export type { OutputStream } from "./output.ts";
 
 export interface CommandOptions {
-  /** Absolute paths, or bare names looked up in `path`. Empty: no command runs. */
+  /** Absolute paths, or bare names looked up in `path`. If empty, no command runs. */
   allow: readonly string[];
   /** Allowed shells may run. Default false. */
   shell?: boolean;
@@ -34,7 +34,7 @@ export interface CommandOptions {
   allowEnv?: readonly string[];
   /** Default limits.commandGraceMs. */
   graceMs?: number;
-  /** Of stdout and stderr together; default limits.commandOutputBytes. */
+  /** Limit for the bytes of stdout and stderr together; default limits.commandOutputBytes. */
   outputBytesMax?: number;
   clock?: Clock;
   path?: readonly string[];
@@ -50,7 +50,7 @@ export interface CommandResult {
   cutBytes: number;
 }
 
-/** What `cause` of COMMAND_FAILED holds. */
+/** The `cause` of COMMAND_FAILED. */
 export interface CommandFailure {
   exitCode: number | null;
   signal: string | null;
@@ -59,11 +59,10 @@ export interface CommandFailure {
 }
 
 /**
- * Resolves when the program has exited with a code that is a success and its output is closed: as with cron, a process in the background that
- * keeps the output open belongs to the run.
- * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause, which says
- * that it is final where the exit code is not worth another try; the
- * signal's reason (CANCELLED when that is no CarillonError) once the process group has been ended
+ * Resolves when the program has exited with a successful code and its output is closed: as with cron, a background process that keeps the
+ * output open belongs to the run.
+ * @throws COMMAND_NOT_ALLOWED before anything is started; COMMAND_FAILED with a `CommandFailure` as its cause, marked final if the exit
+ * code is not worth another attempt; the signal's reason (CANCELLED when that is no CarillonError) once the process group has been ended
  */
 export async function runCommand(spec: CommandSpec, options: CommandOptions): Promise<CommandResult> {
   const { signal, log, rehearse = false, clock = systemClock } = options;
@@ -124,7 +123,7 @@ export async function runCommand(spec: CommandSpec, options: CommandOptions): Pr
   });
 }
 
-/** Why it failed stands at the end of what a program says: that is what there must be room for. */
+/** Adds the last lines that fit: a program prints the reason for its failure at the end. */
 function withLastLines(what: string, lines: readonly string[]): string {
   let said = "";
   for (const line of lines.toReversed()) {
@@ -188,7 +187,7 @@ interface Watch {
 interface Ended {
   exitCode: number | null;
   signal: string | null;
-  /** The abort came before the end, so it is the end's cause whatever the exit code. */
+  /** The abort came before the end, so it is the cause of the end whatever the exit code. */
   aborted: boolean;
 }
 
@@ -212,10 +211,10 @@ function watch(
     };
     const onAbort = () => {
       const { pid } = child;
-      // Without a number it never started; "error" follows.
+      // Without a pid the child never started; "error" follows.
       if (pid === undefined || closed) return;
       ending = endGroup({ pid, mark, reaped: () => reaped }, graceMs, clock).then(() => {
-        // Whoever left the group may hold the output for ever; the run does not wait for it.
+        // A process that left the group may hold the output open for ever; the run does not wait for it.
         child.stdout?.destroy();
         child.stderr?.destroy();
         child.stdin?.destroy();
@@ -223,7 +222,7 @@ function watch(
       ending.catch(reject);
     };
     child.on("error", (cause: NodeJS.ErrnoException) => {
-      // Of a started one, "exit" and "close" tell.
+      // For a child that did start, "exit" and "close" report the end.
       if (child.pid !== undefined) return;
       signal.removeEventListener("abort", onAbort);
       reject(notStarted(file, startProblem(cause), cause));
@@ -239,7 +238,7 @@ function watch(
     });
     child.stdout?.on("data", (chunk: Buffer) => stdout.push(chunk));
     child.stderr?.on("data", (chunk: Buffer) => stderr.push(chunk));
-    // A program that does not read all its input closes the pipe early (EPIPE); its exit code says whether that is bad.
+    // A program that does not read all its input closes the pipe early (EPIPE); its exit code shows whether it failed.
     child.stdin?.on("error", () => undefined);
     if (stdin !== undefined) child.stdin?.end(stdin);
     signal.addEventListener("abort", onAbort, { once: true });
@@ -272,7 +271,7 @@ function endedBy(signal: AbortSignal): CarillonError {
   return new CarillonError("CANCELLED", "the command was ended before it had finished", { cause: signal.reason });
 }
 
-/** An argument as one would type it: for people to read, never for a shell to run. */
+/** An argument as a user would type it: for people to read, never for a shell to run. */
 function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

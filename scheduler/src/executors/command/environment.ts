@@ -2,7 +2,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { allowsEnv, fixedPath, whyRefused } from "../../task/command-rules.ts";
 import type { Account } from "./account.ts";
 
-/** What the command is told about its run. */
+/** The facts about a run that its command receives as variables. */
 export interface RunMarks {
   task: string;
   /** The name of the schedule, for a run of one of the task's named schedules; empty for others. */
@@ -14,11 +14,11 @@ export interface RunMarks {
 }
 
 /**
- * A small fixed set, then the task's own, then the marks of the run. Nothing of the worker's environment: its database
- * URL and keys are not the command's. A list of what a task may set, since most programs have a variable of their own by
- * which they run another program.
+ * The command's environment: a small fixed set, then the task's own variables, then the marks of the run. It has nothing of the worker's
+ * environment, whose database URL and keys must not reach the command. Only listed variables may be set by a task, since most programs
+ * have a variable that makes them run another program.
  * @param free the program is a shell, which can do anything anyway
- * @param allowed what the worker's configuration lets tasks set besides: names, or beginnings with `*`
+ * @param allowed further variables that the worker's configuration lets tasks set: names, or prefixes with `*`
  * @throws COMMAND_NOT_ALLOWED for a variable or value that is not allowed; TASK_INVALID
  */
 export function commandEnvironment(

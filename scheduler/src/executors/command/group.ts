@@ -4,7 +4,7 @@ import { atSecondSignal } from "../../base/stop-on-signals.ts";
 
 const pollMs = 20;
 
-/** Of groups whose leader runs. One listener for all: Node takes more than ten for a leak. */
+/** Callbacks for groups whose leader runs. They share one listener: Node warns of a leak above ten. */
 const ends = new Set<() => void>();
 const endAll = () => {
   for (const end of ends) end();
@@ -12,9 +12,9 @@ const endAll = () => {
 let forget = (): void => undefined;
 
 /**
- * A group is told to end when this process ends, unless this process is killed: a session of its own hears of no terminal. One that was
- * told to end already is killed, for nothing is there any more to do so after the grace.
- * @returns ends this
+ * Sends SIGTERM to a group when this process exits, unless this process is killed: a session of its own gets no signal from a terminal. A
+ * group that got SIGTERM before gets SIGKILL, because after this process's exit nothing would send it after the grace.
+ * @returns removes this
  */
 export function endsWithProcess(pid: number, reaped: () => boolean, told: () => boolean): () => void {
   const end = () => void signalGroup(pid, told() ? "SIGKILL" : "SIGTERM", reaped());
@@ -31,7 +31,7 @@ export function endsWithProcess(pid: number, reaped: () => boolean, told: () => 
   };
 }
 
-/** The variable by which the processes of one command are known, also those that left its process group. */
+/** The variable that marks the processes of one command, also those that left its process group. */
 export const markName = "CARILLON_COMMAND";
 
 /** A started command. */
@@ -40,13 +40,13 @@ export interface Group {
   pid: number;
   /** The value of `markName` in its environment. */
   mark: string;
-  /** The leader has ended, and its number may be given away. */
+  /** The leader has ended, and its pid may be reused. */
   reaped: () => boolean;
 }
 
 /**
- * Ends a command: SIGTERM, then SIGKILL for what is left after the grace, for its process group and for processes that left it by
- * `setsid`. Resolves when none is left or all have been killed, without waiting for the dead to be reaped.
+ * Ends a command's process group and the processes that left it by `setsid`: sends SIGTERM, and after the grace SIGKILL to those that are
+ * left. Resolves when none is left or all have been killed, without waiting for the dead to be reaped.
  */
 export async function endGroup({ pid, mark, reaped }: Group, graceMs: number, clock: Clock): Promise<void> {
   const outside = strays(mark, pid);
@@ -59,19 +59,19 @@ export async function endGroup({ pid, mark, reaped }: Group, graceMs: number, cl
     if (!isLeft(0)) return;
   }
   signalGroup(pid, "SIGKILL", reaped());
-  // Looked for anew: a stray may have started others, and a number may have been given away.
+  // Searched again: a stray may have started others, and a pid may have been reused.
   for (const stray of strays(mark, pid)) send(stray, "SIGKILL");
 }
 
 /**
- * Processes outside the group that have the mark in their environment. Linux only; those whose environment this account may not
- * read, and those that cleared it, are not found.
+ * Processes outside the group that have the mark in their environment. Linux only; it misses processes whose environment this account may
+ * not read, and those that cleared theirs.
  */
 function strays(mark: string, group: number): number[] {
   return processNumbers().filter((pid) => {
     try {
       if (!readFileSync(`/proc/${pid}/environ`, "latin1").split("\0").includes(`${markName}=${mark}`)) return false;
-      // After the name, which may have spaces: state, parent, group.
+      // The fields after the name, which may have spaces: state, parent, group.
       const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
       return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[2]) !== group;
     } catch (error) {
@@ -88,8 +88,8 @@ function processNumbers(): number[] {
 }
 
 /**
- * @param reaped the group's leader has ended and its number may be given away. While any of its group lives the kernel
- * does not reuse the number, so a live process with that number is a stranger, and so is its group.
+ * @param reaped the group's leader has ended and its pid may be reused. While any of its group lives the kernel does not reuse the pid,
+ * so a live process with that pid is a stranger, and so is its group.
  * @returns whether the group still had members
  */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0, reaped: boolean): boolean {
@@ -104,7 +104,7 @@ function send(pid: number, signal: NodeJS.Signals | 0): boolean {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ESRCH") return false;
-    // It is there, under an account that we may not signal.
+    // The process exists, under an account that this one may not signal.
     if (code === "EPERM") return true;
     throw error;
   }

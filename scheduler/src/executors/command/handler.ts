@@ -4,7 +4,7 @@ import type { CommandOptions } from "../../settings/settings.ts";
 import type { CommandSpec } from "../../task/task.ts";
 import { runCommand } from "./command.ts";
 
-/** What a worker does with a run of a command task. */
+/** The worker's handler for a command task. */
 export const commandHandler =
   (command: CommandSpec, { allow, allowEnv, shell, rehearse }: Required<CommandOptions>, clock: Clock): Handler =>
   async (run) => {

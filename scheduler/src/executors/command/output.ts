@@ -13,9 +13,9 @@ export interface OutputBudget {
 }
 
 /**
- * Bytes of one stream → lines, in memory bounded by one line however much arrives. Invalid UTF-8 becomes U+FFFD, as does
- * NUL, which the store cannot hold. What is too long or too much is cut where a mark says so, and still read: a program
- * that blocks on a full pipe would hang for good.
+ * Splits the bytes of one stream into lines, in memory bounded by one line however much arrives. Invalid UTF-8 becomes U+FFFD, as does
+ * NUL, which the store cannot hold. Excess output is cut and marked, but still read: a program that blocks on a full pipe would hang for
+ * good.
  */
 export class LineReader {
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -76,7 +76,7 @@ export class LineReader {
       this.#budget.left -= logged;
       this.#line(line);
     } else {
-      // From here on nothing is logged: a gap with lines after it would look whole.
+      // Nothing is logged after this: with a gap in it, the log would look complete.
       if (this.#budget.left >= 0) this.#budget.exhausted();
       this.#budget.left = -1;
       this.#budget.cut += logged;

@@ -1,11 +1,9 @@
 /**
- * Which programs a worker runs. A task names a program, the worker's own configuration says which ones exist for tasks:
- * the store, and whoever can write to it, has no say in this.
- *
- * Equal means: the same file name in the same real folder. Links in the folder's path are followed (/bin is /usr/bin on
- * most systems), the file itself is not: many links may lead to one program that acts by the name it is called by. What
- * is started is the allowed path, never the text that the task gave, so a link changed between check and start gains
- * nothing.
+ * Decides which programs a worker runs. A task names a program; only the worker's own configuration allows it. The store, and anyone who
+ * can write to it, cannot.
+ * Two paths are equal if they have the same file name in the same real folder. Links in the folder's path are followed (/bin is /usr/bin
+ * on most systems); a link at the file itself is not, because many links may lead to one program that acts by the name it is called by.
+ * The worker starts the allowed path, never the text that the task gave, so a link changed between check and start gains nothing.
  */
 import { accessSync, closeSync, constants, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, resolve } from "node:path";
@@ -13,11 +11,11 @@ import { CarillonError } from "../../base/errors.ts";
 import { fixedPath, isShellName } from "../../task/command-rules.ts";
 
 export interface Program {
-  /** What to start. */
+  /** The path to start. */
   file: string;
-  /** The file is there and can be executed. */
+  /** The file exists and can be executed. */
   present: boolean;
-  /** It is a shell, by its name or by what its link leads to. */
+  /** The program is a shell, by its name or by its link's target. */
   shell: boolean;
 }
 
@@ -74,7 +72,7 @@ function programAt(file: string): Program {
   return { file, present, shell: isShell(file) || (present && isPlainText(file)) };
 }
 
-/** A shell may hide behind links of any other name. */
+/** A link of any name may lead to a shell. */
 function isShell(file: string): boolean {
   return isShellName(file) || isShellName(realPath(file) ?? file);
 }
@@ -91,7 +89,7 @@ function isPlainText(file: string): boolean {
       closeSync(descriptor);
     }
   } catch {
-    // What we cannot read, a shell started by us cannot read either.
+    // A file that the worker cannot read cannot be read by a shell that it starts either.
     return false;
   }
   return start.toString("latin1", 0, 2) !== "#!" && !start.subarray(0, length).includes(0);
@@ -102,7 +100,7 @@ function canExecute(file: string): boolean {
     accessSync(file, constants.X_OK);
     return statSync(file).isFile();
   } catch {
-    // Absent, or not for us: either way it cannot be run, and the caller says so.
+    // Absent, or not accessible: either way it cannot be run, and the caller reports that.
     return false;
   }
 }
@@ -111,7 +109,7 @@ function realPath(file: string): string | null {
   try {
     return realpathSync(file);
   } catch {
-    // It does not exist; then it is compared as it is written.
+    // The file does not exist; its path is then compared as written.
     return null;
   }
 }

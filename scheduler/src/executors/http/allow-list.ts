@@ -1,9 +1,9 @@
 /**
- * Where a worker's HTTP tasks may go. The list is the worker's own: the store, and whoever can write to it, has no say.
- *
- * What is judged is the address that will be connected to, beside the name that led there: a listed name whose address
- * is private, local or a cloud's metadata service is refused unless that address is listed itself, so a name server, or
- * whoever can write its records, opens nothing inside.
+ * The destinations that a worker's HTTP tasks may reach. The list is the worker's own: the store, and anyone who can write to it, cannot
+ * change it.
+ * Beside the name, the address that will be connected to is checked: a listed name whose address is private, local or a cloud's metadata
+ * service is refused unless that address is listed itself. So a name server, or anyone who can write its records, opens no internal
+ * address.
  */
 import { BlockList, isIP, isIPv6 } from "node:net";
 import { CarillonError } from "../../base/errors.ts";
@@ -34,7 +34,7 @@ for (const [range, prefix] of [
   ["3fff::", 20],
 ] as const)
   special.addSubnet(range, prefix, "ipv6");
-/** All else of IPv6 is local, multicast, translation to IPv4, or not given out. */
+/** All other IPv6 addresses are local, multicast, translations to IPv4, or unassigned. */
 const globalUnicast = new BlockList();
 globalUnicast.addSubnet("2000::", 3, "ipv6");
 
@@ -60,12 +60,12 @@ export class AllowList {
     }
   }
 
-  /** Whether anything that the name may resolve to can be permitted: if not, its name server is not even asked. */
+  /** True if some address for the name could be permitted; if not, the name is not even resolved. */
   mayResolve(host: string, port: number): boolean {
     return this.#addresses.some((entry) => onPort(entry, port)) || this.#named(host, "", port);
   }
 
-  /** @param address what `host` stands for; the same when the host is an address */
+  /** @param address the address that `host` resolves to; equal to `host` when that is an address */
   permits(host: string, port: number, address: string): boolean {
     const plain = plainAddress(address);
     if (plain === null) return false;
@@ -81,13 +81,16 @@ export class AllowList {
 const onPort = (entry: Entry, port: number): boolean => entry.port === null || entry.port === port;
 const familyOf = (address: string) => (isIPv6(address) ? "ipv6" : "ipv4");
 
-/** Not in any range that stands for something inside, here, or nowhere. @param address plain */
+/** True if the address is in no private, local or unassigned range. @param address as plainAddress returns it */
 function isPublic(address: string): boolean {
   if (special.check(address, familyOf(address))) return false;
   return !isIPv6(address) || globalUnicast.check(address, "ipv6");
 }
 
-/** One spelling for each address; IPv4 in IPv6's clothes is IPv4. null: none, or one that holds for one interface only. */
+/**
+ * One spelling for each address; an IPv4 address mapped to IPv6 becomes IPv4. null: no address, or one that is valid on one interface
+ * only.
+ */
 export function plainAddress(text: string): string | null {
   if (isIP(text) === 0 || text.includes("%")) return null;
   if (!isIPv6(text)) return text;
@@ -105,7 +108,7 @@ function parseEntry(text: string, option: string): Entry & { list: "names" | "ad
     });
   if (typeof text !== "string") throw wrong();
   const [, bracketed, rest = text] = /^\[([^\]]+)\](.*)$/.exec(text) ?? [];
-  // Without brackets, two colons make an IPv6 address, which has no port then.
+  // Without brackets, two colons make an IPv6 address, which then has no port.
   const withPort = bracketed !== undefined || text.split(":").length === 2;
   const parts = withPort ? /^([^:]*)(?::(\d{1,5}))?$/.exec(rest) : [rest, rest, undefined];
   if (!parts) throw wrong();
@@ -118,7 +121,7 @@ function parseEntry(text: string, option: string): Entry & { list: "names" | "ad
     const family = familyOf(address);
     const longest = family === "ipv6" ? 128 : 32;
     const prefix = prefixText === undefined ? longest : Number(/^\d{1,3}$/.exec(prefixText)?.[0] ?? Number.NaN);
-    // A range of mapped addresses would mean another one than it says.
+    // A range of mapped addresses would cover other addresses than its text suggests.
     if (!(prefix >= 0 && prefix <= longest) || (family === "ipv4" && isIPv6(base) && prefixText !== undefined))
       throw wrong();
     const range = new BlockList();

@@ -13,16 +13,16 @@ import { type Answer, type Sent, send } from "./request.ts";
 import { runHeaders, signingKeys } from "./signature.ts";
 import { type Resolve, shownUrl, systemResolve, type Target, targetOf } from "./target.ts";
 
-/** What a run of an HTTP task is kept with. */
+/** The stored result of an HTTP task's run. */
 export interface HttpResult {
   status: number;
-  /** Parsed where it is whole and says that it is JSON. */
+  /** Parsed if it is complete and its content type is JSON. */
   body: Json;
-  /** The body was longer than limits.httpBodyBytes; only its start is here. */
+  /** The body was longer than limits.httpBodyBytes; only its start is stored. */
   cut?: true;
 }
 
-/** What `cause` of HTTP_FAILED and HTTP_REFUSED holds when there was an answer. */
+/** The `cause` of HTTP_FAILED and HTTP_REFUSED when a response was received. */
 export interface HttpFailure {
   status: number;
   /** The start of the body. */
@@ -39,7 +39,7 @@ const followed = [301, 302, 303, 307, 308];
 const shownBodyLength = 500;
 
 /**
- * What a worker does with runs of HTTP tasks.
+ * Creates the worker's handler for HTTP tasks.
  * @throws OPTION_INVALID for an entry of `allow` that is no host and no range, and for a secret that would sign nothing
  */
 export function httpCaller({
@@ -75,7 +75,7 @@ export function httpCaller({
     let body = bodyOf(http, payload);
     const headers = await withSecrets(http.headers, run);
     for (let hops = 0; ; hops++) {
-      // What the task says of itself is for the origin that it names, and for no other that this one points to.
+      // The task's own headers go only to the origin in its URL, never to another one that redirects lead to.
       const own = target.url.origin === origin ? headers : {};
       const answer = await send(target, sentTo(target.url, method, own, body, run), limits.httpBodyBytes, signal);
       const onward = followed.includes(answer.status) ? locationOf(answer, target.url) : null;
@@ -119,7 +119,7 @@ export function httpCaller({
   }
 }
 
-/** Asked for with each attempt: one that was changed since counts from then on. @throws SECRET_… */
+/** Read with each attempt, so that a changed secret takes effect. @throws SECRET_… */
 async function withSecrets(headers: Record<string, string>, run: Run): Promise<Record<string, string>> {
   const filled: Record<string, string> = {};
   for (const [name, value] of Object.entries(headers)) {
@@ -137,7 +137,7 @@ async function withSecrets(headers: Record<string, string>, run: Run): Promise<R
   return filled;
 }
 
-/** A name server cannot be interrupted; whoever waits for it can. */
+/** A name lookup cannot be interrupted, but waiting for it can. */
 function settled<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason);
@@ -192,7 +192,7 @@ function parsed(text: string, type: string | string[] | undefined): Json {
   try {
     return readJson(text, "the answer") as Json;
   } catch {
-    // It says that it is JSON and is not, or has a number that would become another one: kept as what it is, a text.
+    // The body claims to be JSON and is not, or has a number that would lose precision: stored as a text.
     return text;
   }
 }

@@ -8,11 +8,11 @@ import { send } from "./request.ts";
 import { legacySignature, signatureHeaders } from "./signature.ts";
 import { type Resolve, systemResolve, targetOf } from "./target.ts";
 
-/** The host itself is allowed: what is refused is an address that it leads to. */
+/** The host itself is allowed; the refused part is an address that it resolves to. */
 const allowHint = "Where it is meant, add that address to `allow` of the webhook's channel (alarms.channels).";
 
 /**
- * Reads the lists of all webhooks as what posts will: that must not fail once the node has begun.
+ * Checks the options of all webhooks when the node starts, so that posting cannot fail on them later.
  * @throws OPTION_INVALID
  */
 export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
@@ -24,9 +24,8 @@ export function checkWebhooks(channels: Record<string, ChannelOptions>): void {
 }
 
 /**
- * Posts a notice: JSON, to one URL that the process's own configuration names, through the same guard as HTTP tasks, and
- * signed the same way. A redirect is a failure. Errors, which
- * whoever may look is shown, tell the host alone: the path may be all that it takes to post there.
+ * Posts a notice: JSON, to one URL from the process's own configuration, through the same guard as HTTP tasks, and signed the same way. A
+ * redirect is a failure. Errors, which every viewer can read, name only the host: the path alone may be enough to post there.
  * @param channel checked: see checkWebhooks
  */
 export function noticePoster(

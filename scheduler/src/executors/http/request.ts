@@ -19,8 +19,7 @@ export interface Answer {
 }
 
 /**
- * One request on a connection of its own, to one of the target's addresses and no other. What the body has beyond its
- * bound is not read: the connection is closed.
+ * One request on a connection of its own, only to the target's addresses. A body beyond its bound is not read: the connection is closed.
  * @throws HTTP_FAILED; the signal's reason
  */
 export function send(
@@ -42,7 +41,7 @@ export function send(
     const outgoing = (url.protocol === "https:" ? secureRequest : plainRequest)(url, {
       method: sent.method,
       headers: { ...sent.headers, ...(sent.body === null ? {} : { "content-length": sent.body.length }) },
-      // No connection is shared: one that is kept was checked for another name.
+      // No connection is reused: a kept one was checked for another name.
       agent: false,
       lookup: (_host, options, callback) => {
         const [first] = addresses;
@@ -78,7 +77,7 @@ export function send(
       incoming.on("end", () => answered(false));
       incoming.on("error", failed);
       incoming.on("close", () => {
-        // After its end, or beyond its bound, this rejects what is resolved already.
+        // After the body's end, or beyond its bound, the promise is resolved already, so this has no effect.
         if (!incoming.complete) failed(new Error("the answer broke off"));
       });
     });
@@ -87,5 +86,5 @@ export function send(
   });
 }
 
-/** Of several addresses tried, Node tells of each: the first says as much. */
+/** If several addresses were tried, Node reports an error for each; the first is enough. */
 const reasonOf = (cause: unknown): unknown => (cause instanceof AggregateError ? (cause.errors[0] ?? cause) : cause);

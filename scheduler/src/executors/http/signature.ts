@@ -4,7 +4,10 @@ import { shownValue } from "../../base/json.ts";
 import { checkNamespace, namespaceOf } from "../../base/namespace.ts";
 import type { HttpTaskOptions } from "../../settings/settings.ts";
 
-/** Whom the request speaks for, as its headers say it; a run without a slot has none, nor one of no named schedule. */
+/**
+ * The run that a request is sent for, as its headers state it; `slot` is empty for a run without a slot, and `schedule` for one of no
+ * named schedule.
+ */
 export interface RunMarks {
   task: string;
   schedule: string;
@@ -23,20 +26,20 @@ export interface Message {
 
 export interface SigningKey {
   secret: string;
-  /** Tells a receiver which secret to verify with. */
+  /** Identifies the secret that a receiver verifies with. */
   keyId: string;
 }
 
 export interface SigningKeys {
   /** Signs the whole request (RFC 9421); null: unsigned. */
   key: SigningKey | null;
-  /** Signs what receivers of before can verify; null: not sent. */
+  /** Signs in the legacy format, for receivers that cannot verify the new one; null: not sent. */
   legacySecret: string | null;
 }
 
 /**
- * The headers that tell a receiver which run calls, and that it is this cluster that says so. Signed is all that tells
- * requests apart: were only the body signed, a captured request could come again to another URL, or under another fence.
+ * The headers that identify the calling run and prove that this cluster sent the request. The signature covers all that distinguishes
+ * requests: if only the body were signed, a captured request could be replayed to another URL, or under another fence.
  * @param seconds since 1970
  */
 export function runHeaders(message: Message, marks: RunMarks, { key, legacySecret }: SigningKeys, seconds: number) {
@@ -62,14 +65,14 @@ export function runHeaders(message: Message, marks: RunMarks, { key, legacySecre
   };
 }
 
-/** Hexadecimal HMAC-SHA256 over the lines and the body: the signature of before, which names neither method nor URL. */
+/** Hexadecimal HMAC-SHA256 over the lines and the body: the legacy signature, which covers neither method nor URL. */
 export function legacySignature(secret: string, lines: string[], body: Buffer | null): string {
   const hmac = createHmac("sha256", secret);
   for (const line of lines) hmac.update(`${line}\n`);
   return hmac.update(body ?? "").digest("hex");
 }
 
-/** A signature after RFC 9421 of the whole request: method, URL, body and these headers. @param told in lower case */
+/** An RFC 9421 signature of the whole request: method, URL, body and these headers. @param told headers, with names in lower case */
 export function signatureHeaders({ method, url, body }: Message, told: object, key: SigningKey, seconds: number) {
   const digest = `sha-256=:${createHash("sha256")
     .update(body ?? "")
@@ -106,9 +109,11 @@ export function signed(
 }
 
 /**
- * Whose requests are signed is not to be found out from a receiver that refuses them. No error shows a secret.
+ * Chooses the secret that signs a task's requests. It warns about the cluster's secret, because a receiver that refuses a request does
+ * not reveal the cause. No error shows a secret.
  * @param warn called once for each namespace without a secret of its own, where others have one
- * @returns by a task's name and a URL's host name @throws OPTION_INVALID for a host that no URL has so, and a secret that is empty
+ * @returns the keys for a task's name and a URL's host name @throws OPTION_INVALID for a host that is not as URLs have it, and for an
+ * empty secret
  */
 export function signingKeys(
   { secret, namespaceSecrets = {}, legacySignature: legacy = true }: HttpTaskOptions,

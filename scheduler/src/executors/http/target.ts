@@ -17,9 +17,9 @@ export interface Target {
 }
 
 /**
- * Resolves the URL's host once, and keeps what may be called. A name that changes its mind after this changes nothing:
- * the connection is made to these addresses.
- * @param told in errors: what is shown of the URL, and what to do where it is not allowed
+ * Resolves the URL's host once, and keeps the permitted addresses. Later changes of the name have no effect: the connection is made to
+ * these addresses.
+ * @param told for errors: the part of the URL that is shown, and the hint for a destination that is not allowed
  * @throws HTTP_NOT_ALLOWED, HTTP_FAILED when the name has no address
  */
 export async function targetOf(
@@ -63,7 +63,7 @@ const allowHint =
 const notAllowed = (shown: string, why: string, hint: string): CarillonError =>
   new CarillonError("HTTP_NOT_ALLOWED", `${shown} may not be called: ${why}`, { hint });
 
-/** For people: without the query, which often holds keys. */
+/** The URL as shown to people: without the query, which often holds keys. */
 export function shownUrl({ protocol, host, pathname, search }: URL): string {
   return `${protocol}//${host}${pathname}${search === "" ? "" : "?…"}`;
 }

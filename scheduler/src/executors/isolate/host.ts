@@ -1,4 +1,4 @@
-/** A thread or process that runs handlers, one run after the other. See `places.ts`, which starts it. */
+/** The code of a thread or process that runs handlers, one run after the other. `places.ts` starts it. */
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import { messageOf } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
@@ -61,7 +61,7 @@ function endedWith({ run }: HostedRun, value: unknown): Ended {
 function take(message: ToHost): void {
   if (message.kind === "load") void load(message.modules);
   else if (message.kind === "run") void run(message);
-  // What comes after the end of its run is for nobody.
+  // A message that arrives after its run has ended is dropped.
   else if (hosted?.turn !== message.turn) return;
   else if (message.kind === "abort") hosted.abort(message);
   else if (message.kind === "answer") hosted.answered(message);
@@ -78,11 +78,14 @@ function crash(thrown: unknown): void {
   process.send?.(message, () => process.exit(1));
 }
 
-/** Signals to a whole group of processes, as a terminal and systemd send them, are for the worker: it ends its hosts once they are done. */
+/**
+ * Ignores signals to a whole process group, as a terminal and systemd send them: the worker handles them, and ends its hosts once they
+ * are done.
+ */
 function endWithWorker(): void {
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => undefined);
   process.on("disconnect", () => process.exit());
-  // A handler that computes without a pause hears of no disconnection.
+  // A handler that computes without a pause does not notice a disconnection.
   new Worker(new URL("./parent-watch.js", import.meta.url), {
     workerData: Number(process.argv[2]),
     execArgv: [],

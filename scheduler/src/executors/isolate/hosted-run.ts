@@ -11,13 +11,13 @@ import { received, sent } from "./thrown.ts";
 interface Question {
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
-  /** Of `run.complete`: the handler's own client, on which the worker has statements run. */
+  /** For `run.complete`: the handler's own client, on which the worker runs statements. */
   client: SqlClient | undefined;
 }
 
 /**
- * The `Run` that a handler is given in a host. What can be refused at once is refused here, with the words of a plain handler's run; the
- * rest is asked of the worker, in the order of calls.
+ * The `Run` that a handler is given in a host. Invalid calls are refused here where possible, with the same errors as for a plain
+ * handler's run; all others are sent to the worker, in the order of calls.
  */
 export class HostedRun {
   readonly run: Run;
@@ -36,7 +36,7 @@ export class HostedRun {
     this.run = this.#made(fields);
   }
 
-  /** What told the run to stop. */
+  /** The reason for which the run was asked to stop. */
   get reason(): unknown {
     return this.#reason?.thrown;
   }

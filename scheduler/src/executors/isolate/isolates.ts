@@ -57,13 +57,13 @@ export class Isolates {
     return async (run, payload) => pool.run({ run, payload, module, killAfterMs, trace: await activeTrace() });
   }
 
-  /** Starts the pools, while the process does what else its start takes. */
+  /** Starts the pools, while the rest of the process's start goes on. */
   begin(): void {
     this.start().catch(() => undefined); // told to whoever awaits `start`
   }
 
   /**
-   * Resolves when each pool has a host ready, so that the first run waits for none.
+   * Resolves when each pool has a host ready, so that the first run does not wait for one.
    * @throws TASK_INVALID for a module without a handler, HANDLER_CRASHED, HANDLER_MEMORY
    */
   start(): Promise<void> {

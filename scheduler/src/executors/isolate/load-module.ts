@@ -16,7 +16,7 @@ export async function loadHandler(url: string): Promise<Handler> {
   });
 }
 
-/** TypeScript as this process runs it, by a loader or by Node itself; else compiled as the command line does it. */
+/** Imports TypeScript as this process runs it, by a loader or by Node itself; else compiles it as the command line does. */
 async function importModule(url: string): Promise<unknown> {
   try {
     return await import(url);
@@ -28,13 +28,13 @@ async function importModule(url: string): Promise<unknown> {
   }
 }
 
-/** Of an ES module, and of one that was compiled to CommonJS. */
+/** The default export of an ES module, or of one that was compiled to CommonJS. */
 function defaultOf(module: unknown): unknown {
   const first = (module as { default?: unknown } | null)?.default;
   return typeof first === "object" && first !== null && "default" in first ? first.default : first;
 }
 
-/** Errors of loading keep their kind and say which file it was. */
+/** A loading error keeps its message, with the file's path added. */
 export function loadingFailed(url: string, thrown: unknown): CarillonError {
   const path = fileURLToPath(url);
   const message = messageOf(thrown);

@@ -1,24 +1,26 @@
-/** What a worker and a host, which is a thread or a process that runs handlers, say to each other. */
+/** The messages between a worker and a host, which is a thread or a process that runs handlers. */
 import type { Json } from "../../base/json.ts";
 import type { Onward } from "../../run/flow.ts";
 import type { Run, RunLog } from "../../run/handler.ts";
 import type { Thrown } from "./thrown.ts";
 
-/** What a handler may know of its run, as plain data. */
+/** The fields of a run that its handler can read, as plain data. */
 export interface RunFields
   extends Pick<Run, "id" | "task" | "schedule" | "attempt" | "key" | "shard" | "fence" | "state"> {
   slotMs: number | null;
   dueMs: number;
 }
 
-/** What a handler may ask of its run; the worker does it. */
+/** The calls of a run that a handler can make; the worker executes them. */
 export const asked = ["secret", "saveState", "spawn", "fanOut", "inputs", "complete"] as const;
 export type Asked = (typeof asked)[number];
 
 export type ToHost =
   /** Load these modules before anything runs. */
   | { kind: "load"; modules: readonly string[] }
-  /** One run at a time. `turn` counts them. @param trace the span that the run belongs to, as W3C's traceparent */
+  /**
+   * Starts a run; a host has one run at a time. `turn` counts them. @param trace the span that the run belongs to, as W3C's traceparent
+   */
   | { kind: "run"; turn: number; module: string; fields: RunFields; payload: unknown; trace: string | undefined }
   | { kind: "abort"; turn: number; reason: Thrown }
   | { kind: "answer"; turn: number; question: number; outcome: Outcome }
@@ -37,5 +39,5 @@ export type FromHost =
 
 export type Outcome = { value: unknown } | { thrown: Thrown };
 
-/** @param text the result as JSON; null: none */
+/** @param text the result as JSON; null: no result */
 export type Ended = { text: string | null } | { onward: Onward } | { thrown: Thrown };

@@ -6,7 +6,7 @@ const lookEveryMs = 250;
 const parent = workerData as number;
 
 function isGone(): boolean {
-  // Another process has taken over what the dead one left; where systems keep the number, nobody answers to it.
+  // After the parent's death another process has become the parent; on systems that keep the pid, no process has it.
   if (process.ppid !== parent) return true;
   try {
     return !process.kill(parent, 0);

@@ -11,13 +11,13 @@ import type { IsolationPlace } from "./settings.ts";
 export interface Place {
   /** @throws DataCloneError for what cannot be copied */
   send(message: ToHost): void;
-  /** At once, whatever it computes. `gone` is called all the same. */
+  /** Ends the host at once, whatever it computes. `gone` is called all the same. */
   end(): void;
 }
 
-/** How a host came to its end. */
+/** How a host ended. */
 export interface Gone {
-  /** It needed more memory than it may have. */
+  /** The host needed more memory than its limit. */
   outOfMemory: boolean;
   /** "exited with code 7" */
   how: string;
@@ -31,8 +31,8 @@ export interface PlaceOptions {
 }
 
 /**
- * What a handler's thread or process begins with: a file beside this one, which runs as it was compiled. An application's bundle may hold
- * this code without that file, and without an address of this one, so it is looked for only where a handler is isolated.
+ * The file that a handler's thread or process begins with: it lies beside this one, and runs as it was compiled. An application's bundle
+ * may hold this code without that file, and without a URL for this one, so the file is looked for only when a handler is isolated.
  * @throws TASK_INVALID
  */
 function hostUrl(): URL {
@@ -40,7 +40,7 @@ function hostUrl(): URL {
     const url = new URL("./host.js", import.meta.url);
     if (existsSync(url)) return url;
   } catch {
-    // In a bundle for CommonJS a module has no address.
+    // In a bundle for CommonJS a module has no URL.
   }
   throw new CarillonError("TASK_INVALID", "the file that runs isolated handlers is not beside Carillon's code", {
     hint: "Leave the package carillon out of your bundle (esbuild: --packages=external), or do without `isolate`.",
@@ -69,7 +69,7 @@ function openThread({ memoryMb, message, gone }: PlaceOptions): Place {
   return { send: (told) => thread.postMessage(told), end: () => void thread.terminate() };
 }
 
-/** V8 says on standard error that its heap is full, and aborts. */
+/** V8 reports a full heap on standard error, and aborts. */
 const heapFull = /out of memory/i;
 const tailLength = 8_192;
 const lastWordsMs = 1_000;
@@ -107,7 +107,7 @@ function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
       ),
   );
   return {
-    // Of one that has just ended: `gone` says so.
+    // For a child that has just ended, `gone` reports the end.
     send: (told) => void (child.connected && child.send(told, () => undefined)),
     end: () => void child.kill("SIGKILL"),
   };

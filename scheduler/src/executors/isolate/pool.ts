@@ -40,12 +40,12 @@ interface Host {
   place: Place;
   isReady: boolean;
   isGone: boolean;
-  /** Its run was told to stop: another host is started in its place, should it have to be ended. */
+  /** The run was asked to stop. Another host may be started in this host's place, in case this host has to be ended. */
   isStopping: boolean;
   served: { work: Served; side: WorkerSide } | undefined;
-  /** What it said last, should it end by itself. */
+  /** The error that nothing caught, sent before the host ended by itself. */
   crash: Thrown | undefined;
-  /** Of modules that it could not load. */
+  /** Errors of modules that the host could not load. */
   faults: Map<string, unknown>;
   idleSinceMono: number;
 }
@@ -54,8 +54,8 @@ interface Host {
 const keptIdleMs = 60_000;
 
 /**
- * Hosts of one kind. Each serves one run at a time. One that is ready is kept ahead of what comes, so that a run waits for no start. A
- * host that ends by itself fails the run that it serves, and no other; the next run gets another host.
+ * Hosts of one kind. Each serves one run at a time. The pool keeps one host ready in advance, so that a run waits for no start. A host
+ * that ends by itself fails only the run that it serves; the next run gets another host.
  */
 export class Pool {
   readonly #options: PoolOptions;
@@ -112,7 +112,7 @@ export class Pool {
     });
   }
 
-  /** Ends every host. Runs that are served fail. It may be started again. */
+  /** Ends every host. Runs that are served fail. The pool may be started again. */
   close(): void {
     this.#closed = true;
     this.#cancelTrim?.();
@@ -134,7 +134,9 @@ export class Pool {
     this.#grow();
   }
 
-  /** One ready host more than there is work for; not all at once, for each start is some 50 ms of a processor. */
+  /**
+   * Starts hosts until one more is ready than there is work for; not all at once, because each start takes about 50 ms of a processor.
+   */
   #grow(): void {
     if (this.#closed) return;
     const hosts = [...this.#hosts];
@@ -224,7 +226,7 @@ export class Pool {
     this.#finish(host);
   }
 
-  /** Its run has ended: it is free for the next one. */
+  /** The host's run has ended: the host is free for the next one. */
   #finish(host: Host): void {
     host.served?.work.leave();
     host.served = undefined;

@@ -1,4 +1,4 @@
-/** What a task's code says of a handler that runs in a thread or a process of its own. */
+/** The settings of a handler that runs in a thread or a process of its own, as a task's code gives them. */
 import { statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -8,17 +8,19 @@ import { choice, count, duration, object } from "../../task/kinds/kinds.ts";
 
 export type IsolationPlace = "thread" | "process";
 
-/** Where a handler in a module of its own runs. A text alone is `in`. */
+/** Where a handler in a module of its own runs. A string alone means `in`. */
 export type Isolate =
   | IsolationPlace
   | {
       /** A worker thread of this process, or a process of its own. Default "thread". */
       in?: IsolationPlace;
-      /** Megabytes of JavaScript objects that one may hold; one that needs more is ended. Default: what Node allows. */
+      /** Megabytes of JavaScript objects per thread or process; one that needs more is ended. Default: Node's limit. */
       memoryMb?: number;
       /** Threads or processes at most. Default: the process's `concurrency`. */
       pool?: number;
-      /** How long a handler that was told to stop may go on before its thread or process is ended, at most 10 s. Default "1s". */
+      /**
+       * How long a handler may go on after its run was asked to stop, before its thread or process is ended; at most 10 s. Default "1s".
+       */
       killAfter?: number | string;
     };
 

@@ -1,11 +1,11 @@
-/** What was thrown on one side of a thread or process, as it travels to the other. */
+/** A thrown value in a form that can be sent from one thread or process to another. */
 import { isNativeError } from "node:util/types";
 import { CarillonError, type ErrorCode, errorCodes, messageOf } from "../../base/errors.ts";
 
 export type Thrown =
-  /** The reason by which the run was told to stop. */
+  /** The reason for which the run was asked to stop. */
   | { is: "reason" }
-  /** No Error. */
+  /** A value that is no Error. */
   | { is: "value"; value: unknown }
   | { is: "error"; error: SentError };
 
@@ -13,17 +13,17 @@ interface SentError {
   name: string;
   message: string;
   stack: string | undefined;
-  /** Of a CarillonError. */
+  /** The fields of a CarillonError. */
   coded: { code: ErrorCode; hint: string; retryAfterMs: number | undefined; path: string } | null;
   cause: Thrown | undefined;
-  /** Whatever else it holds, such as `code`. */
+  /** All other properties, such as `code`. */
   own: Record<string, unknown>;
 }
 
 const causesMost = 8;
 const known = new Set(["name", "message", "stack", "cause", "code", "hint", "retryAfterMs", "path"]);
 
-/** @param reason what told the run to stop */
+/** @param reason the reason for which the run was asked to stop */
 export function sent(thrown: unknown, reason?: unknown, depth = 0): Thrown {
   if (reason !== undefined && thrown === reason) return { is: "reason" };
   try {
@@ -31,7 +31,7 @@ export function sent(thrown: unknown, reason?: unknown, depth = 0): Thrown {
       return { is: "error", error: sentError(thrown, reason, depth) };
     return { is: "value", value: structuredClone(thrown) };
   } catch {
-    // It cannot be copied, or throws when it is looked at: its text goes in its place.
+    // The value cannot be copied, or throws when it is read: its text replaces it.
     return { is: "value", value: messageOf(thrown) };
   }
 }
@@ -54,7 +54,7 @@ function sentError(error: Error, reason: unknown, depth: number): SentError {
   };
 }
 
-/** By its parts: a handler's module may have loaded another copy of this package. */
+/** Recognised by its fields: a handler's module may have loaded another copy of this package. */
 function codedOf(error: Error): SentError["coded"] {
   const { name, code, hint, retryAfterMs, path } = error as Partial<CarillonError> & Error;
   if (name !== "CarillonError" || typeof code !== "string" || !Object.hasOwn(errorCodes, code)) return null;
@@ -70,7 +70,7 @@ function copied(value: unknown): unknown {
   }
 }
 
-/** @param reason what told the run to stop */
+/** @param reason the reason for which the run was asked to stop */
 export function received(thrown: Thrown, reason?: unknown): unknown {
   if (thrown.is === "reason") return reason;
   if (thrown.is === "value") return thrown.value;

@@ -17,7 +17,7 @@ export const fieldsOf = ({ id, task, schedule, attempt, key, shard, fence, state
   dueMs: due.getTime(),
 });
 
-/** The worker's side of a run in a host: does with the real `Run` what the handler asks of its own. */
+/** The worker's side of a run in a host: makes the calls of the handler's `Run` on the real `Run`. */
 export class WorkerSide {
   readonly #run: Run;
   readonly #turn: number;
@@ -44,14 +44,14 @@ export class WorkerSide {
     }
   }
 
-  /** What the handler returned. @throws what it threw */
+  /** @returns the handler's result @throws the error that the handler threw */
   result(ended: Ended): unknown {
     if ("thrown" in ended) throw received(ended.thrown, this.#reason);
     if ("text" in ended) return ended.text === null ? undefined : JSON.parse(ended.text);
     const { onward } = ended;
     if (onward.kind !== "continue") return new Continuation(onward);
     const value = (text: string | null) => (text === null ? undefined : JSON.parse(text));
-    // Checked here as well, where secrets are known.
+    // Checked here as well, because this side has the secret values.
     return this.#run.continueAs(value(onward.payload), { state: value(onward.state) });
   }
 
@@ -83,7 +83,7 @@ export class WorkerSide {
   }
 }
 
-/** What the schema in code makes of a payload may be what no thread can be handed. */
+/** The schema in code may turn a payload into a value that cannot be sent to a thread. */
 export const cannotBeSent = (task: string, error: unknown) =>
   new CarillonError(
     "PAYLOAD_INVALID",

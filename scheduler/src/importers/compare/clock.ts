@@ -1,6 +1,4 @@
-/**
- * Local time by `Intl` alone. It shares no code with schedule/zone.ts: the comparison must be able to find a fault in it.
- */
+/** Local time by `Intl` alone. It shares no code with schedule/zone.ts, so that the comparison can find a fault there. */
 export const dayMs = 86_400_000;
 
 const formats = new Map<string, Intl.DateTimeFormat>();
@@ -38,7 +36,7 @@ const wholeSecond = (ms: number): number => Math.floor(ms / 1_000) * 1_000;
 
 export const offsetAt = (ms: number, zone: string): number => localOf(ms, zone) - wholeSecond(ms);
 
-/** The instants at which a clock in the zone shows this local time: one, none where it is skipped, two where it is repeated. */
+/** The instants at which a clock in the zone shows this local time: one; none if it is skipped; two if it is repeated. */
 export function instantsOf(localMs: number, zone: string): number[] {
   const offsets = new Set([offsetAt(localMs - dayMs, zone), offsetAt(localMs + dayMs, zone)]);
   return [...offsets]

@@ -14,7 +14,7 @@ import { readOnCalendar } from "./systemd-reading.ts";
 import { timesOf } from "./walk.ts";
 
 export interface ComparedTime {
-  /** Epoch ms; null: not among its times. */
+  /** Epoch ms; null: not among the source's times. */
   source: number | null;
   task: number | null;
   /** same; differs; clock change: within four hours of one, where schedulers' rules differ and which is not judged. */
@@ -28,7 +28,7 @@ export interface Comparison {
   zone: string;
   times: ComparedTime[];
   outcome: "same" | "differs" | "not compared";
-  /** Why it was not compared, or what was compared in place of times; "": times were. */
+  /** Why the times were not compared, or what was compared instead; "": the times were compared. */
   note: string;
 }
 
@@ -84,7 +84,10 @@ function saidOf(times: SourceTimes): string {
   }
 }
 
-/** @param mine the task's times: the phase of an interval that does not say its own. @throws UnreadText for a text that no reading knows */
+/**
+ * @param mine the task's times: they give the phase of an interval without one of its own. @throws UnreadText for a text that no reader
+ * understands
+ */
 function sourceList(times: SourceTimes, afterMs: number, count: number, mine: readonly number[]): SourceList {
   switch (times.dialect) {
     case "interval": {
@@ -123,7 +126,7 @@ function goMs(text: string): number {
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (goUnitsMs[unit as string] as number), 0);
 }
 
-/** Both lists as rows in the order of time, up to the end of the shorter one: beyond it the other may well have more. */
+/** Both lists as rows in the order of time, up to the end of the shorter list: beyond it the other may well have more. */
 function aligned(theirs: readonly number[], mine: readonly number[], zone: string, count: number): ComparedTime[] {
   const endOf = (list: readonly number[]) => (list.length < count ? Number.POSITIVE_INFINITY : (list.at(-1) as number));
   const endMs = Math.min(endOf(theirs), endOf(mine));

@@ -1,5 +1,5 @@
 /**
- * Cron expressions as each scheduler reads its own: how many fields, from which number weekdays count, and what two restricted day
+ * Reads cron expressions by each scheduler's own rules: how many fields, from which number weekdays count, and what two restricted day
  * fields mean. It shares no code with schedule/ and with the importers, so that a mistake in either shows as a difference.
  */
 import { type CronDialect, UnreadText } from "./source-times.ts";
@@ -65,7 +65,7 @@ interface Field {
   special: readonly ((date: CivilDate) => boolean)[];
 }
 
-/** @throws UnreadText for what this reading does not know */
+/** @throws UnreadText for a text that this reader does not understand */
 export function readCron(dialect: CronDialect, text: string): Reading {
   const rules = rulesOf[dialect];
   const expression = nicknames[text.trim().toLowerCase()] ?? text.trim();
@@ -155,7 +155,7 @@ function specialOf(unit: Unit, item: string, rules: Rules): ((date: CivilDate) =
     if (fixed !== undefined) return (date) => date.day === nearest(date, Number(fixed));
   }
   if (unit === "weekday") {
-    // In Quartz's family a lone L is the week's last day.
+    // In Quartz-like dialects a lone L is the week's last day.
     if (item === "l" && rules.sunday === 1) return ({ weekday }) => weekday === 6;
     const [, ending] = /^(\d|[a-z]{3})l$/.exec(item) ?? [];
     if (ending !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * Fugit's phrases ("every day at 5am"), as Ruby's Solid Queue and Sidekiq-cron read them: which hours, minutes and days. It shares
- * no code with schedule/phrase/ and with the importers.
+ * Reads Fugit's phrases ("every day at 5am") as Ruby's Solid Queue and Sidekiq-cron do: hours, minutes and days. It shares no code with
+ * schedule/phrase/ and with the importers.
  */
 import { ascending, readCron } from "./cron-reading.ts";
 import { UnreadText } from "./source-times.ts";
@@ -12,7 +12,7 @@ const numbers = "zero one two three four five six seven eight nine ten eleven tw
 const all = (count: number): number[] => Array.from({ length: count }, (_, at) => at);
 const stepped = (count: number, step: number): number[] => all(count).filter((value) => value % step === 0);
 
-/** @throws UnreadText for what it does not know */
+/** @throws UnreadText for a text that this reader does not understand */
 export function readFugit(text: string): { reading: Reading; zone: string | undefined } {
   const [, before = text, zone] =
     /^(.*?\S)\s+(?:(?:in|on)\s+)?(UTC|Z|[A-Z][A-Za-z]+\/[\w+\-/]+)$/.exec(text.trim()) ?? [];

@@ -1,6 +1,6 @@
 /**
- * When a source fires, in the words of its own file. An importer hands over the text as the file has it, never the schedule that
- * it made of that text: the comparison reads the text anew, by rules of its own.
+ * When a source fires, as its own file states it. An importer passes the file's text, never the schedule that it made of that text: the
+ * comparison reads the text anew, by rules of its own.
  */
 export type CronDialect =
   | "vixie"
@@ -16,7 +16,7 @@ export type CronDialect =
 
 export type SourceTimes =
   | { dialect: CronDialect | "systemd"; text: string; zone: string }
-  /** `anchorMs` is one of its times; without it the source counts from its own start. */
+  /** `anchorMs` is one of the interval's times; without it the source counts from its own start. */
   | { dialect: "interval"; everyMs: number; anchorMs?: number | undefined }
   /** Go's `@every`, counted from the source's own start. */
   | { dialect: "@every"; text: string }
@@ -25,5 +25,5 @@ export type SourceTimes =
   | { dialect: "once"; atMs: number }
   | { dialect: "by hand" };
 
-/** Thrown for a text that a reading of this folder does not know: then there is nothing to compare with. */
+/** Thrown for a text that no reader of this folder understands: then nothing can be compared. */
 export class UnreadText extends Error {}

@@ -1,4 +1,4 @@
-/** systemd's OnCalendar expressions as systemd.time(7) describes them. It shares no code with the importer of timers. */
+/** Reads systemd's OnCalendar expressions as systemd.time(7) describes them. It shares no code with the importer of timers. */
 import { ascending } from "./cron-reading.ts";
 import { UnreadText } from "./source-times.ts";
 import type { CivilDate, Reading } from "./walk.ts";
@@ -16,7 +16,7 @@ const names: Record<string, string> = {
 };
 const days = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/** @throws UnreadText for what it does not know */
+/** @throws UnreadText for a text that this reader does not understand */
 export function readOnCalendar(text: string): { reading: Reading; zone: string | undefined } {
   const words = text.trim().split(/\s+/);
   const zone =

@@ -1,4 +1,4 @@
-/** From the fields of a source's expression to instants, day by day: slow, and without any shortcut that could be wrong. */
+/** Computes instants from the fields of a source's expression, day by day: slow, and without any shortcut that could be wrong. */
 import { dayMs, instantsOf, offsetAt } from "./clock.ts";
 
 export interface CivilDate {

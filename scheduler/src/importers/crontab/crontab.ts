@@ -1,8 +1,7 @@
 /**
- * Crontab → tasks. The one entry for those who import: text in, task definitions, problems and notes out.
- *
- * A task keeps what cron would do where the two can agree: "either day field" where both are restricted, the clock-change
- * rule, the environment above the line, standard input after %. docs/crontab.md lists where they differ.
+ * Crontab → tasks. The single entry point of the import: takes text, returns task definitions, problems and notes.
+ * A task keeps cron's behaviour where the two can agree: "either day field" where both are restricted, the clock-change rule, the
+ * environment above the line, standard input after %. docs/crontab.md lists where they differ.
  */
 
 import { CarillonError } from "../../base/errors.ts";
@@ -20,19 +19,19 @@ export type { CrontabFormat } from "./format.ts";
 export type { CrontabNote, CrontabProblem } from "./parse.ts";
 
 export interface CrontabFile {
-  /** Decides the format and the tasks' names; it is not opened. */
+  /** Determines the format and the tasks' names; the path is not opened. */
   path: string;
   text: string;
 }
 
 export interface CrontabOptions {
-  /** The zone of entries without CRON_TZ: that of the machine whose crontab it is. */
+  /** The zone of entries without CRON_TZ: that of the crontab's machine. */
   zone: string;
-  /** Default: by the file's place, else by its content. */
+  /** Default: determined by the file's path, else by its content. */
   format?: CrontabFormat;
   /** Entries that need a shell become `SHELL -c …`. Default false: they are problems. */
   shell?: boolean;
-  /** What the names begin with; default: the file's name. */
+  /** The prefix of the names; default: the file's name. */
   prefix?: string;
   /** More account names by which to recognise a system crontab. */
   accounts?: readonly string[];
@@ -44,9 +43,9 @@ export interface ImportedTask {
   schedule: ScheduleSpec;
   command: CommandSpec;
   description: string;
-  /** Where it stands, from 1. */
+  /** The entry's line, from 1. */
   line: number;
-  /** Its command is a shell's: the worker must allow the shell. */
+  /** The command needs a shell: the worker must allow it. */
   needsShell: boolean;
 }
 
@@ -63,7 +62,7 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
   const format = options.format ?? detectFormat(file.path, file.text, options.accounts);
   const prefix = namePrefix(options.prefix ?? file.path);
   const { entries, problems, notes } = parseCrontab(file.text, { format, seed: prefix });
-  // Nothing says it but the entries themselves, and a program may have an account's name.
+  // Only the entries themselves show the format, and a program may have an account's name.
   const guessed = options.format === undefined && formatOfPlace(file.path) === null;
   if (guessed && format === "system") {
     const users = [...new Set(entries.map(({ user }) => user))].slice(0, 5).join(", ");
@@ -84,7 +83,7 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
       problems.push(problemOf(entry.line, entry.text, error));
     }
   }
-  // From all entries, also those with problems: turning the shell on must not rename what was imported before.
+  // Names are made from all entries, also those with problems: allowing the shell must not rename tasks that were imported before.
   const names = nameTasks(
     prefix,
     entries.map(({ command, time, user }) => ({ command, identity: `${time.expression}\n${user ?? ""}\n${command}` })),
@@ -101,8 +100,8 @@ export function importCrontab(file: CrontabFile, options: CrontabOptions): Impor
 const sourceOf = (path: string): string => `${path}: `;
 
 /**
- * Whether an import of this file, under this prefix, made the task. Under another it may be of another machine, whose crontab
- * has the same path.
+ * True if an import of this file, under this prefix, made the task. A task with another prefix may come from another machine, whose
+ * crontab has the same path.
  */
 export function isOfCrontab(task: Pick<ImportedTask, "name" | "description">, path: string, prefix = path): boolean {
   const first = namePrefix(prefix);
@@ -114,7 +113,7 @@ interface Surroundings {
   file: CrontabFile;
   zone: string;
   owner: string | null;
-  /** Neither the file's place nor the caller says which format it has. */
+  /** Neither the file's path nor the caller determines the format. */
   guessed: boolean;
   shell: boolean;
   notes: CrontabNote[];
@@ -122,7 +121,7 @@ interface Surroundings {
   asked: Set<string>;
 }
 
-/** @throws CRONTAB_INVALID: it would be read as another time, or another program, than is meant */
+/** @throws CRONTAB_INVALID for an entry that would be read as another time, or another program, than was meant */
 function checkFields({ user, command }: CrontabEntry, guessed: boolean): void {
   const [sixth = ""] = [user ?? command.split(/\s/, 1)[0]];
   if (/^(?:\*|\d)[\d*,/-]*$/.test(sixth))
@@ -146,12 +145,12 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
   const command: CommandSpec = {
     argv,
     ...(Object.keys(env).length === 0 ? {} : { env }),
-    // Cron starts in the account's home; which folder that is, the machine that runs it knows.
+    // Cron starts commands in the account's home; only the machine that runs the command can resolve `~`.
     cwd: home?.startsWith("/") ? home : "~",
     ...(entry.stdin === undefined ? {} : { stdin: entry.stdin }),
     ...(user === null ? {} : { user }),
   };
-  // Cron's rule for a change of clocks: tables with a star count elapsed time; others run once, late if need be.
+  // Cron's rule for clock changes: entries with a star count elapsed time; others run once, late if need be.
   const schedule = cron(entry.time.expression, {
     zone: entry.zone ?? around.zone,
     gap: entry.time.wildcard ? "skip" : "shift",
@@ -162,7 +161,7 @@ function taskOf(entry: CrontabEntry, around: Surroundings): Omit<ImportedTask, "
   return { schedule, command, description, line: entry.line, needsShell };
 }
 
-/** Shells whose word rules `splitCommand` knows. */
+/** Shells whose word rules `splitCommand` implements. */
 const posixShells = new Set(["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"]);
 
 function commandOf(entry: CrontabEntry, { shell, notes, asked }: Surroundings) {

@@ -1,16 +1,16 @@
 /**
- * The five time fields as cron programs read them, which is not quite as Carillon does: cron has no `L`, `W`, `#` and
- * `?`, it takes steps longer than the field, and `~` for a value chosen once. What two cron programs read differently
- * (`5/10`, `50-10`) is refused, not guessed. Accepted and refused forms were compared with Debian's `crontab -n`.
+ * Reads the five time fields as cron programs do, which differs a little from Carillon: cron has no `L`, `W`, `#` and `?`, it takes steps
+ * longer than the field, and `~` for a value chosen once. A form that two cron programs read differently (`5/10`, `50-10`) is refused,
+ * not guessed. Accepted and refused forms were compared with Debian's `crontab -n`.
  */
 import { CarillonError } from "../../base/errors.ts";
 
 export interface TimeFields {
-  /** In Carillon's own dialect. */
+  /** The expression in Carillon's dialect. */
   expression: string;
   /** Minute or hour begins with `*`: cron then counts elapsed time across a change of clocks. */
   wildcard: boolean;
-  /** What was chosen for `~`, in words. */
+  /** The values chosen for `~`, in words. */
   chosen: string[];
 }
 

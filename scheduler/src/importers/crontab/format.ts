@@ -1,6 +1,6 @@
 /**
- * Which of the two formats a file has: the user's (five fields, command) or the system's (five fields, account, command).
- * Nothing in a crontab says so. Its place does, and failing that its content, if every entry names an account.
+ * The two formats of a crontab: the user's (five fields, command) and the system's (five fields, account, command). No line of a crontab
+ * states its format. Its path does, and failing that its content, if every entry names an account.
  */
 export type CrontabFormat = "user" | "system";
 
@@ -27,7 +27,7 @@ export function detectFormat(path: string, text: string, accounts: readonly stri
   return entries > 0 ? "system" : "user";
 }
 
-/** Which format a file has by where it lies; null: its place says nothing. */
+/** The format according to the file's path; null: the path does not determine it. */
 export function formatOfPlace(path: string): CrontabFormat | null {
   if (/(?:^|\/)etc\/(?:crontab|cron\.d\/[^/]+)$/.test(path)) return "system";
   return spoolAccount(path) === null ? null : "user";
@@ -39,7 +39,7 @@ export const seemsAccount = (command: string): string | undefined => {
   return usualAccounts.has(word) ? word : undefined;
 };
 
-/** Whose crontab a file of cron's spool folder is: the file is named for the account. */
+/** The account that owns a file of cron's spool folder: the file is named after the account. */
 export function spoolAccount(path: string): string | null {
   return /(?:^|\/)var\/spool\/cron\/(?:crontabs\/|tabs\/)?([A-Za-z_][\w.-]*)$/.exec(path)?.[1] ?? null;
 }

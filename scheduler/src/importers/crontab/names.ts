@@ -1,7 +1,7 @@
 /**
- * Names for imported tasks. A name is the task's identity in the store, so it must not depend on the line's number or on
- * the order of lines: it is made of the file's name and the program's; where two would be equal, both add their
- * arguments; where they are still equal, both add a hash of what they say. Only lines that say the same are numbered.
+ * Names for imported tasks. A name is the task's identity in the store, so it must not depend on the line's number or on the order of
+ * lines. It is made of the file's name and the program's; if two would be equal, both add their arguments; if they are still equal, both
+ * add a hash of their content. Only identical lines are numbered.
  */
 import { limits } from "../../base/limits.ts";
 import { textHash } from "./text-hash.ts";
@@ -9,7 +9,7 @@ import { textHash } from "./text-hash.ts";
 export interface Nameable {
   /** The command as text. */
   command: string;
-  /** All that tells it from another entry of the same command. */
+  /** All that distinguishes the entry from others with the same command. */
   identity: string;
 }
 
@@ -76,14 +76,14 @@ function slug(text: string): string {
 
 /** Words that start a command without being what it is about. */
 const lead = new Set("if then elif else do while until ! exec sudo nohup setsid chronic time eatmydata".split(" "));
-/** Commands that only ask, or prepare. */
+/** Commands that only test or prepare. */
 const aside = new Set("cd test [ [[ command for case fi done esac true : export set umask sleep . source".split(" "));
 /** Programs whose first plain argument is what they run. */
 const launchers = new Set(
   "nice ionice env timeout flock sh bash dash perl php python python2 python3 ruby node java systemd-cat".split(" "),
 );
 
-/** The program that a command line is about, whatever shell syntax surrounds it. A guess, but always the same one. */
+/** The main program of a command line, whatever shell syntax surrounds it. A guess, but always the same one. */
 function mainProgram(command: string, prefix: string): { program: string; args: string[] } {
   const candidates = segments(command)
     .map((words) => programOf(words))

@@ -1,6 +1,6 @@
 /**
- * Crontab text → entries and problems. Each line that is neither blank nor a comment becomes an entry, an environment
- * setting, or a problem; what is read but means less here than to cron becomes a note. Pure: no file, clock or chance.
+ * Crontab text → entries and problems. Each line that is neither blank nor a comment becomes an entry, an environment setting, or a
+ * problem; a setting that means less here than to cron becomes a note. Pure: no file, clock or chance.
  */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
@@ -21,7 +21,7 @@ export interface CrontabProblem {
   hint: string;
 }
 
-/** Something that was imported, or has no effect here, and that the reader should know. */
+/** A fact that the user should know: about something that was imported, or that has no effect here. */
 export interface CrontabNote {
   line: number;
   message: string;
@@ -49,16 +49,16 @@ export interface ParsedCrontab {
   notes: CrontabNote[];
 }
 
-/** What the lines above an entry have set. */
+/** The settings in the lines above an entry. */
 interface Settings {
   env: Record<string, string>;
   zone?: string;
-  /** The line of a CRON_TZ that names no zone: what follows it has no known time. */
+  /** The line of a CRON_TZ that names no zone: entries after it have no known time. */
   badZoneLine?: number;
   randomDelayMinutes: number;
 }
 
-/** Cron's own words to itself: they are not the command's business. */
+/** Settings for cron itself, which are no variables of the command. */
 const unusedSettings = new Map([
   ["MAILTO", "no mail is sent: output goes to the run's log, and a failure to the run's state"],
   ["MAILFROM", "no mail is sent"],
@@ -78,7 +78,7 @@ export function parseCrontab(text: string, options: { format: CrontabFormat; see
     return { entries, problems: [problemOf(1, text.slice(0, 80), found)], notes };
   }
 
-  // Without a prototype, so that any name is only a name.
+  // Without a prototype, so that every variable name is safe.
   const settings: Settings = { env: Object.create(null) as Record<string, string>, randomDelayMinutes: 0 };
   const lines = text.replace(/^\uFEFF/, "").split("\n");
   if (text.includes("\r\n")) {
@@ -123,7 +123,7 @@ function apply(setting: { name: string; value: string }, settings: Settings, lin
     return;
   }
   if (name === "CRON_TZ") {
-    // Until a good one follows, entries are problems: better none than one at the wrong hour.
+    // Entries are problems until a valid CRON_TZ follows: better none than one at the wrong hour.
     settings.zone = undefined;
     settings.badZoneLine = value === "" ? undefined : line;
     if (value !== "") settings.zone = zoneName(value.replace(/^:/, ""));

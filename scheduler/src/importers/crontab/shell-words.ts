@@ -1,12 +1,12 @@
 /**
- * A command line split into words by the rules of the POSIX shell, as long as it needs nothing else of a shell. Whatever
- * a shell would expand, chain, redirect or run itself is named, not imitated: half a shell is worse than none.
+ * Splits a command line into words by the rules of the POSIX shell, provided it needs nothing else of a shell. Syntax that a shell would
+ * expand, chain, redirect or run itself is named, not imitated: half a shell is worse than none.
  */
 import { refuse } from "./fields.ts";
 
 export type SplitCommand =
   | { argv: string[]; env: Record<string, string>; comment: string }
-  /** What in it only a shell can do, in words. */
+  /** The part that only a shell can do, in words. */
   | { needsShell: string };
 
 const builtins = new Set(
@@ -33,13 +33,13 @@ const syntax: Record<string, string> = {
 
 interface Word {
   value: string;
-  /** How much of the value stands before the first quote or backslash. */
+  /** The length of the value before the first quote or backslash. */
   plain: number;
 }
 
 /** @throws CRONTAB_INVALID when a quote is not closed, or when there is no program */
 export function splitCommand(text: string): SplitCommand {
-  // Before all else: "if … then" is the better reason than the first sign in it.
+  // Checked first: "if … then" is a better reason than the first special character in it.
   const first = /^\s*(\S+)/.exec(text)?.[1] ?? "";
   if (builtins.has(first)) return { needsShell: `${first}, which the shell does itself` };
   const read = readWords(text);

@@ -1,6 +1,6 @@
 /**
- * Amazon EventBridge Scheduler: what `aws scheduler get-schedule` prints, one or several, or a CloudFormation template in JSON with
- * resources of the type AWS::Scheduler::Schedule.
+ * Amazon EventBridge Scheduler: the output of `aws scheduler get-schedule`, for one schedule or several, or a CloudFormation template in
+ * JSON with resources of the type AWS::Scheduler::Schedule.
  */
 import { isCarillonError } from "../../base/errors.ts";
 import { instantAt } from "../../schedule/calendar.ts";
@@ -52,7 +52,7 @@ SageMakerPipelineParameters | lost | the pipeline's parameters |
 SqsParameters | lost | the queue's message group |
 `);
 
-/** The number of tries that AWS makes within a day when a target says nothing. */
+/** The number of attempts that AWS makes within a day for a target without a retry policy. */
 const usualAttempts = 185;
 const unitsMs: Record<string, number> = { minute: 60_000, hour: 3_600_000, day: 86_400_000 };
 
@@ -126,7 +126,7 @@ function addSchedule(row: Row, options: ImportOptions, findings: Findings): void
     {
       comment: textOf(target.Arn) === "" ? "" : `called ${textOf(target.Arn)}`,
       suspended: textOf(row.State) === "DISABLED",
-      // A one-time schedule has neither a start nor an end there.
+      // In EventBridge a one-time schedule has neither a start nor an end.
       fromMs: made.times.dialect === "once" ? undefined : fromMs,
       untilMs: made.times.dialect === "once" || endMs === undefined ? undefined : endMs + 1,
       times: made.times,
@@ -140,7 +140,7 @@ interface Made {
   periodMs?: number;
 }
 
-/** @returns undefined: a problem was told */
+/** @returns undefined: a problem was reported */
 function scheduleOf(
   text: string,
   zone: string,
@@ -198,12 +198,12 @@ function payloadOf(input: unknown): unknown {
   try {
     return JSON.parse(input);
   } catch {
-    // Any text may be a target's input: it is the payload as it is.
+    // A target's input may be any text: the text itself is the payload.
     return input;
   }
 }
 
-/** Seconds since 1970, as the CLI prints them, or ISO 8601. undefined: none is said; NaN: it is no time. */
+/** Seconds since 1970, as the CLI prints them, or ISO 8601. undefined: no time is given; NaN: the value is no time. */
 function momentOf(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   const seconds = numberOf(value);

@@ -1,4 +1,4 @@
-/** APScheduler 3: its entries as JSON, as Flask-APScheduler's GET /scheduler/jobs gives them. */
+/** APScheduler 3: its jobs as JSON, as Flask-APScheduler's GET /scheduler/jobs returns them. */
 import { bothDays } from "../both-days.ts";
 import type { SourceTimes } from "../compare/source-times.ts";
 import { fieldTable, saysNothing, tellFields, tellHandlers, tellZone } from "../fields.ts";
@@ -117,7 +117,7 @@ function addEntry(row: Row, source: string, { schedule, times }: Made, options: 
 const parts = ["weeks", "days", "hours", "minutes", "seconds"] as const;
 const partsMs = [604_800_000, 86_400_000, 3_600_000, 60_000, 1_000];
 
-/** @returns undefined: a problem was told */
+/** @returns undefined: a problem was reported */
 function scheduleOf(row: Row, source: string, usualZone: string, findings: Findings): Made | undefined {
   const trigger = textOf(row.trigger);
   if (trigger === "date") {
@@ -147,7 +147,7 @@ function scheduleOf(row: Row, source: string, usualZone: string, findings: Findi
   return undefined;
 }
 
-/** The units from the largest to the smallest; those below the last one that is said have these values. */
+/** The units from the largest to the smallest; those below the last one given default to these values. */
 const units = { year: "*", month: "1", day: "1", week: "*", day_of_week: "*", hour: "0", minute: "0", second: "0" };
 
 function fieldsOf(row: Row): Record<string, string> {

@@ -124,7 +124,7 @@ function addPeriodic(row: Row, place: Place): void {
       group: options.group ?? (textOf(row.queue) || textOf(said.queue) || undefined),
       schedule: made.schedule,
       slotPayload: saysNothing(payload) ? undefined : payload,
-      // After a halt beat sends once what was due meanwhile.
+      // After a halt beat sends once for all slots that were due meanwhile.
       misfire: { policy: "fire_once" },
     },
     {
@@ -140,7 +140,7 @@ function addPeriodic(row: Row, place: Place): void {
   if (!made.isZoned) place.unzoned.add(added);
 }
 
-/** @returns undefined: a problem was told */
+/** @returns undefined: a problem was reported */
 function scheduleOf(row: Row, source: string, place: Place): Made | undefined {
   const { findings, models, options } = place;
   const related = (kind: string) => models.get(`django_celery_beat.${kind}schedule ${textOf(row[kind])}`);
@@ -235,7 +235,7 @@ function jsonOf(value: unknown): unknown {
   try {
     return JSON.parse(value);
   } catch {
-    // Django stores what was typed: a text that is no JSON is told by the payload that it becomes.
+    // Django stores the text as typed: a text that is no JSON becomes the payload itself.
     return value;
   }
 }

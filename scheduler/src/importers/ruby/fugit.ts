@@ -10,7 +10,7 @@ import type { Findings, SourceFile } from "../findings.ts";
 
 export interface FugitSchedule {
   cron: string;
-  /** null: the text names none. */
+  /** null: the text names no zone. */
   zone: string | null;
 }
 
@@ -40,7 +40,7 @@ function cronOf(text: string): string {
   const [day = "", month = "", weekday = ""] = fields.slice(-3);
   if (!/&/.test(day + weekday)) return eitherDay(last);
   const both = bothDays(day.replaceAll("&", ""), weekday.replaceAll("&", ""));
-  // With its sign the cron is refused; without it, it would mean either day.
+  // The text keeps its `&`, so that the cron is refused; without the sign it would match either day.
   return both ? [...fields.slice(0, -3), both[0], month, both[1]].join(" ") : text;
 }
 
@@ -65,7 +65,7 @@ function phraseOf(text: string): string {
   return cronOfPhrase(isTimed ? clear : `${clear} at 00:00`).expression;
 }
 
-/** @returns undefined: a problem was told, with the text that is not understood */
+/** @returns undefined: a problem was reported, with the text that was not understood */
 export function rubySchedule(source: string, text: string, zone: string, file: SourceFile, findings: Findings) {
   try {
     const { cron, zone: named } = fugitSchedule(text);

@@ -78,7 +78,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
     findings.note(source, "its tags became labels, without their counts", "Start its workers with --label NAME=TEXT.");
   const retries = numberOf(row.retries) ?? 0;
   const [fromMs, endMs] = [Date.parse(textOf(row.starts_at)), Date.parse(textOf(row.expires_at))];
-  // A single time and a schedule by hand have neither a beginning nor an end.
+  // In Dkron a single time and a manual schedule have neither a start nor an end.
   const isBounded = times?.dialect === "dkron" || times?.dialect === "@every";
   const added = findings.add(
     source,

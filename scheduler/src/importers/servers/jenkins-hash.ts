@@ -50,7 +50,7 @@ const bounds = [
   [0, 6],
 ] as const;
 
-/** The line with a number for each H; undefined: it is not understood. */
+/** The line with a number for each H; undefined: the line is not understood. */
 export function spreadCron(line: string, hash: Hash): string | undefined {
   const fields = (nicknames[line.toLowerCase()] ?? line).split(/\s+/);
   if (fields.length !== bounds.length) return undefined;

@@ -131,7 +131,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
   const retries = numberOf(column(row, "instance_retry_num")) ?? 0;
   const limitMs = numberOf(column(row, "instance_time_limit")) ?? 0;
   const [fromMs, endMs] = lifeOf(column(row, "lifecycle"));
-  // A schedule by hand and a fixed delay have neither a beginning nor an end here.
+  // A manual schedule and a fixed delay have neither a start nor an end in Carillon.
   const isBounded = made.times.dialect === "quartz" || made.times.dialect === "interval";
   const isOver = endMs !== undefined && endMs <= options.nowMs;
   if (!isBounded && !isOver && (fromMs !== undefined || endMs !== undefined))

@@ -72,7 +72,7 @@ function rowsOfFile({ path, text }: SourceFile, findings: Findings): Row[] | und
   return undefined;
 }
 
-/** XML says the same in attributes and children; a sequence's commands are a list in YAML. */
+/** XML has the same data in attributes and children; a sequence's commands are a list in YAML. */
 function valueOfXml(element: Element): unknown {
   if (element.name === "sequence")
     return { ...element.attributes, commands: childrenOf(element, "command").map(valueOfXml) };
@@ -120,7 +120,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
   return added !== undefined && text !== "" && textOf(row.timeZone) === "";
 }
 
-/** "": it has no schedule. */
+/** "": the entry has no schedule. */
 function cronOf(schedule: unknown): string {
   if (!isRow(schedule)) return "";
   const at = (path: string, usual: string) => textOf(within(schedule, path)) || usual;

@@ -3,7 +3,7 @@ import { bothDays } from "../both-days.ts";
 
 export interface CalendarCron {
   cron: string;
-  /** null: the expression names none. */
+  /** null: the expression names no zone. */
   zone: string | null;
 }
 

@@ -63,7 +63,7 @@ export function importSystemd(files: readonly SourceFile[], options: ImportOptio
 
 const isTrue = (value: string) => /^(?:yes|true|on|1)$/i.test(value);
 
-/** How much later it starts than its times: by an amount of each start, or one that stays. */
+/** The delay that is added to a timer's times: either drawn for each start, or fixed per timer. */
 function spreadOf(
   one: (field: string) => string,
   name: string,

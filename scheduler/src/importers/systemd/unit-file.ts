@@ -76,7 +76,7 @@ export function spanMs(text: string): number | undefined {
   return Number.isNaN(ms) ? undefined : Math.round(ms);
 }
 
-/** A command line's words. undefined: it has a specifier (%i), which only systemd knows. */
+/** A command line's words. undefined: it has a specifier (%i), which only systemd can resolve. */
 export function wordsOf(line: string): string[] | undefined {
   const bare = line.replace(/^[@:+!|-]+/, "").trim();
   if (/%(?!%)/.test(bare.replaceAll("%%", ""))) return undefined;
