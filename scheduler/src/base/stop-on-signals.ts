@@ -26,6 +26,7 @@ export function atSecondSignal(end: () => void): () => void {
 /**
  * Stops on SIGTERM and SIGINT, and when the process has nothing left to do. The signal has its default effect once everything in this
  * process that stops by it has stopped. If the program listens to the signal as well, the program decides when and how the process ends.
+ *
  * So a script that has done its work ends by itself, and closes in order what it left open; an embedded server whose last user it was
  * stops. Idle connections do not keep a process alive: Node emits "beforeExit" once no request, timer or lock is left. The work of `stop`
  * then keeps the process alive until it is done. `process.exit()` ends the process without this.

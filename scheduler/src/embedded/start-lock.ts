@@ -8,14 +8,17 @@ import { codeOf, throwIfAborted } from "./failure.ts";
 /**
  * One process at a time starts, initialises or cleans up in a folder. The kernel releases this lock when its holder dies, whichever way,
  * and wakes the waiting processes.
+ *
  * The lock is a ladder of Unix sockets `start.1`, `start.2`, …: the highest rung counts, and the lock is held while a process listens on
  * it. To take the lock, a process puts a listening socket on the next rung, which only one process can do (`link` refuses an existing
  * name). To wait, it stays connected to the holder until the connection breaks. A dead holder's rung refuses connections; it stays, so
  * that numbers only grow: a process that looked long ago and climbs onto a rung that was swept away meanwhile sees a higher one and steps
  * back. The socket listens before it gets its name, so no rung is ever seen between bind and listen and taken for dead.
+ *
  * Rejected: a file with a pid (numbers are reused, and mean nothing in another container, which may well share this folder), unlinking a
  * stale lock (two processes that saw the same stale lock both win), a lock on an abstract socket (another network namespace does not see
  * it), flock (Node does not have it).
+ *
  * @param folder a path short enough for a Unix socket
  */
 export async function holdStartLock(folder: string, signal: AbortSignal): Promise<() => Promise<void>> {

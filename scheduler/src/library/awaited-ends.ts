@@ -4,7 +4,7 @@ import type { RunEnd } from "../run/run-end.ts";
 import type { Store } from "../store/store.ts";
 
 export interface AwaitedEndsOptions {
-  /** Of those who wait. */
+  /** The clock of the waiting callers. */
   clock: Clock;
   /** The store's time. */
   now: () => number;
@@ -12,41 +12,43 @@ export interface AwaitedEndsOptions {
 }
 
 interface Waiter {
-  /** When its run may have ended. */
+  /** When the run may have ended, at the earliest. */
   sinceMs: number;
   resolve: (end: RunEnd) => void;
   reject: (error: unknown) => void;
 }
 
 const runsPerStatement = 1_000;
-/** A verdict that was on its way while its run was put down did not see that: it is committed by then, also on a slow disk. */
+/**
+ * A verdict that was under way while the wait was registered did not see it; by one of these delays it is committed, also on a slow disk.
+ */
 const looksAgainMs = [5, 50, 500];
 /** A signal may be lost. */
 const lookEveryMs = 5_000;
-/** So many looks later a run is put down again: the list is forgotten by a server that crashes, and by the clock. */
+/** After this many looks a wait is registered again: a server crash erases the list, and its entries expire. */
 const looksPerNote = 12;
 const storeAwayMs = 500;
-/** A caller that waits for one run after another does not connect for each; a script that is through ends so much later. */
+/** A caller that waits for one run after another does not reconnect for each; a finished script ends this much later. */
 const lingerMs = 1_000;
 
 /**
- * The ends of runs, for all who wait in this process. The store is told which runs are waited for; what ends one then says so by a signal, and
- * the store is asked what it came to, for as many as there are at a time.
+ * The ends of runs, for all callers in this process that wait for one. Waits are registered in the store; the transaction that ends such
+ * a run sends a signal, and this class then queries the outcomes, for many runs at a time.
  *
  * | event | what is done |
  * |---|---|
- * | somebody waits for a run | it is put down, then asked for, and again after 5, 50 and 500 ms |
- * | a signal that it has ended | it is asked for |
- * | signals were lost, or five seconds passed | all are asked for |
- * | the store is away | it is asked again every half second, for as long as somebody waits |
+ * | a caller waits for a run | the wait is registered, then the run is queried, and again after 5, 50 and 500 ms |
+ * | a signal that it has ended | the run is queried |
+ * | signals were lost, or five seconds passed | all runs are queried |
+ * | the store is unreachable | the query is repeated every half second, for as long as a caller waits |
  * | the last wait is over | one second later the connection for signals is closed |
  */
 export class AwaitedEnds {
   readonly #options: AwaitedEndsOptions;
   readonly #waiting = new Map<number, Waiter[]>();
-  /** Not put down yet. */
+  /** Runs whose wait is not registered yet. */
   readonly #fresh = new Set<number>();
-  /** To be asked for. */
+  /** Runs to query next. */
   readonly #due = new Set<number>();
   #asking = false;
   #listening: AbortController | undefined;
@@ -59,7 +61,10 @@ export class AwaitedEnds {
     this.#options = options;
   }
 
-  /** @param sinceMs when the run may have ended, by the store's time @param signal its reason is what the caller is told @throws the reason of `close` */
+  /**
+   * @param sinceMs when the run may have ended, by the store's time @param signal if aborted, its reason rejects @throws the reason of
+   * `close`
+   */
   wait(runId: number, sinceMs: number, signal?: AbortSignal): Promise<RunEnd> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed);
     if (signal?.aborted) return Promise.reject(signal.reason);
@@ -89,7 +94,7 @@ export class AwaitedEnds {
     });
   }
 
-  /** Whoever waits is told why not any more. */
+  /** Rejects all waits, present and future, with this reason. */
   close(why: unknown): void {
     this.#closed = why;
     for (const waiters of this.#waiting.values()) for (const { reject } of waiters) reject(why);
@@ -119,7 +124,7 @@ export class AwaitedEnds {
     this.#cancelLinger = undefined;
   }
 
-  /** With all that is waited for in this turn. */
+  /** Queries the outcomes of all waits that were added in this turn of the event loop. */
   #ask(): void {
     if (this.#asking) return;
     this.#asking = true;
@@ -133,7 +138,7 @@ export class AwaitedEnds {
     });
   }
 
-  /** Never rejects: what is wrong is told to those who wait. */
+  /** Never rejects: errors go to the waiting callers. */
   async #askAll(): Promise<void> {
     while (this.#fresh.size + this.#due.size > 0 && this.#closed === undefined) {
       const fresh = taken(this.#fresh, runsPerStatement);

@@ -81,7 +81,7 @@ export class Carillon {
   readonly #measuring: Measuring;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
-  /** Nothing waits for the store any more, and nothing is asked of it. */
+  /** Once aborted, nothing waits for the store any more, and nothing is sent to it. */
   readonly #abandon = new AbortController();
   readonly #handlers: Handlers;
   #opening: Promise<Opened> | undefined;
@@ -165,7 +165,7 @@ export class Carillon {
     return this.#node;
   }
 
-  /** Where remote workers reach this process, once it has started; null: nowhere. */
+  /** Where remote workers reach this process, once it has started; null: it does not listen. */
   get listening(): string | null {
     return this.#listening;
   }
@@ -175,7 +175,7 @@ export class Carillon {
     return this.#started?.membership.term() ?? null;
   }
 
-  /** Tells of runs in this process as they start and end. */
+  /** Calls the listener when a run starts or ends in this process. */
   onRun(listener: (notice: RunNotice) => void): void {
     this.#listeners.push(listener);
   }
@@ -187,7 +187,7 @@ export class Carillon {
   start(): Promise<this> {
     if (this.#stopped) return Promise.reject(stopped());
     this.#starting ??= this.#start().catch(async (error) => {
-      // What has begun by then would beat, lead and run, and nobody would know that it is there.
+      // The parts that have begun would otherwise go on beating, leading and running unnoticed.
       const ending = this.#ending();
       await this.#end("it could not start", ending);
       await ending.step("leaving the coordination service", () => this.#service.abandon());
@@ -204,14 +204,14 @@ export class Carillon {
   }
 
   /**
-   * Asks for a run. Resolves once it is in the store for good.
+   * Enqueues a run. Resolves once the run is durable in the store.
    * @throws TASK_UNKNOWN, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, OPTION_INVALID, STORE_…
    */
   enqueue(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
     return this.#enqueues.enqueue(task, payload, options, "enqueue");
   }
 
-  /** As `Task.enqueueMany`. */
+  /** Like `Task.enqueueMany`. */
   enqueueMany(task: string, ...[payloads, options = {}]: EnqueueMany<never>): Promise<RunHandle[]> {
     return this.#enqueues.many(task, payloads, options);
   }
@@ -221,8 +221,8 @@ export class Carillon {
   }
 
   /**
-   * Stops planning the task, until it is resumed or a time comes. Resolves when nothing of it that had not started can start any more.
-   * Of a paused task it sets end, author and reason anew. @throws TASK_UNKNOWN, OPTION_INVALID
+   * Stops planning the task until it is resumed or `until` has passed. Resolves when none of its waiting runs can start any more.
+   * For a paused task it replaces end, author and reason. @throws TASK_UNKNOWN, OPTION_INVALID
    */
   async pause(task: string, { until, ...why }: PauseOptions = {}): Promise<PauseResult> {
     const { store } = await this.open();
@@ -236,7 +236,7 @@ export class Carillon {
   }
 
   /**
-   * At most so many runs of the group's tasks at once, on all its workers together; null: as many as they take.
+   * Limits how many runs of the group's tasks run at once, on all its workers together; null: no limit beyond the workers' own.
    * @throws GROUP_UNKNOWN, OPTION_INVALID
    */
   async limitGroup(group: string, runs: number | null, why: Why = {}): Promise<void> {
@@ -245,24 +245,24 @@ export class Carillon {
     await store.groups.limit(group, runs, this.#change(why));
   }
 
-  /** Removes the task: nothing of it is planned or started again; its history stays. */
+  /** Removes the task: no slots are planned and no runs started any more; its history stays. */
   async remove(task: string, why: Why = {}): Promise<void> {
     const { store } = await this.open();
     const { recalled } = await store.tasks.remove(task, this.#change(why));
     await awaitRecall(store.runs, this.#surroundings.callersClock, recalled);
   }
 
-  /** As `runs.cancel`. */
+  /** Like `runs.cancel`. */
   cancel(runId: number, reason = "cancelled", author = this.#node): Promise<"cancelled" | "stopping"> {
     return this.runs.cancel(runId, { reason, author });
   }
 
-  /** As `runs.decide`. */
+  /** Like `runs.decide`. */
   decide(runId: number, how: "retry" | "fail", reason = "", author = this.#node): Promise<void> {
     return this.runs.decide(runId, how, { reason, author });
   }
 
-  /** Stores a definition that no code here stands behind, such as a command task. */
+  /** Stores a definition without code in this process, such as a command task. */
   async save(
     definition: TaskDefinition,
     { expectedVersion = null, ...why }: Why & { expectedVersion?: number | null } = {},
@@ -271,7 +271,7 @@ export class Carillon {
     return store.tasks.save(definition, expectedVersion, this.#change(why));
   }
 
-  /** The store, opened: for looking at tasks, runs, slots, members and terms. */
+  /** The opened store: for reading tasks, runs, slots, members and terms. */
   async open(): Promise<Looking> {
     if (this.#stopped && !this.#opening) throw stopped();
     this.#opening ??= this.#open().catch((error) => {
@@ -284,7 +284,7 @@ export class Carillon {
     return { store, embedded, url, coordination, nowMs: () => this.#storeClock.now() };
   }
 
-  /** What this process counts and times, and figures of the cluster, as Prometheus reads them. @throws OPTION_INVALID */
+  /** This process's counters and timings, and the cluster's figures, in Prometheus' format. @throws OPTION_INVALID */
   async metrics(): Promise<{ contentType: string; text: string }> {
     const { store, nowMs } = await this.open();
     const unreadable = this.#started?.engine?.unreadable ?? 0;
@@ -303,7 +303,7 @@ export class Carillon {
     return this.#locks.lock(name, options);
   }
 
-  /** A lock that so many may hold at once. @throws OPTION_INVALID, STOPPED */
+  /** A lock with several permits. @throws OPTION_INVALID, STOPPED */
   semaphore(name: string, options: SemaphoreOptions): Lock {
     return this.#locks.semaphore(name, options);
   }
@@ -324,7 +324,7 @@ export class Carillon {
   // ---- composition
 
   #open(): Promise<Opened> {
-    // Also where it never starts: its locks are freed, and its enqueues told, when the process is told to stop.
+    // Needed even if it never starts: a signal to the process then frees its locks and settles its enqueues.
     this.#heedSignals();
     return openStore({
       settings: this.settings,
@@ -358,7 +358,7 @@ export class Carillon {
     const { store, url, definitions, enqueuer, tracing } = (await this.#opening) as Opened;
     const { settings } = this;
     await this.#defined.checkSlotPayloads();
-    // Loaded where somebody listens: all others start without it.
+    // Loaded only if this process listens, which keeps other starts fast.
     const server = settings.listen === null ? undefined : await import("../http/server.ts");
     const witness = await this.#untilAnswered(() => this.#service.join(store));
     const standIn = openStandIn(standInOf(settings, url, this.#clock, this.#log));
@@ -396,7 +396,7 @@ export class Carillon {
     started.reconciler = new Reconciler({ ...shared, onChanged: following(started) });
     started.heard = store.signals.listen(hearing(started), started.listening.signal);
     if (http) this.#listening = await http.start();
-    // Last, so that a slot that comes due while the others are still being stored is planned and run.
+    // Last, so that a slot that comes due while other tasks are still being stored is planned and run.
     await this.#register();
     return this;
   }
@@ -458,7 +458,7 @@ export class Carillon {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const ending = this.#ending();
-    // It ends first; its own caller is told how.
+    // The start ends first; its own caller gets its outcome.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting, this.#opening]));
     await this.#end("stopped", ending, this.#locks);
     await ending.step("leaving the coordination service", () => this.#service.leave());
@@ -485,7 +485,7 @@ export class Carillon {
     return { author, reason, nowMs: this.#storeClock.now() };
   }
 
-  /** What is due and can start here is claimed as it is written; others hear of the rest by signal. */
+  /** Due runs that can start here are claimed by the same statement; other workers learn of the rest by signal. */
   #send(store: Store, writes: EnqueueWrite[], drawn: number[], signal: AbortSignal): Promise<Enqueued[]> {
     const until = this.settings.failFast ? AbortSignal.abort() : signal;
     const send = (local?: LocalClaims) => store.runs.enqueue(writes, this.#storeClock.now(), local, drawn, until);

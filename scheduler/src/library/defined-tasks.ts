@@ -20,7 +20,7 @@ export interface Defined {
   readonly handler: Handler<never> | undefined;
 }
 
-/** Where definitions are stored, and on whose behalf. */
+/** Where definitions are stored, and in whose name. */
 export interface Registry {
   readonly tasks: TaskStore;
   readonly definitions: Definitions;
@@ -34,14 +34,14 @@ const savedTogether = 1_000;
 const toldAtMost = 20;
 const reason = "defined in code";
 
-/** The tasks that this process defines, and the numbers that the store knows tasks by. */
+/** The tasks that this process defines, and the ids of tasks in the store. */
 export class DefinedTasks {
   readonly groupNumbers = new GroupNumbers();
   readonly #defined = new Map<string, Defined>();
   readonly #taskIds = new Map<string, number>();
   #definitions: Definitions | undefined;
   #release: Release | undefined;
-  /** Under way: however many ask for a name at once, the store is asked once. */
+  /** Lookups under way: concurrent lookups of a name share one query. */
   readonly #asked = new Map<string, Promise<void>>();
 
   /** @throws TASK_DUPLICATE, TASK_INVALID */
@@ -64,7 +64,7 @@ export class DefinedTasks {
     return this.#defined.size;
   }
 
-  /** The release that this process brings, as it is when first asked for: tasks defined later belong to the same release. */
+  /** The release that this process brings, fixed at the first call: tasks defined later belong to the same release. */
   release(label: string): Release {
     this.#release ??= releaseOf(
       label,
@@ -77,7 +77,7 @@ export class DefinedTasks {
     return this.#defined.get(name);
   }
 
-  /** A defined one's; its payload is checked first. */
+  /** The handler of a task that is defined here; it checks the payload first. */
   handlerOf(definition: TaskDefinition): Handler | undefined {
     const name = handlerTask(definition);
     const defined = this.#defined.get(name);
@@ -88,8 +88,8 @@ export class DefinedTasks {
   }
 
   /**
-   * The next slots that will run: of the task as the store has it, once this process has read that, else as it is defined here.
-   * @throws CALENDAR_UNKNOWN when that says which calendar, and not yet which days
+   * The next slots that will run: by the stored definition, once this process has read it, else by the definition here.
+   * @throws CALENDAR_UNKNOWN when the definition here names a calendar, whose days are only in the store
    */
   next(definition: TaskDefinition, nowMs: number, count: number): number[] {
     const taskId = this.#taskIds.get(definition.name);
@@ -114,18 +114,18 @@ export class DefinedTasks {
     return [...new Set(["default", ...[...this.#defined.values()].map(({ definition }) => definition.group)])];
   }
 
-  /** The task's number, where this process has asked for it. */
+  /** The task's id, if this process has looked it up. */
   known(name: string): number | undefined {
     return this.#taskIds.get(name);
   }
 
-  /** The task's number. One defined here is stored first, so that enqueueing works before `start`. @throws TASK_UNKNOWN */
+  /** The task's id. A task defined here is stored first, so that enqueueing works before `start`. @throws TASK_UNKNOWN */
   async taskId(name: string, registry: Registry): Promise<number> {
     const known = this.#taskIds.get(name);
     if (known !== undefined) return known;
     let asked = this.#asked.get(name);
     if (!asked) {
-      // A failure is told to all who share it, and whoever asks afterwards asks anew.
+      // A failure goes to all callers that share this lookup; the next call retries.
       asked = this.#learn(name, registry).finally(() => this.#asked.delete(name));
       this.#asked.set(name, asked);
     }
@@ -141,8 +141,8 @@ export class DefinedTasks {
   }
 
   /**
-   * The store went back: it may lack them, or know them by other numbers.
-   * @param register stores them, as at the start of the process; undefined: it has not started
+   * For a store that was restored to an earlier state: it may lack the tasks, or have other ids for them.
+   * @param register stores the tasks, as at the start of the process; undefined: the process has not started
    */
   storeAnew(register: (() => Promise<void>) | undefined, log: Log): void {
     this.#taskIds.clear();
@@ -160,7 +160,7 @@ export class DefinedTasks {
       await this.#register(ordered.slice(from, from + savedTogether), registry);
   }
 
-  /** What it comes after must be there before it. */
+  /** The definition and those that it comes after, which must be stored before it. */
   #withUpstream(definition: TaskDefinition): TaskDefinition[] {
     const some = new Set([definition]);
     // A set is walked through with what is added on the way.
@@ -196,7 +196,7 @@ export class DefinedTasks {
       log.info({ bundles }, "these tasks are defined by files that were applied: their options in code are not used");
   }
 
-  /** A task whose slots, or runs after others, would all fail on their payload is refused before one does. @throws PAYLOAD_INVALID */
+  /** Refuses tasks whose slots, or runs after others, would all fail on their payload, before one does. @throws PAYLOAD_INVALID */
   async checkSlotPayloads(): Promise<void> {
     for (const { definition, schema } of this.#defined.values()) {
       if (schema && (definition.schedule.type !== "manual" || definition.after))

@@ -11,15 +11,15 @@ import type { DefinedTasks } from "./defined-tasks.ts";
 import { payloadName, payloadText } from "./payload.ts";
 import type { RunHandle } from "./run-handle.ts";
 
-/** So many have no answer at a time: some statements full. */
+/** The number of enqueues of one call that may be unanswered at a time: enough for several full statements. */
 const askedMost = 8_000;
 
-/** What there is for it once the store is open. */
+/** The parts that enqueueing needs, available once the store is open. */
 export interface EnqueuePlace {
   runs: Pick<RunStore, "enqueueIn" | "requireTransaction">;
   enqueuer: Enqueuer<RunHandle>;
   tracing: EnqueueTracing | undefined;
-  /** The number of a task that this process has not asked for yet. */
+  /** Looks up the id of a task that this process has not looked up yet. */
   taskId(task: string): Promise<number>;
 }
 
@@ -28,14 +28,14 @@ export interface EnqueueCallOptions {
   now: () => number;
   clock: Clock;
   open: () => Promise<EnqueuePlace>;
-  /** Of what went with the caller's own transaction. */
+  /** The handle of a run that was enqueued in the caller's own transaction. */
   handleOf: (enqueued: Enqueued) => RunHandle;
 }
 
 /**
- * From what a program asks for to what the store is given. Where the store is open, the task's number known and nobody has to be
- * waited for on the way, all of it happens in the call itself: a promise for each step, eight of them, was half of what Node
- * did for an enqueue, with what its collector did for them.
+ * Turns a program's enqueue into a write for the store. If the store is open, the task's id cached and nothing has to be awaited, all of
+ * it happens in the call itself: a promise for each step, eight of them, cost half of Node's time for an enqueue, garbage collection
+ * included.
  */
 export class EnqueueCall {
   readonly #defined: DefinedTasks;
@@ -54,7 +54,7 @@ export class EnqueueCall {
     this.#open = options.open;
   }
 
-  /** From now on each call is told what became of the store. */
+  /** From now on each call fails with the store's own error. */
   close(): void {
     this.#closed = true;
     this.#place = undefined;
@@ -74,7 +74,7 @@ export class EnqueueCall {
     }
   }
 
-  /** The time for the store to be opened and the task to be found counts too. No run was made before the enqueuer has it. */
+  /** The timeout includes the time to open the store and find the task. Until the enqueuer has it, no run was made. */
   async #inTime(options: EnqueueOptions, enqueue: () => Promise<RunHandle>): Promise<RunHandle> {
     checkEnqueueOptions(options);
     const { timeoutMs = enqueueTimeoutMs, signal } = patienceOf(options) ?? {};
@@ -97,8 +97,9 @@ export class EnqueueCall {
   }
 
   /**
-   * A run for each payload. Those of a list are all checked before the first is made; a stream is asked for more as the store takes what it gave.
-   * @param given for all, or made of each payload and its place
+   * Enqueues a run for each payload. The payloads of an array are all checked before the first run is made; a stream is read on as the
+   * store accepts its payloads.
+   * @param given options for all, or a function of each payload and its index
    */
   async many(
     task: string,
@@ -177,7 +178,7 @@ interface Prepared {
   options: EnqueueOptions;
 }
 
-/** undefined: the caller says nothing of it. */
+/** undefined: the caller set neither. */
 function patienceOf({ timeout, signal }: EnqueueOptions): Patience | undefined {
   if (timeout === undefined && signal === undefined) return undefined;
   return { timeoutMs: timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1), signal };

@@ -1,6 +1,6 @@
 /**
- * Makes true: a running process goes by the files that were given to it as they are now, as far as it can without a restart: all of
- * what can be exchanged, or after an error nothing. See docs/deploying.md.
+ * Applies changed configuration files to a running process, as far as that is possible without a restart: all that can be exchanged, or
+ * after an error nothing. See docs/deploying.md.
  */
 import type { OwnSecrets } from "../access/secrets/own-secrets.ts";
 import { readSecretKeys } from "../access/secrets/read-keys.ts";
@@ -26,7 +26,7 @@ const places = ["store", "listenUrl", "directory", "coordination"] as const;
 /** Options that are exchanged one by one below. */
 const exchanged = ["commands", "httpTasks", "alarms"] as const;
 
-/** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN and what else a start throws for these options; then nothing is exchanged */
+/** @throws OPTION_INVALID, FILE_INVALID, SECRET_KEY_OPEN and other errors of a start with these options; then nothing is exchanged */
 export async function exchange(running: Running, options: CarillonOptions): Promise<Exchanged> {
   const { settings, secrets, handlers, alarms, clock } = running;
   const next = settingsOf(options);

@@ -1,6 +1,6 @@
-/** What `exchange` found. In a file of its own, as the published types have nothing of the parts that are exchanged. */
+/** The result of `exchange`. In a file of its own, so that the published types contain nothing of the exchanged parts. */
 export interface Exchanged {
-  /** What differs and holds from now on: the option, and how many entries of it there are. No values: they may be secret. */
+  /** Options that differ and are in force from now on, each with the number of its entries. No values: they may be secret. */
   changed: { option: string; count: number }[];
   /** Options that differ and hold after a restart only. */
   restart: string[];

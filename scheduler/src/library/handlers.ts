@@ -13,7 +13,7 @@ import type { Defined, DefinedTasks } from "./defined-tasks.ts";
 import { saidSchema } from "./payload.ts";
 import type { IsolatedOptions } from "./task-handle.ts";
 
-/** What this process runs a task with. */
+/** Chooses how this process runs a task. */
 export class Handlers {
   readonly isolates: Isolates;
   readonly #settings: Settings;
@@ -37,12 +37,12 @@ export class Handlers {
     return httpCaller({ ...options, clock: this.#clock, log: this.#log });
   }
 
-  /** Runs that start from now on go by these; those under way end as they began. */
+  /** Runs that start from now on use this caller; those under way end as they began. */
   callHttpBy(call: ReturnType<typeof httpCaller>): void {
     this.#callHttp = call;
   }
 
-  /** What the arguments of `task` define. @throws TASK_INVALID and what the schedule's own check throws */
+  /** The definition and handler from the arguments of `task`. @throws TASK_INVALID and the errors of the schedule's own check */
   defined(
     name: string,
     options: IsolatedOptions & { payload?: StandardSchemaV1 },
@@ -69,7 +69,7 @@ export class Handlers {
     return handler && tracing ? tracing.handler(handler) : handler;
   }
 
-  /** Of a task that no code of this process stands behind: it says itself what to do. */
+  /** The handler of a task without code in this process: its definition names a command or an HTTP request. */
   #ofUndefined({ command, http }: TaskDefinition): Handler | undefined {
     if (command !== null) return commandHandler(command, this.#settings.commands, this.#clock);
     return http === undefined ? undefined : this.#callHttp(http);

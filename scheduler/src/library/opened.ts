@@ -20,7 +20,7 @@ import type { RunHandle } from "./run-handle.ts";
 /** Everything that exists once the store is open. */
 export interface Opened {
   store: Store;
-  /** Where it is. */
+  /** The store's URL. */
   url: string;
   embedded: EmbeddedStore | undefined;
   definitions: Definitions;
@@ -30,7 +30,7 @@ export interface Opened {
 
 export interface Opening {
   settings: Settings;
-  /** The store's URL, or "embedded"; undefined: the embedded one too, which nobody asked for unless there is a `directory`. */
+  /** The store's URL, or "embedded"; undefined: embedded too, but by default, unless there is a `directory`. */
   place: string | undefined;
   listenUrl: string | undefined;
   directory: string | undefined;
@@ -46,12 +46,12 @@ export interface Opening {
   untilAnswered: UntilAnswered;
   /** The store went back, and the definitions that were read from it are forgotten. */
   onBack: () => void;
-  /** What a program is given of what it enqueued. */
+  /** Makes the handle that a program gets for a run that it enqueued. */
   handleOf: (enqueued: Enqueued) => RunHandle;
   send: (store: Store, ...batch: Parameters<SendEnqueues>) => Promise<Enqueued[]>;
 }
 
-/** Opens the store, the embedded one where no other is named. If a later step fails, all that was opened is closed again. */
+/** Opens the store; the embedded one if no other is named. If a later step fails, all that was opened is closed again. */
 export async function openStore({ settings, place, log, signal, storeClock, ...given }: Opening): Promise<Opened> {
   const { schema, migrate, failFast, connections } = settings;
   const {
@@ -116,7 +116,7 @@ export async function openStore({ settings, place, log, signal, storeClock, ...g
   }
 }
 
-/** What a program looks at tasks, runs, slots and members by. */
+/** Gives a program access to tasks, runs, slots and members. */
 export interface Looking extends Pick<Opened, "store" | "embedded"> {
   nowMs: () => number;
   url: string | undefined;

@@ -5,16 +5,16 @@ import { at } from "../schedule/schedule.ts";
 import type { PauseChange } from "../task/task-store.ts";
 
 export interface PauseOptions extends Why {
-  /** When the task is resumed by itself: a Date, epoch milliseconds, or a text with an offset or `Z`. Default: not before `resume`. */
+  /** When the task is resumed automatically: a Date, epoch milliseconds, or a text with an offset or `Z`. Default: only by `resume`. */
   until?: Date | number | string;
 }
 
 export interface PauseResult {
   /** Runs that have started after all, and go on. */
   started: number[];
-  /** How many waiting runs stay until the task is resumed. */
+  /** Number of waiting runs that stay until the task is resumed. */
   held: number;
-  /** How many slots that were due are skipped. */
+  /** Number of due slots that are skipped. */
   skipped: number;
 }
 

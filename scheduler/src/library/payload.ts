@@ -25,7 +25,7 @@ function hintOf(value: unknown): string {
 }
 
 /**
- * What the schema makes of a payload as the store gives it, which has null for no payload as well: that it is tried as first.
+ * Validates a payload from the store. The store returns null also for a run without a payload, so undefined is tried first.
  * @throws PAYLOAD_INVALID
  */
 export async function validateKept(schema: StandardSchemaV1, kept: unknown, task: string): Promise<unknown> {
@@ -34,10 +34,10 @@ export async function validateKept(schema: StandardSchemaV1, kept: unknown, task
   return none.catch(() => validatePayload(schema, null, task).catch(() => none));
 }
 
-/** What it is called in errors. */
+/** The payload's name in errors. */
 export const payloadName = (task: string): string => `the payload of task ${task}`;
 
-/** What is enqueued, as the store keeps it; the schema is asked of what a worker will be given. @throws PAYLOAD_… */
+/** An enqueued payload as the store keeps it. The schema checks the value that a worker will be given. @throws PAYLOAD_… */
 export async function payloadText(schema: StandardSchemaV1 | undefined, value: unknown, task: string) {
   const text = jsonText(value, payloadName(task));
   if (schema) await validatePayload(schema, text === null ? undefined : JSON.parse(text), task);
@@ -48,14 +48,14 @@ interface Speaking {
   "~standard": { jsonSchema?: { input?: (options: { target: string }) => unknown } };
 }
 
-/** What a schema in code says of itself; undefined where it cannot, or is too long to be kept with the task. */
+/** The JSON Schema of a schema in code; undefined if it has none, or one too long to be kept with the task. */
 export function saidSchema(schema: StandardSchemaV1 | undefined): PayloadSchema | undefined {
   const say = (schema as Speaking | undefined)?.["~standard"].jsonSchema?.input;
   if (!say) return undefined;
   try {
     return payloadSchemaOf("", say({ target: "draft-2020-12" }));
   } catch {
-    // It has what JSON Schema has no words for, such as a function: then there is no form, and all else as ever.
+    // The schema has a part that JSON Schema cannot express, such as a function: the console then shows no form, and all else works.
     return undefined;
   }
 }

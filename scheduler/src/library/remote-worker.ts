@@ -40,8 +40,8 @@ export type { Handler, Run, RunLog, RunNotice } from "../run/handler.ts";
 export type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
 
 /**
- * A worker that reaches its cluster by HTTP only: it needs a server's URL and a key, no store and no coordination.
- * The tasks that it has handlers for are defined elsewhere; it is given runs of no others.
+ * A worker that reaches its cluster only by HTTP: it needs a server's URL and a key, no store and no coordination. Its tasks are defined
+ * elsewhere; it gets runs only of tasks that it has handlers for.
  */
 export function worker(options: RemoteWorkerOptions = {}): RemoteWorker {
   return new RemoteWorker(options);
@@ -92,8 +92,8 @@ export class RemoteWorker {
   }
 
   /**
-   * Runs of this task can be run here; by a handler that is given by its module's path, in a thread or process of its own. A payload that
-   * does not match the schema fails its run for good. @throws TASK_DUPLICATE, TASK_INVALID, also once it has started
+   * Adds a handler for this task. A handler that is given by its module's path runs in a thread or process of its own. A payload that
+   * does not match the schema fails its run for good. @throws TASK_DUPLICATE, TASK_INVALID, also once the worker has started
    */
   task<Schema extends StandardSchemaV1>(
     name: string,
@@ -121,12 +121,12 @@ export class RemoteWorker {
     return this;
   }
 
-  /** Its name in the cluster, once it has joined. */
+  /** The worker's name in the cluster, once it has joined. */
   get node(): string | null {
     return this.#started?.session.node ?? null;
   }
 
-  /** Tells of runs as they start and end here. */
+  /** Calls the listener when a run starts or ends here. */
   onRun(listener: (notice: RunNotice) => void): void {
     this.#listeners.push(listener);
   }
@@ -143,7 +143,7 @@ export class RemoteWorker {
   }
 
   /**
-   * Claims nothing more, gives back what has not started, waits for what runs, leaves, within `drain` + 500 ms whatever hangs.
+   * Stops claiming, releases runs that have not started, waits for running handlers and leaves, within `drain` + 500 ms whatever hangs.
    * Idempotent.
    */
   stop(): Promise<void> {
@@ -220,7 +220,7 @@ export class RemoteWorker {
     session.onRecall(() => worker.onSignal({ kind: "recall" }));
     session.onKeyGone((error) => {
       this.#keyGone = error;
-      // What goes wrong in a step of it is logged there.
+      // The steps of the stop log their own errors.
       this.stop().catch(() => undefined);
     });
     this.#started = { line, session, standIn, claims, worker };
@@ -231,7 +231,7 @@ export class RemoteWorker {
   async #stop(): Promise<void> {
     this.#stopping.abort();
     const ending = new Ending({ clock: systemClock, log: this.#log, drainMs: this.settings.drainMs });
-    // It ends first; its own caller is told how.
+    // The start ends first; its own caller gets its outcome.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting]));
     if (!this.#started) return;
     const { line, session, standIn, claims, worker } = this.#started;

@@ -5,13 +5,13 @@ import type { Continuation } from "../run/flow.ts";
 import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
 
 export interface ResultOptions {
-  /** How long to wait at most; then it rejects with RESULT_TIMEOUT, and the run goes on. Default: as long as it takes. */
+  /** How long to wait at most; then the call rejects with RESULT_TIMEOUT, and the run goes on. Default: no limit. */
   timeout?: Duration;
-  /** Aborted, it rejects at once with the signal's reason, and the run goes on. */
+  /** Once aborted, the call rejects at once with the signal's reason, and the run goes on. */
   signal?: AbortSignal;
 }
 
-/** Of a function that returns nothing. */
+/** The return type of a function that returns nothing. */
 type Nothing = ReturnType<() => void>;
 
 /** A value after it was kept as JSON: a Date is a text, what JSON leaves out is not there, and nothing is null. */
@@ -31,29 +31,31 @@ export type JsonOf<Value> = unknown extends Value
                 | Extract<Value[Name], undefined>;
             };
 
-/** What `result()` brings of a handler that returns this. */
+/** The type of `result()` for a handler that returns `Returned`. */
 export type ResultOf<Returned> = unknown extends Returned ? unknown : JsonOf<Exclude<Returned, Continuation>>;
 
-/** A run, in whichever process it is worked on. */
+/** A run, whichever process executes it. */
 export interface RunHandle<Result = unknown> {
   readonly runId: number;
   /** False: an unfinished run had the key already, and this is that run. */
   readonly created: boolean;
   /**
-   * What its handler returned, as JSON, once it has succeeded.
-   * @throws RUN_FAILED with the error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT where the task keeps no results,
+   * The handler's result, as JSON, once the run has succeeded.
+   * @throws RUN_FAILED with the error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task keeps no results,
    * RUN_UNKNOWN after its retention, STOPPED
    */
   result(options?: ResultOptions): Promise<Result>;
   /** The run as it is now. @throws RUN_UNKNOWN */
   status(): Promise<RunRecord>;
-  /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop @throws RUN_STATE when it has ended */
+  /**
+   * @returns "cancelled" when the run will not start; "stopping" when it runs and was asked to stop @throws RUN_STATE when it has ended
+   */
   cancel(reason?: string): Promise<"cancelled" | "stopping">;
-  /** What it has logged so far, the oldest line first. */
+  /** The run's log so far, the oldest line first. */
   logs(options?: { limit?: number }): Promise<LogLine[]>;
 }
 
-/** What a handle is made of. */
+/** The calls that a handle is built on. */
 export interface HandledRuns {
   result(runId: number, options?: ResultOptions): Promise<Json>;
   get(runId: number): Promise<RunRecord>;
@@ -61,7 +63,7 @@ export interface HandledRuns {
   logs(runId: number, options?: { limit?: number }): Promise<LogLine[]>;
 }
 
-/** One object an enqueue: a process that enqueues fast makes many. */
+/** One object per enqueue: a process that enqueues fast makes many. */
 export class EnqueuedRun implements RunHandle<Json> {
   readonly runId: number;
   readonly created: boolean;

@@ -14,28 +14,28 @@ import { AwaitedEnds } from "./awaited-ends.ts";
 import { EnqueuedRun, type HandledRuns, type ResultOptions, type RunHandle } from "./run-handle.ts";
 
 export interface RunsFilter {
-  /** Also one that was removed. */
+  /** The task's name; also of a task that was removed. */
   task?: string;
   /** Default: all. */
   states?: RunRecord["state"][];
-  /** Live ones due, others ended, at or after. */
+  /** Only live runs due, and ended runs that ended, at or after this time. */
   since?: Date;
-  /** Live ones due, others ended, before. */
+  /** Only live runs due, and ended runs that ended, before this time. */
   until?: Date;
 }
 
 export interface RunsPage {
-  /** First what is alive, by due time, then what has ended, the latest first. */
+  /** Live runs first, by due time; then ended runs, the latest first. */
   items: RunSummary[];
-  /** Given as `cursor` it brings the page after this one; null: there is none. */
+  /** Pass it as `cursor` to get the next page; null: this is the last one. */
   next: string | null;
 }
 
-/** Of its error code and message. */
+/** A run without payload, progress and result; its error has only code and message. */
 export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
 
 export interface RunsOptions {
-  /** Of those who wait. */
+  /** The clock of the waiting callers. */
   clock: Clock;
   /** The store's time. */
   now: () => number;
@@ -46,7 +46,7 @@ export interface RunsOptions {
 const pageDefault = 50;
 const pageMost = 1_000;
 const logsDefault = 1_000;
-/** Of a success that left no row it is known for so long that it was one. */
+/** How long after its end a success without a stored row is still found, by its trace. */
 const tracedMs = 600_000;
 
 /** @throws OPTION_INVALID */
@@ -81,7 +81,7 @@ export class Runs implements HandledRuns {
     this.#ends = new AwaitedEnds({ ...options, open: async () => (await options.open()).store });
   }
 
-  /** @internal Whoever waits is told why not any more. */
+  /** @internal Rejects all waits with this reason. */
   close(why: unknown): void {
     this.#ends.close(why);
   }
@@ -119,7 +119,7 @@ export class Runs implements HandledRuns {
     return { items, next: rows.length > limit ? cursorAt(items.at(-1) as RunSummary) : null };
   }
 
-  /** All of them, page by page. */
+  /** All matching runs, read page by page. */
   async *each(filter: RunsFilter = {}): AsyncGenerator<RunSummary> {
     let after: { cursor?: string } | undefined = {};
     while (after) {
@@ -149,7 +149,7 @@ export class Runs implements HandledRuns {
     }
   }
 
-  /** @returns "cancelled" when it will not run; "stopping" when it runs and was told to stop @throws RUN_UNKNOWN, RUN_STATE */
+  /** @returns "cancelled" when the run will not start; "stopping" when it runs and was asked to stop @throws RUN_UNKNOWN, RUN_STATE */
   async cancel(runId: number, { reason = "cancelled", ...by }: Why = {}): Promise<"cancelled" | "stopping"> {
     const { store } = await this.#options.open();
     const { author, nowMs } = this.#options.change(by);
@@ -159,7 +159,7 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * Decides what becomes of an undecided run: its worker was lost, and its task says `onWorkerLost: "ask"`.
+   * Decides the outcome of an undecided run: its worker was lost, and its task has `onWorkerLost: "ask"`.
    * @throws RUN_UNKNOWN, RUN_STATE
    */
   async decide(runId: number, how: "retry" | "fail", why: Why = {}): Promise<void> {
@@ -168,13 +168,13 @@ export class Runs implements HandledRuns {
     await store.flow.decide(runId, how, reason, nowMs, author);
   }
 
-  /** What has ended runs once more, as a run of its own. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  /** Runs an ended run once more, as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
   async retry(runId: number, why: Why = {}): Promise<RunHandle> {
     const { store } = await this.#options.open();
     return this.handleOf(await store.operations.rerun(runId, this.#options.change(why)));
   }
 
-  /** What it has logged so far, the oldest line first; 1,000 lines by default. */
+  /** The run's log so far, the oldest line first; 1,000 lines by default. */
   async logs(runId: number, { limit = logsDefault }: { limit?: number } = {}): Promise<LogLine[]> {
     const { store } = await this.#options.open();
     return store.runs.logs(runId, limit);

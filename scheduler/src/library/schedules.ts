@@ -17,9 +17,9 @@ import type { DefinedTasks } from "./defined-tasks.ts";
 import { payloadName, validateKept } from "./payload.ts";
 
 export interface NewSchedule<Payload = unknown> extends Omit<ScheduleOptions, "schedule" | "slotPayload">, Why {
-  /** Of the runs of its slots; without it null, whatever the task's own slots are given. */
+  /** The payload of the runs of this schedule's slots; default null, whatever the payload of the task's own slots. */
   payload?: Payload;
-  /** Store it as a part of your own transaction on the store's database: a pg client that began one. */
+  /** Store the schedule in your own transaction on the store's database: a pg client that began one. */
   tx?: SqlClient;
 }
 
@@ -39,13 +39,13 @@ export interface ScheduleEntry<Payload = unknown> extends Omit<NewSchedule<Paylo
 }
 
 export interface SetSchedules extends Why {
-  /** What becomes of the task's schedules that the list leaves out: they stay, or are removed. Default: keep. */
+  /** What happens to schedules of the task that are not in the list: they stay, or are removed. Default: keep. */
   others?: "keep" | "remove";
-  /** Store and remove all as a part of your own transaction on the store's database: a pg client that began one. */
+  /** Store and remove all in your own transaction on the store's database: a pg client that began one. */
   tx?: SqlClient;
 }
 
-/** Their names, as their task calls them. Those that were so already are left out. */
+/** Names of schedules, without the task's name. Unchanged ones are not listed. */
 export interface SchedulesSet {
   created: string[];
   changed: string[];
@@ -54,14 +54,14 @@ export interface SchedulesSet {
 
 /** A schedule of a task, as the store has it. */
 export interface NamedSchedule {
-  /** As its task calls it: what `schedule` was given. */
+  /** The name that `schedule` was given, without the task's name. */
   readonly name: string;
-  /** As all else calls it, `pause`, the CLI and the API among them: TASK:NAME. */
+  /** The full name TASK:NAME, used by `pause`, the CLI, the API and all else. */
   readonly task: string;
   readonly schedule: ScheduleSpec;
   readonly payload: unknown;
   readonly paused: boolean;
-  /** The next slot that will run; null: it is paused, or none is left. */
+  /** The next slot that will run; null: the schedule is paused, or has none left. */
   readonly next: Date | null;
 }
 
@@ -75,12 +75,12 @@ interface SchedulesOptions {
 
 const entryOptions = ["payload", ...scheduleOptions.filter((name) => name !== "schedule" && name !== "slotPayload")];
 const optionNames = [...entryOptions, "tx", "author", "reason"];
-/** So many are stored by one statement. */
+/** The number of schedules that one statement stores. */
 const storedTogether = 500;
-/** Each is a transaction of its own; so many go side by side. */
+/** The number of removals at a time; each is a transaction of its own. */
 const removedAtOnce = 4;
 
-/** Schedules of tasks, made, changed and removed while processes run: see task/schedule-of.ts. */
+/** Creates, changes and removes schedules of tasks while processes run: see task/schedule-of.ts. */
 export class Schedules {
   readonly #options: SchedulesOptions;
 
@@ -89,7 +89,7 @@ export class Schedules {
   }
 
   /**
-   * Stores a schedule of the task, or changes the one of this name; the same again changes nothing.
+   * Stores a schedule of the task, or changes the one of this name; an identical schedule changes nothing.
    * @param name letters, digits and . _ : / @ -; with the task's name and a colon at most 200 characters
    * @throws TASK_UNKNOWN, TASK_INVALID, OPTION_INVALID, PAYLOAD_…, CALENDAR_UNKNOWN, STORE_…
    */
@@ -111,8 +111,8 @@ export class Schedules {
   }
 
   /**
-   * Stores many schedules of the task, hundreds at a time; the same again changes nothing. All are checked before the first is stored. If the
-   * store fails on the way, what it has stored by then stays, unless `tx` is given: the same call again does the rest.
+   * Stores many schedules of the task, hundreds at a time; identical ones change nothing. All are checked before the first is stored. If
+   * the store fails midway, the schedules stored by then stay, unless `tx` is given: repeat the call to store the rest.
    * @throws TASK_UNKNOWN, TASK_INVALID, OPTION_INVALID, PAYLOAD_…, CALENDAR_UNKNOWN, STORE_…
    */
   async setAll(task: string, entries: readonly ScheduleEntry[], options: SetSchedules = {}): Promise<SchedulesSet> {
@@ -174,7 +174,7 @@ export class Schedules {
     return defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
   }
 
-  /** Removes the schedule; its history stays. Runs that have begun go on. @returns false: there is none */
+  /** Removes the schedule; its history stays. Runs that have begun go on. @returns false: there was none */
   async remove(task: string, name: string, { tx, ...why }: RemoveSchedule = {}): Promise<boolean> {
     if (tx !== undefined) checkClient("tx", tx);
     const { store } = await this.#options.open();
@@ -190,7 +190,7 @@ export class Schedules {
     }
   }
 
-  /** In the order of their names, read from the store as they are asked for. */
+  /** The task's schedules ordered by name, read from the store as they are consumed. */
   async *of(task: string): AsyncGenerator<NamedSchedule, void, undefined> {
     const { store } = await this.#options.open();
     for await (const record of everyScheduleOf(store.tasks, task)) yield this.#named(record);

@@ -1,13 +1,13 @@
 import type { RemoteStandInOptions } from "../remote/stand-in.ts";
 import type { StandInStoreOptions } from "../store/postgres/cluster/stand-in.ts";
 
-/** What the thread of `StandIn` is made with. */
+/** The data that the thread of `StandIn` starts with. */
 export interface ThreadData {
   buffer: SharedArrayBuffer;
-  /** Who keeps the session. */
+  /** Where the session is kept: in the store, or by servers. */
   place: { store: StandInStoreOptions } | { servers: RemoteStandInOptions };
   /** The longest standstill that the session outlives. */
   boundMs: number;
-  /** Between two proofs of life. */
+  /** The time between two proofs of life. */
   beatMs: number;
 }

@@ -1,4 +1,4 @@
-/** The thread of `StandIn`: see cluster/stand-in.ts. It touches the store only while the process's event loop stands still. */
+/** The thread of `StandIn`: see cluster/stand-in.ts. It touches the store only while the process's event loop is blocked. */
 import { parentPort, workerData } from "node:worker_threads";
 import { machineClock, pause } from "../base/clock.ts";
 import { isCarillonError } from "../base/errors.ts";
@@ -7,21 +7,21 @@ import type { ThreadData } from "./stand-in-data.ts";
 
 /** Between two looks at whether the event loop turns. */
 const lookMs = 50;
-/** Without a turn for this long it stands still. The rest of 250 ms is for what is asked of the store. */
+/** The event loop counts as blocked after this long without a tick. The rest of 250 ms is for the thread's queries to the store. */
 const stillMs = 200;
-/** The whole process stood still, this thread too, when a look comes this much late: of that time nothing is known of the event loop. */
+/** If a look is this late, the whole process stood still, this thread too: that time says nothing about the event loop. */
 const lateMs = 100;
 const giveBackEveryMs = 250;
-/** A leader whose event loop stands still for this long is no leader. */
+/** A leader whose event loop is blocked for this long resigns. */
 const resignAfterMs = 1_000;
 /** A store connection that was opened for a standstill serves the next one, if that comes soon. */
 const keepOpenMs = 60_000;
-/** What is needed at a standstill is loaded before, but a process that ends sooner than this pays nothing for it. */
+/** Code for a standstill is loaded beforehand, but not in a process that ends sooner than this. */
 const loadAfterMs = 1_000;
 
 const { buffer, boundMs, beatMs, place } = workerData as ThreadData;
 let opener: Promise<() => StandInPlace> | undefined;
-/** No more of the code is loaded than this process's place needs. */
+/** Loads only the code that this process's place needs. */
 const open = () => {
   opener ??=
     "store" in place
@@ -35,10 +35,10 @@ let store: StandInPlace | undefined;
 let usedMs = 0;
 
 parentPort?.on("message", (told: Partial<Standing>) => void Object.assign(standing, told));
-// The process ends when all else in it has ended.
+// The thread does not keep the process alive.
 parentPort?.unref();
 
-/** The first proof of life, and then one an interval; what is claimed and has not started, as soon as it is seen. */
+/** Sends a proof of life at once and then at each interval; releases claims that have not started, as soon as it sees them. */
 async function standIn(sinceMs: number): Promise<void> {
   store ??= (await open())();
   const { sessionId, term, server } = standing;
@@ -55,7 +55,7 @@ async function standIn(sinceMs: number): Promise<void> {
       const found = await store.prove(sessionId, nowMs - sinceMs);
       if (!found.alive || (server !== null && found.server !== server)) return;
       shared.sureUntilMs = found.sureUntilMs;
-      // With nobody to take them, claims would only come back.
+      // If no other worker can take them, released claims would only come back.
       alone = found.alone;
       beatAt = nowMs;
     }
@@ -77,7 +77,7 @@ async function giveBack(from: StandInPlace, sessionId: number): Promise<void> {
   const started = shared.started();
   if (started === null) return;
   const waiting = claims.filter(({ fence }) => !started.has(fence));
-  // Looked at last: nothing that was claimed when the store answered and had no mark has started then.
+  // Checked last: a claim in the store's answer that had no mark by then has not started.
   if (waiting.length > 0 && shared.returning()) await from.giveBack(sessionId, waiting);
 }
 
@@ -91,7 +91,8 @@ async function watch(): Promise<never> {
     const lateByMs = nowMs - lookedMs - lookMs;
     lookedMs = nowMs;
     if (shared.ticks !== seenTicks) [seenTicks, seenMs] = [shared.ticks, nowMs];
-    // Only the time in which this thread had no turn either: on a busy machine each look may come late, and the standstill is seen all the same.
+    // Subtracts only the time in which this thread did not run either: on a busy machine each look may be late, and a standstill must
+    // still be noticed.
     else if (lateByMs > lateMs) seenMs += lateByMs;
     if (nowMs - seenMs < stillMs || standing.sessionId === 0 || shared.acts) {
       if (store && !shared.acts && nowMs - usedMs > keepOpenMs) await closeStore();
@@ -101,7 +102,7 @@ async function watch(): Promise<never> {
     try {
       await standIn(seenMs);
     } catch (error) {
-      // The process finds its session in doubt, as without this thread; it tells of that, and of the store.
+      // The process finds its session in doubt, as it would without this thread, and logs that and the store's error.
       parentPort?.postMessage({ failed: isCarillonError(error) ? error.code : String(error) });
     } finally {
       shared.busy = false;

@@ -18,7 +18,7 @@ import type { ThreadData } from "./stand-in-data.ts";
 /** Far oftener than the thread's patience, so that a late timer is no standstill. */
 const tickMs = 50;
 const quietLookMs = 10;
-/** What the thread asks of the store is given up after 5 s, and cancelled. */
+/** The thread's queries to the store are given up after 5 s, and cancelled. */
 const quietMostMs = 6_000;
 
 export interface StandInOptions extends Omit<ThreadData, "buffer"> {
@@ -32,7 +32,7 @@ export async function closedFor(standIn: StandIn, why: unknown): Promise<never> 
   throw why;
 }
 
-/** For a remote worker. */
+/** The options for a remote worker. */
 export function remoteStandInOf(
   { servers, key, sessionTimeoutMs, standstillMs: boundMs }: RemoteWorkerSettings,
   log: Log,
@@ -42,14 +42,14 @@ export function remoteStandInOf(
 }
 
 /**
- * Starts the thread, from its file beside this one. Where that cannot be, as in a bundle that leaves the file out, the process goes on
- * without: a handler that computes for longer than the session then costs it.
+ * Starts the thread, from its file beside this one. If that fails, as in a bundle that leaves the file out, the process works without it:
+ * a handler that computes for longer than the session timeout then loses the session.
  */
 export function openStandIn({ clock, log, ...data }: StandInOptions): StandIn {
-  // In a bundle for CommonJS a module has no address, and the thread no file.
+  // In a bundle for CommonJS a module has no URL, and the thread no file.
   const here: string | undefined = import.meta.url;
-  // Time that is moved by hand stands still for no thread. And from its TypeScript, as this project's own tests run it in one process,
-  // the thread could not be loaded on every Node.
+  // A virtual clock does not advance in the thread. And run from its TypeScript, as in this project's own tests, the thread could not be
+  // loaded on every Node.
   if (clock !== systemClock || here?.endsWith(".ts")) return noStandIn;
   const shared = new SharedStanding();
   const without = (error: unknown) =>
@@ -82,12 +82,12 @@ class ThreadedStandIn implements StandIn {
   readonly #listeners: ((stood: StoodIn) => void)[] = [];
   /** Places for marks that are free. */
   readonly #free: number[];
-  /** From the machine's clock to this process's. */
+  /** The offset from the machine's clock to this process's. */
   readonly #shiftMs: number;
   #stopTicking = (): void => undefined;
   #settledTimes = 0;
   #returnsSeen = 0;
-  /** The thread is no more. */
+  /** The thread has ended. */
   #gone = false;
 
   constructor(shared: SharedStanding, thread: Worker, clock: Clock, log: Log, without: (error: unknown) => void) {

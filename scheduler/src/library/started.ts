@@ -16,7 +16,7 @@ import type { Worker } from "../worker/worker.ts";
 import type { Opened } from "./opened.ts";
 import type { StandInOptions } from "./stand-in.ts";
 
-/** The parts of a node, each once it has begun: what began of one that could not start must end too. */
+/** The parts of a node, each once it has begun: if a start fails, the parts that had begun must end too. */
 export interface Started {
   membership: Membership;
   standIn: StandIn;
@@ -29,7 +29,7 @@ export interface Started {
   heard?: Promise<void>;
 }
 
-/** What each part of a node does with the signals that come by the store. */
+/** Passes signals from the store to each part of a node. */
 export function hearing({ membership, engine, reconciler, worker, http }: Started): (signal: Signal) => void {
   return (signal) => {
     if (signal.kind === "prompt" && signal.sessionId === membership.sessionId) membership.refresh();
@@ -40,7 +40,7 @@ export function hearing({ membership, engine, reconciler, worker, http }: Starte
   };
 }
 
-/** What they do with changes of tasks that were not seen before. */
+/** Passes changes of tasks that were not seen before to the parts that need them. */
 export const following =
   ({ engine, worker }: Started) =>
   (taskIds: number[]): void => {
@@ -51,9 +51,9 @@ export const following =
 interface Parts {
   /** undefined: no node has begun. */
   started: Started | undefined;
-  /** undefined: they stay. */
+  /** undefined: locks are kept. */
   locks: Locks | undefined;
-  /** Of a node that ends; what computes there still is ended with it. */
+  /** The isolated handlers of a node that ends; those that still compute are ended with it. */
   isolates: { close(): void };
   opening: Promise<Opened> | undefined;
   log: Log;
@@ -114,7 +114,7 @@ async function leaveCluster(started: Started, ending: Ending, why: string): Prom
 
 /**
  * Closes the store of a process that has stopped.
- * @param opening undefined: it was never opened; one that cannot be opened is ended by `abandon`
+ * @param opening undefined: the store was never opened; `abandon` ends an opening that cannot succeed
  */
 export async function closeStore(
   opening: Promise<Opened> | undefined,
@@ -127,12 +127,12 @@ export async function closeStore(
     opened?.enqueuer.close();
     await opened?.store.close(ending.leftMs / 2);
   });
-  // Whatever waits for the store still is told that it is closed.
+  // Calls that still wait for the store are rejected, because it is closed.
   abandon.abort();
   await ending.step("the embedded store", () => opened?.embedded?.release(), ending.leftMs);
 }
 
-/** For a process that is a member by itself. */
+/** The options for a process that is a member itself. */
 export function standInOf(
   { schema, beatMs, sessionTimeoutMs, standstillMs }: Settings,
   url: string,

@@ -15,10 +15,10 @@ import type {
   SetSchedules,
 } from "./schedules.ts";
 
-/** It may be left out where there need be none. */
+/** The payload argument is optional if the handler's payload may be undefined. */
 type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
 
-/** Options for all, or made of each payload and its place. */
+/** Options for all, or a function of each payload and its index. */
 export type EnqueueMany<Input> = [
   payloads: Iterable<Input> | AsyncIterable<Input>,
   options?: EnqueueOptions | ((payload: Input, index: number) => EnqueueOptions),
@@ -28,13 +28,14 @@ export interface Task<Input, Result = unknown> {
   readonly name: string;
   enqueue(...given: [...payload: PayloadOf<Input>, options?: EnqueueOptions]): Promise<RunHandle<Result>>;
   /**
-   * Asks for a run for each payload, thousands to a statement; resolves once all are in the store, in the order given. A list is checked as a whole
-   * before the first is made: the error's path names the one that is wrong. A stream is asked for more as the store takes what it gave. Should the
-   * store fail on the way, some have been made: enqueue them again under keys, or with `tx`, which makes all or none.
+   * Enqueues a run for each payload, thousands to a statement; resolves once all are in the store, in the order given. An array is
+   * checked as a whole before the first run is made: the error's path names the wrong payload. A stream is read on as the store accepts
+   * its payloads. If the store fails midway, some runs have been made: enqueue them again under keys, or with `tx`, which makes all or
+   * none.
    * @throws as `enqueue`
    */
   enqueueMany(...given: EnqueueMany<Input>): Promise<RunHandle<Result>[]>;
-  /** Runs it now, beside its schedule. */
+  /** Runs the task now, beside its schedule. */
   run(...given: PayloadOf<Input>): Promise<RunHandle<Result>>;
   /**
    * Stores a schedule of the task beside its own, or changes the one of this name, such as `schedule("tenant-7", cron("0 9 * * *"))`; the
@@ -47,32 +48,38 @@ export interface Task<Input, Result = unknown> {
       ? [options?: NewSchedule<Input>]
       : [options: NewSchedule<Input> & { payload: Input }]
   ): Promise<NamedSchedule & { changed: boolean }>;
-  /** Stores many schedules of the task at once, and removes those that the list leaves out if `others` is `"remove"`. @see Schedules.setAll */
+  /**
+   * Stores many schedules of the task at once, and removes those that the list leaves out if `others` is `"remove"`. @see
+   * Schedules.setAll
+   */
   scheduleAll(
     schedules: readonly (undefined extends Input ? ScheduleEntry<Input> : ScheduleEntry<Input> & { payload: Input })[],
     options?: SetSchedules,
   ): Promise<SchedulesSet>;
-  /** @returns false: there is none of this name */
+  /** @returns false: there was none of this name */
   unschedule(name: string, options?: RemoveSchedule): Promise<boolean>;
-  /** Those that `schedule` has stored, in the order of their names. */
+  /** The schedules stored by `schedule`, ordered by name. */
   schedules(): AsyncIterable<NamedSchedule>;
-  /** Until it is resumed, or until a time to come. */
+  /** Pauses the task until it is resumed, or until a given time. */
   pause(why?: string | Pick<PauseOptions, "reason" | "until">): Promise<void>;
   resume(): Promise<void>;
   /**
-   * The next slots after now that will run, as they are planned: by the task as the store has it, edits by hand, calendar and
-   * blackouts included, once this process has started or used the task; before that, by its definition here.
-   * @throws CALENDAR_UNKNOWN before that, of a task with a calendar
+   * The next slots after now that will run. Once this process has started or used the task, they are planned by its stored definition,
+   * including edits by hand, calendar and blackouts; before that, by its definition here.
+   * @throws CALENDAR_UNKNOWN before that, for a task with a calendar
    */
   next(count?: number): Date[];
 }
 
-/** Of a task whose handler stands in a module of its own: where that runs, "thread" where it is not said. It is not stored with the task. */
+/**
+ * The options of a task whose handler is in a module of its own, and where it runs; default "thread". `isolate` is not stored with the
+ * task.
+ */
 export type IsolatedOptions = TaskOptions & { isolate?: Isolate };
 
 export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
 
-/** What a process is asked to do with a task. */
+/** The calls that a task handle is built on. */
 interface Doing {
   enqueue(task: string, payload: unknown, options?: EnqueueOptions): Promise<RunHandle>;
   enqueueMany(task: string, ...given: EnqueueMany<never>): Promise<RunHandle[]>;

@@ -15,9 +15,9 @@ export interface LineOptions {
   key: string;
   clock: Clock;
   log: Log;
-  /** How long after its waiting time a poll must be answered. */
+  /** How long a server has to answer a poll, beyond its waiting time. */
   answerMs: number;
-  /** This process traces: it is told from where its runs come. */
+  /** True if this process traces: servers then send it the trace contexts of its runs. */
   traces?: boolean;
 }
 
@@ -40,11 +40,11 @@ const path = "v1/worker/poll";
 interface Server {
   url: URL;
   agent: http.Agent;
-  /** On this machine nothing is saved by packing. */
+  /** False for a server on this machine, where packing saves nothing. */
   packs: boolean;
 }
 
-/** Polls over HTTP: to one server, and when that fails from the next poll on to the next one. */
+/** Polls over HTTP: one server; after a failure the next poll goes to the next server. */
 export class Line {
   readonly #options: LineOptions;
   readonly #servers: Server[];
@@ -61,8 +61,8 @@ export class Line {
   }
 
   /**
-   * @throws SERVER_UNREACHABLE when there was no answer, or one that another server, or a later time, may better; what a
-   * server refuses, by its code
+   * @throws SERVER_UNREACHABLE when there was no answer, or one that another server, or a later attempt, may improve; a server's refusal,
+   * with its code
    */
   async post(body: PollRequest, signal?: AbortSignal): Promise<Answered> {
     const at = this.#at;
@@ -138,8 +138,8 @@ export class Line {
 }
 
 /**
- * What stands in the way may answer too: a proxy, a server of something else. The outline is looked at, which is all that a
- * wrong server lacks; a contract held field by field would cost more than the poll.
+ * Checks the outline of an answer, because a proxy or another service may have answered. The outline is all that a wrong server lacks;
+ * checking the contract field by field would cost more than the poll.
  */
 function checked(value: unknown): PollAnswer {
   const answer = (typeof value === "object" && value !== null ? value : {}) as PollAnswer;
@@ -162,7 +162,7 @@ const isClaim = (given: unknown): boolean => {
   return Number.isInteger(runId) && Number.isInteger(fence);
 };
 
-/** By what a run waits for its turn in this process: what is none would end the process when the turn comes. */
+/** Checks the fields that this process orders runs by: a wrong one would crash the process when the run's turn comes. */
 const isRun = ({ task, attempt, dueMs, priority }: PollAnswer["runs"][number]): boolean =>
   typeof task === "string" &&
   Number.isInteger(attempt) &&
@@ -177,7 +177,7 @@ function pack(plain: Buffer): Promise<Buffer> {
   });
 }
 
-/** A server that says that it is not able to now is as good as none. */
+/** A server that reports that it cannot answer now is treated as unreachable. */
 function refusal(status: number, text: string): CarillonError {
   const { code = "", detail: what = `the server answered ${status}`, hint = "" } = problemWords(text);
   if (status >= 500 || !Object.hasOwn(errorCodes, code)) return new CarillonError("SERVER_UNREACHABLE", what);

@@ -3,7 +3,7 @@ import { limits } from "../base/limits.ts";
 /** Requests stay well below what a server reads. */
 const bytesMax = limits.pollBytes / 4;
 
-/** As many as fit into one request, in order. */
+/** Splits the items into parts that fit into one request each, in order. */
 export function* inParts<Item>(items: Item[], countMax: number = limits.runsPerPoll): Generator<Item[]> {
   let part: Item[] = [];
   let bytes = 0;

@@ -32,14 +32,14 @@ const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"];
 const watchPauseMs = 100;
 const watchesPerTimeout = 6;
 
-/** The claims of one session, asked for and settled over HTTP. */
+/** The claims of one session, made and settled over HTTP. */
 export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
   readonly #options: RemoteClaimsOptions;
   readonly #records = new Map<number, TaskRecord>();
   readonly #taskIds = new Map<string, number>();
-  /** Of runs that were given and not asked about since. */
+  /** Traces of runs that were received, until they are read. */
   readonly #traces = new Map<number, RunTrace>();
-  /** Fences whose verdict was answered while the book was being read: an older copy may still show them. */
+  /** Fences whose verdict was answered while the session's claims were being read: an older answer may still list them. */
   readonly #answered = new Set<number>();
   #reading = 0;
   #claiming = false;
@@ -52,12 +52,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     this.#options = options;
   }
 
-  /** For Definitions: what answers told of the tasks of their runs. */
+  /** For Definitions: the task facts that came with the runs in answers. */
   async byIds(taskIds: number[]): Promise<TaskRecord[]> {
     return taskIds.flatMap((taskId) => this.#records.get(taskId) ?? []);
   }
 
-  /** For Tracing, which asks for all that was claimed: what came with the answers. */
+  /** For Tracing: the traces that came with the runs in answers. */
   readonly traces: TraceSource = {
     tracesOf: async (runs) => {
       const found = new Map(
@@ -69,24 +69,24 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
       for (const runId of found.keys()) this.#traces.delete(runId);
       return found;
     },
-    // A poll of its own: a server that does not know such a part yet refuses it, and nothing else with it.
+    // A poll of its own: a server of an older version refuses this part, and then nothing else with it.
     leave: async (spans) => {
       for (const part of inParts(spans.map(({ runId, fence, context }) => ({ runId, fence, context }))))
         await this.#options.session.poll({ spans: part });
     },
   };
 
-  /** Waits at the server until there is something. */
+  /** Waits at the server until it has runs. */
   async claim(request: ClaimRequest): Promise<ClaimAnswer> {
     const { session, claimAheadMs, storeClock, held } = this.#options;
     if (this.#stopping) return { runs: [], nextDue: async () => null };
     this.#claiming = true;
     try {
-      // With claims at stake a silent server must be noticed while they are sure.
+      // While claims are held, a silent server must be noticed before trust in the session ends.
       const waitMs = held() > 0 ? this.#watchMs : limits.pollWaitMs;
       const want = Math.min(request.limit, limits.runsPerPoll);
       const answer = await session.poll({ want, aheadMs: claimAheadMs, waitMs }, this.#givenUp.signal);
-      // The server was asked to wait, so now is the time to ask again.
+      // The server has waited already, so poll again at once.
       return { runs: this.#runsOf(answer), nextDue: async () => (this.#stopping ? null : storeClock.now()) };
     } finally {
       this.#claiming = false;
@@ -94,7 +94,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** The server is asked for what is near, and waits for it. */
+  /** Returns nothing: the server knows what is due soon, and waits for it. */
   async coming(): ReturnType<ClaimStore["coming"]> {
     return { counts: [], nextMs: null };
   }
@@ -110,12 +110,12 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return { runs: this.#runsOf(answer), lastTaskId: answer.turnedTo ?? 0 };
   }
 
-  /** From now on nothing is claimed, nor addressed to this worker; a claim that waits is answered. */
+  /** Stops claims, and runs addressed to this worker; a waiting claim is answered. */
   async stopClaiming(): Promise<void> {
     this.#stopping = true;
     const { session, clock, timeoutMs, log } = this.#options;
-    // A claim may wait at another server, at one that is silent, or for a session that cannot be had. What was claimed
-    // meanwhile goes back with the session.
+    // A claim may wait at another server, at a silent one, or for a session that cannot be had. Runs claimed meanwhile go back with the
+    // session.
     const cancel = clock.after(timeoutMs / watchesPerTimeout, () => this.#givenUp.abort());
     this.#over.signal.addEventListener("abort", cancel, { once: true });
     try {
@@ -131,7 +131,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     await this.#watching;
   }
 
-  /** While claims are held and no claim waits at a server, something must: it beats, and hears of recalls. */
+  /** Polls while claims are held and no claim waits at a server: the polls are heartbeats, and bring recalls. */
   watch(): void {
     if (this.#watching || this.#over.signal.aborted) return;
     this.#watching = this.#watch().finally(() => {
@@ -194,7 +194,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return this.heldBy();
   }
 
-  /** A poll of its own: a server that does not know the question yet refuses it, and nothing else with it. */
+  /** A poll of its own: a server of an older version refuses this part, and then nothing else with it. */
   async roomElsewhere(_sessionId: number, placesFor: number[]): ReturnType<ClaimStore["roomElsewhere"]> {
     return (await this.#options.session.poll({ placesFor }, this.#givenUp.signal)).places ?? [];
   }
@@ -269,7 +269,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
 const nameOf = ({ task, schedule }: Pick<TaskFacts, "task" | "schedule">): string =>
   schedule === undefined ? task : nameOfSchedule(task, schedule);
 
-/** What a worker needs of a task; how it is planned is the servers' matter. */
+/** The facts about a task that a worker needs; only servers need its schedule. */
 function recordOf(facts: TaskFacts): TaskRecord {
   const { task, schedule, taskId, version, timeoutMs, graceMs, onWorkerLost, retry } = facts;
   const name = nameOf(facts);
@@ -307,7 +307,7 @@ function verdictOf(
   if (verdict.kind === "ended" && verdict.outcome === "cancelled") return { ...said, outcome: "cancelled", ...failure };
   if (verdict.cutShort) return { ...said, outcome: "stopped", ...failure };
   const retry = verdict.kind === "retry" && !final.includes(error?.code ?? "");
-  // Of a delay that no claim may name, the server keeps what the task allows anyway.
+  // A longer delay than a poll may name is shortened; the server limits it to the task's own maximum anyway.
   const askedMs = verdict.kind === "retry" ? verdict.askedMs : undefined;
   const asked = askedMs === undefined ? {} : { retryAfterMs: Math.min(askedMs, limits.agoMs) };
   return { ...said, outcome: "failed", retry, ...asked, ...failure };

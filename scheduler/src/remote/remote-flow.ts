@@ -12,8 +12,8 @@ import type { RemoteSession } from "./remote-session.ts";
 export const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
 
 /**
- * What handlers ask for beside their verdicts, over HTTP. All of it may be repeated: a state is written again, a child found
- * by its key. Tasks have numbers here that hold in this process alone; a server knows them by their names.
+ * The handlers' requests other than verdicts, over HTTP. All of them may be repeated: a state is written again, a child found by its key.
+ * Tasks have numbers here that are valid in this process alone; servers identify tasks by name.
  */
 export class RemoteFlow implements RunFlow, SecretSource {
   readonly #session: Pick<RemoteSession, "pollUntilAnswered">;
@@ -32,7 +32,7 @@ export class RemoteFlow implements RunFlow, SecretSource {
     const known = this.#numbers.get(name);
     if (known !== undefined) return known;
     await this.#ask({ spawns: [{ runId, fence, children: [], join: name }] });
-    // Another run may have asked meanwhile.
+    // Another run may have added the name meanwhile.
     const number = this.#numbers.get(name) ?? this.#names.push(name) - 1;
     this.#numbers.set(name, number);
     return number;

@@ -32,10 +32,10 @@ const longestPauseMs = 2_000;
 const nothing = () => undefined;
 
 /**
- * The membership of a worker that a server keeps alive. Trust is what the server's answers say of it, counted from the
- * earliest moment at which they can have been written: when the poll was sent, plus what the server says it took. So
- * neither this machine's clock nor a slow network lengthens it. While nothing is held there is nothing to trust: idle
- * polls are far apart, and what an answer gives comes with the word on how long it is sure.
+ * The membership of a worker that a server keeps alive. An answer states how long the session is sure, counted from the earliest moment
+ * at which the answer can have been written: when the poll was sent, plus the time that the server reports it took. So neither this
+ * machine's clock nor a slow network lengthens the trust. While no claim is held no trust is needed: idle polls are far apart, and an
+ * answer that brings runs also states how long they are sure.
  */
 export class RemoteSession implements Membership {
   readonly #options: RemoteSessionOptions;
@@ -48,14 +48,14 @@ export class RemoteSession implements Membership {
   #recalls: GivenRecall[] = [];
   #onRecall: () => void = () => undefined;
   #onKeyGone: (error: CarillonError) => void = () => undefined;
-  /** Set once no server knows the key any more; every poll is rejected with it from then on. */
+  /** Set once the key is revoked; every later poll is rejected with this error. */
   #keyGone: CarillonError | undefined;
   #complained = false;
 
   constructor(options: RemoteSessionOptions) {
     this.#options = options;
     this.#node = options.name ?? madeName();
-    // Kept from here on: what the thread was told last holds until it stands in again.
+    // The last state sent to the thread stays valid until it stands in again.
     options.standIn.onBack(({ sureUntilMono }) => this.#sureUntil(sureUntilMono));
   }
 
@@ -98,7 +98,7 @@ export class RemoteSession implements Membership {
     this.#onRecall = listener;
   }
 
-  /** @param listener is called once, when the servers refuse the key of this session: it was revoked, and is never good again */
+  /** @param listener is called once, when the servers refuse this session's key: it was revoked, and will never be valid again */
   onKeyGone(listener: (error: CarillonError) => void): void {
     this.#onKeyGone = listener;
   }
@@ -145,18 +145,18 @@ export class RemoteSession implements Membership {
     }
   }
 
-  /** What is still to be sent goes on being sent, but no longer for ever. */
+  /** Requests that are still to be sent go on, but no longer without limit. */
   close(): void {
     this.#closing.abort();
   }
 
   async leave(_why: string, abandoned?: AbortSignal): Promise<void> {
-    // Its sessions ended with the key.
+    // The sessions ended with the key.
     if (this.#keyGone) return;
     try {
       await this.poll({ leave: true });
     } catch (error) {
-      // The servers find out by silence; nothing is lost but their time.
+      // The servers detect the end by silence; only time is lost.
       const fields = { error: messageOf(error) };
       if (abandoned?.aborted) this.#options.log.debug(fields, "did not say goodbye to a server");
       else this.#options.log.warn(fields, "could not say goodbye to a server");
@@ -179,7 +179,7 @@ export class RemoteSession implements Membership {
     this.#sureUntilMono = Math.max(this.#sureUntilMono, mono);
   }
 
-  /** It tries on, and says once why nothing happens. */
+  /** Logs once why the worker cannot join; the attempts go on. */
   #complain({ code, hint, message }: CarillonError): void {
     if (this.#complained) return;
     this.#complained = true;
@@ -209,7 +209,7 @@ export class RemoteSession implements Membership {
       this.#rejoining = this.#follow(lost).finally(() => {
         this.#rejoining = undefined;
       });
-      // Those who wait for it are told; by the time it is given up there may be none.
+      // Callers that wait for the rejoin get the error; there may be none by the time it fails.
       this.#rejoining.catch(() => undefined);
     }
     return this.#rejoining;
@@ -227,7 +227,7 @@ export class RemoteSession implements Membership {
   async #join(former: number | undefined, signal: AbortSignal): Promise<void> {
     const { clock, join, failFast, name, timeoutMs } = this.#options;
     const instance = randomBytes(12).toString("base64url");
-    // Since when servers say so: one that has just begun itself has to watch the holder for a timeout first.
+    // Since when servers report the name as taken: a server that has just started must watch the holder for a timeout first.
     let takenMono: number | undefined;
     for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
       if (signal.aborted) throw new CarillonError("STOPPED", "stopped while joining");
@@ -240,7 +240,7 @@ export class RemoteSession implements Membership {
         if (!isCarillonError(error)) throw error;
         if (error.code === "SERVER_UNREACHABLE") takenMono = undefined;
         if (error.code === "NODE_NAME_TAKEN") takenMono ??= clock.monotonic();
-        // A good key is let in within a second or two, whatever else is tried from its address.
+        // A valid key is admitted within a second or two, whatever else is attempted from its address.
         const passing =
           error.code === "SERVER_UNREACHABLE" || error.code === "KEY_THROTTLED"
             ? !failFast || former !== undefined
@@ -248,7 +248,7 @@ export class RemoteSession implements Membership {
               error.code === "NODE_NAME_TAKEN" &&
               (former !== undefined || clock.monotonic() - (takenMono ?? 0) < 2 * timeoutMs);
         if (error.code === "NODE_NAME_TAKEN" && name === null && former === undefined) this.#node = madeName();
-        // One that had joined goes on trying, except with a key that was revoked: no key is ever good again.
+        // A worker that had joined keeps trying, except with a revoked key: a revoked key is never valid again.
         else if (error.code === "KEY_UNKNOWN" && former !== undefined) {
           this.#loseKey(error);
           throw error;

@@ -29,7 +29,7 @@ export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{
         throw error;
       }
     },
-    // Servers tell one that names no claims all that it has.
+    // Servers list all claims of a session that names none.
     claims: async (session) => (await ask({ session, holds: [] })).answer.runs,
     async giveBack(session, claims) {
       await ask({

@@ -5,8 +5,8 @@ const shape = /^(\[[^\][]+\]|[^:[\]/?#@%\s]+):(\d{1,5})$/;
 const hostName = /^(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?)*$/;
 
 /**
- * Where others reach a process, "host:port" with an IPv6 address in brackets, written so that the same place is the same
- * text: lower case, addresses in their one short form.
+ * The address at which other processes reach this one, "host:port" with an IPv6 address in brackets, normalised so that equal addresses
+ * are equal texts: lower case, IP addresses in their one short form.
  * @throws OPTION_INVALID
  */
 export function parseAddress(text: string): string {
@@ -26,7 +26,7 @@ export function parseAddress(text: string): string {
   return `${host}:${port}`;
 }
 
-/** It leads every machine to itself, so it is good for processes of one machine only. */
+/** True if every machine reaches itself at the address, which is then good only for processes of one machine. */
 export function isLoopback(address: string): boolean {
   return /^(?:127\.|\[::1\]|\[::ffff:7f|(?:[^:]*\.)?localhost:)/.test(address);
 }

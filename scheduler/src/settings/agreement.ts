@@ -5,41 +5,41 @@ import { beatMsOf } from "./settings.ts";
 
 /** The leader plans again when less than this part of the horizon is left. */
 export const refill = 0.75;
-/** A clock further from the store's than this is told of at the start. */
+/** At the start, a greater difference between this machine's clock and the store's is logged. */
 const clockBoundMs = 5_000;
-/** So is not knowing the store's time better than this. */
+/** At the start, a greater uncertainty about the store's time is logged. */
 const uncertainMs = 1_000;
 
 export type Told = Pick<SessionIdentity, "node" | "role" | "host" | "timeoutMs" | "settings">;
 
-/** Two live processes whose settings do not go together. */
+/** A conflict between the settings of two live processes. */
 export interface Disagreement {
   code: "SETTINGS_DIFFER" | "NODE_ADDRESS_TAKEN";
   setting: "retention" | "sessionTimeout" | "address";
-  /** Both nodes and both values. */
+  /** Names both nodes and both values. */
   found: string;
   advice: string;
-  /** The second must not run beside the first. */
+  /** True if the second process must not run beside the first. */
   refused: boolean;
 }
 
 /**
- * Compares what a process is set to with what another that was there before is. Most settings are each process's own:
- * a session is judged by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Three are not:
+ * Compares a process's settings with those of a process that was there before. Most settings are each process's own: a session is judged
+ * by the timeout in its own row, `claimAhead` and `concurrency` concern one worker. Three are not:
  *
- * - an address leads to one process. One that leads every machine to itself (localhost) is another on each host, and is
- *   no place to be reached by a process on another host: whoever comes with it later is refused, whoever had it is told of.
- * - retention: whoever leads drops what is older than its own, so the shortest of the scheduler nodes' holds for all. One
- *   that would drop what the others keep is refused, since nothing brings it back; one that keeps more is told that it
- *   will not.
- * - the leader's horizon must last until its death was noticed and another has planned: its own timeout and a beat of
- *   the other. If not, every slot is still planned by a rescuer, so it is told and not refused.
+ * - an address leads to one process. An address that leads every machine to itself (localhost) is another one on each host, and does not
+ *   lead to a process on another host: a later process with such an address is refused, an earlier one is logged.
+ * - retention: the leader drops what is older than its own retention, so the shortest retention of the scheduler nodes holds for all. A
+ *   process that would drop what the others keep is refused, since dropped data cannot be restored; for a process that would keep more, a
+ *   log line says that it will not.
+ * - the leader's horizon must last until its death was noticed and another node has planned: its own timeout and a beat of the other. If
+ *   it is shorter, the catch-up planner still plans every slot, so this is logged and not refused.
  *
- * The latter two concern those who may lead: a worker or an observer plans ahead and drops nothing.
+ * The latter two concern processes that may lead: a worker or an observer plans nothing and drops nothing.
  */
 export function disagreements(elder: Told, other: Told): Disagreement[] {
   const found: Disagreement[] = addresses(elder, other);
-  // A process of a version before the settings were told: nothing is known of it.
+  // A process of a version that did not report settings yet: they are unknown.
   if (!elder.settings || !other.settings || !mayLead(elder) || !mayLead(other)) return found;
   const [kept, wanted] = [elder.settings.retentionMs, other.settings.retentionMs];
   if (kept !== wanted) {
@@ -105,7 +105,10 @@ function addresses(elder: Told, other: Told): Disagreement[] {
   return found;
 }
 
-/** This machine's wall clock decides nothing, but its logs are read beside those of others. @returns what to tell */
+/**
+ * Problems of this machine's wall clock, which decides nothing, but its logs are read beside those of other machines. @returns lines to
+ * log
+ */
 export function clockTroubles({ wallOffsetMs, errorMs }: { wallOffsetMs: number; errorMs: number }): string[] {
   const seconds = (ms: number) => `${(Math.abs(ms) / 1_000).toFixed(1)} s`;
   const found: string[] = [];

@@ -4,11 +4,11 @@ import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 
 export interface WebhookChannel {
-  /** Where messages are posted as JSON. */
+  /** The URL to which messages are posted as JSON. */
   webhook: string;
-  /** What they are signed with. */
+  /** The secret that signs the messages. */
   secret?: string;
-  /** Private and local addresses that the URL may lead to; its own host needs no entry. */
+  /** Private and local addresses that the URL may resolve to; its own host needs no entry. */
   allow?: string[];
 }
 
@@ -24,21 +24,21 @@ export interface MailChannel {
 export type ChannelOptions = WebhookChannel | MailChannel;
 
 export interface AlarmOptions {
-  /** By name; every node of a cluster is given the same. */
+  /** Channels by name; give every node of a cluster the same ones. */
   channels: Record<string, ChannelOptions>;
-  /** To which channels a rule's messages go; default: every rule to every channel. [] turns a rule off. */
+  /** The channels of each rule's messages; default: every rule to every channel. [] turns a rule off. */
   rules?: Partial<Record<AlarmRule, string[]>>;
-  /** A first try that starts later than this is late; default 10 s. */
+  /** A first attempt that starts later than this is late; default 10 s. */
   late?: Duration;
-  /** A due run that nobody has taken for this long; default 1 min. */
+  /** Raised when a due run is unclaimed for this long; default 1 min. */
   overdue?: Duration;
-  /** A slot that came due and is not planned after this; default 1 min. */
+  /** Raised when a slot that is due is still not planned after this; default 1 min. */
   unfired?: Duration;
-  /** A claimed run that has not started, is past its timeout or whose worker is gone for this long; default 1 min. */
+  /** Raised when a claimed run has not started, is past its timeout, or has lost its worker for this long; default 1 min. */
   stuck?: Duration;
-  /** Nobody leads for this long; default 30 s. */
+  /** Raised when the cluster has no leader for this long; default 30 s. */
   leaderless?: Duration;
-  /** The shortest time between two messages of one rule, and how long all must be well to say so; default 1 min. */
+  /** The shortest time between two messages of one rule, and how long all must be well before "cleared" is sent; default 1 min. */
   summary?: Duration;
 }
 

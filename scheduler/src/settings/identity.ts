@@ -5,7 +5,10 @@ import { servicePlace } from "../cluster/witness.ts";
 import type { Release } from "../task/release.ts";
 import type { Settings } from "./settings.ts";
 
-/** What a process tells of itself when it joins. @param groups whose tasks its worker runs @param coordination the service's URL */
+/**
+ * The facts about itself that a process registers when it joins. @param groups the groups whose tasks its worker runs @param coordination
+ * the service's URL
+ */
 export function identityOf(
   settings: Settings,
   node: string,

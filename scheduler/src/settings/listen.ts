@@ -3,7 +3,7 @@ import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { isLoopback } from "./address.ts";
 
-/** Where to listen: "host:port", "[v6]:port" or "port", which is 127.0.0.1's; port 0 takes a free one. @throws OPTION_INVALID */
+/** The listening address: "host:port", "[v6]:port" or "port", which means 127.0.0.1; port 0 takes a free one. @throws OPTION_INVALID */
 export function parseListen(text: string): { host: string; port: number } {
   const [, given, digits = ""] = /^(?:(\[[\da-fA-F:.]+\]|[\w.-]+):)?(\d{1,5})$/.exec(text) ?? [];
   const port = digits === "" ? Number.NaN : Number(digits);
@@ -16,8 +16,8 @@ export function parseListen(text: string): { host: string; port: number } {
 }
 
 /**
- * Keys and payloads travel as they are. So what others can reach is listened at only when the operator says that TLS ends
- * before it. @throws OPTION_INVALID
+ * Keys and payloads travel unencrypted. So an address that other machines can reach is accepted only if the operator states that a proxy
+ * ends TLS before it. @throws OPTION_INVALID
  */
 export function checkListen(text: string, behindProxy: boolean): void {
   const { host, port } = parseListen(text);

@@ -3,7 +3,7 @@ import { isThisMachine } from "./this-machine.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What to do about a store that is reached without TLS. */
+/** Advice for a store that is reached without TLS. */
 export const plainAdvice =
   "Add sslmode=verify-full to its URL, and sslrootcert=FILE where its authority is your own (docs/postgresql.md#tls). Where nobody else is on the way, say so: sslmode=disable.";
 
@@ -11,8 +11,8 @@ export const plainWords = (hosts: readonly string[]): string =>
   `the store at ${hosts.join(", ")} is reached without TLS: whoever is on the way can read and change payloads, results and statements`;
 
 /**
- * The other machines to which a store's URL leads without TLS, where it does not say by sslmode=disable that this is meant.
- * @param environment the driver's variables count where the URL says nothing
+ * The other machines that a store's URL leads to without TLS, unless sslmode=disable states that this is intended.
+ * @param environment the driver's variables apply where the URL sets nothing
  */
 export function plainHosts(text: string, environment: Environment): string[] {
   const { url, hosts } = parseStoreUrl(text);

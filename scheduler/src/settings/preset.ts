@@ -1,11 +1,11 @@
 /**
- * What the command line makes of options: a file that starts its Carillon, or its worker, by itself is then under the
- * operator's options too, which nothing said later could be.
+ * Lets the command line change the options of a program that it runs: a file that starts its own Carillon, or its own worker, is then
+ * under the operator's options too. They could not be applied later.
  */
 export class Preset<Options> {
   #decide = (given: Options): Options => given;
 
-  /** Until `work` ends, everything is made with what `decide` makes of its options. */
+  /** Until `work` ends, `decide` changes the options of every Carillon and worker that is made. */
   async during<T>(decide: (given: Options) => Options, work: () => Promise<T>): Promise<T> {
     const before = this.#decide;
     this.#decide = decide;

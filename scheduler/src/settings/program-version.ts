@@ -7,9 +7,10 @@ interface Package {
 }
 
 /**
- * The version of the program that this process runs: of the nearest package.json above its main script, else above the working
- * folder. A script that was installed is not it, as of a test runner or a process manager, and Carillon's own is not: its command line
- * runs what others wrote. Where there is none it says so, by a text that is no number and so outranks nobody.
+ * The version of the program that this process runs: that of the nearest package.json above its main script, else above the working
+ * folder. An installed main script does not count, because it belongs to a test runner or a process manager. Carillon's own package.json
+ * is skipped, because its command line runs other programs. Without a version the result is a text that is no number, and so outranks no
+ * version.
  */
 export function programVersion(script = process.argv[1], folder = process.cwd()): string {
   return versionAbove(scriptFolder(script)) ?? versionAbove(folder) ?? "unversioned";

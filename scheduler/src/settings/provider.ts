@@ -1,4 +1,4 @@
-/** Single sign-on by a provider that speaks OpenID Connect: what a node is told of it, and what its claims come to. */
+/** Single sign-on by a provider that speaks OpenID Connect: a node's settings for it, and the roles that its claims grant. */
 import { type Grant, hasRole, type Role, roles } from "../access/access.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
@@ -6,9 +6,9 @@ import { limits } from "../base/limits.ts";
 import { checkNamespace } from "../base/namespace.ts";
 
 export interface ProviderRule {
-  /** Such as "groups". */
+  /** The claim's name, such as "groups". */
   claim: string;
-  /** What the claim is, or has among its values; without it, whatever is true, a text or a list that is not empty. */
+  /** The value that the claim must equal or contain; without it, the claim must be true, a text or a list that is not empty. */
   has?: string;
   role: Role;
   /** Namespaces; default everywhere. */
@@ -16,19 +16,19 @@ export interface ProviderRule {
 }
 
 export interface ProviderOptions {
-  /** Its address, such as https://login.example.com. */
+  /** The provider's address, such as https://login.example.com. */
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** Where browsers reach this server, such as https://carillon.example.com: the provider sends them to /v1/sign-in/provided there. */
+  /** This server's URL for browsers, such as https://carillon.example.com: the provider sends them to /v1/sign-in/provided there. */
   url: string;
-  /** What a sign-in page calls it; default its host. */
+  /** The provider's name on the sign-in page; default its host. */
   label?: string;
   /** The claim that names the user; default "preferred_username". */
   name?: string;
-  /** Beside openid; default "profile" and "email". */
+  /** Scopes beside openid; default "profile" and "email". */
   scopes?: string[];
-  /** Who may what: all that match count. Whom none matches is not let in. */
+  /** Rules that grant roles: all that match count. A user whom no rule matches is not admitted. */
   rules: ProviderRule[];
 }
 
@@ -83,7 +83,7 @@ function checkedRule(rule: ProviderRule): ProviderSettings["rules"][number] {
   return { claim, has, role, in: namespaces.map(checkNamespace) };
 }
 
-/** What would travel in the open is for this machine alone. */
+/** Checks an address: plain http is accepted only for this machine. */
 function addressOf(what: string, text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username !== "") throw wrong(`provider.${what} is no address`);
@@ -95,7 +95,8 @@ function addressOf(what: string, text: string): URL {
 export const isThisMachine = ({ hostname }: URL): boolean => /^(?:127(?:\.\d+){3}|\[::1\]|localhost)$/.test(hostname);
 
 /**
- * A provider may let anybody call an address theirs: one that it has not verified names nobody, whatever rule or name counts on it.
+ * Removes an e-mail address that the provider has not verified: a provider may let a user claim any address, so no rule or name may rely
+ * on it.
  */
 export function verifiedOnly(claims: Record<string, Json | undefined>): Record<string, Json | undefined> {
   if (claims.email_verified === true) return claims;
@@ -103,7 +104,7 @@ export function verifiedOnly(claims: Record<string, Json | undefined>): Record<s
   return others;
 }
 
-/** The roles that a provider's claims come to; null: none, nobody is let in. */
+/** The roles that a provider's claims grant; null: none, so the user is not admitted. */
 export function rightsOf(
   { rules }: Pick<ProviderSettings, "rules">,
   claims: Record<string, Json | undefined>,

@@ -11,34 +11,34 @@ import { Preset } from "./preset.ts";
 import { isThisMachine } from "./this-machine.ts";
 
 export interface RemoteWorkerOptions {
-  /** Where servers listen: one URL or several of one cluster; another is tried when one does not answer. */
+  /** The servers' URL, or several of one cluster; if one does not answer, the next is tried. */
   server?: string | readonly string[];
   /**
-   * Send the key to servers of other machines by http://, where anyone between can read it; default false: they must be https://. For
-   * a network that you trust.
+   * Send the key to servers of other machines by http://, where anyone on the network path can read it; default false: they must be
+   * https://. For a network that you trust.
    */
   plainHttp?: boolean;
   /** A worker key, from `carillon keys create`; else CARILLON_WORKER_KEY. */
   key?: string;
-  /** The groups whose tasks are run here; default: all that the key allows. */
+  /** The groups whose tasks this worker runs; default: all that the key allows. */
   groups?: readonly string[];
-  /** This worker's name in the cluster; default a made one. */
+  /** This worker's name in the cluster; default: a random name. */
   name?: string;
-  /** What this process has or is: a task with `labels` runs only where all of them are. `carillon nodes` shows them. */
+  /** What this process has or is: a task with `labels` runs only on workers that have all of them. `carillon nodes` shows them. */
   labels?: Record<string, string>;
-  /** Handlers at work at once; default 100. */
+  /** Number of handlers that run at once; default 100. */
   concurrency?: number;
-  /** How long before its time a run may be claimed; default 1 s. */
+  /** How long before its due time a run may be claimed; default 1 s. */
   claimAhead?: Duration;
-  /** Silent for this long is taken for dead; default 6 s, at most a minute. */
+  /** A worker that is silent for this long is taken for dead; default 6 s, at most a minute. */
   sessionTimeout?: Duration;
-  /** How long the event loop may stand still under a handler that computes before this process is taken for dead; default 1 min. */
+  /** How long a computing handler may block the event loop before this process is taken for dead; default 1 min. */
   standstill?: Duration;
   /** How long `stop` waits for running handlers before it aborts them; default 30 s. */
   drain?: Duration;
   /**
-   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once all in it have stopped, at once by a second
-   * one; where the program listens to the signal itself, it is the program that ends the process.
+   * Stop on SIGTERM and SIGINT; default true. The process ends by the signal once everything in it has stopped, at once by a second
+   * signal; if the program listens to the signal itself, the program ends the process.
    */
   handleSignals?: boolean;
   /** Reject when no server answers, instead of waiting for one; default false. */
@@ -62,7 +62,7 @@ export interface RemoteWorkerSettings {
   failFast: boolean;
 }
 
-/** Of every worker by HTTP. */
+/** The preset of every HTTP worker. */
 export const workerPreset = new Preset<RemoteWorkerOptions>();
 
 const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {

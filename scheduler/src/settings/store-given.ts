@@ -6,8 +6,8 @@ const usualNames = ["DATABASE_URL", "CARILLON_STORE", "POSTGRES_URL", "PG_URL"];
 const askEmbedded = 'store: "embedded" asks for a private PostgreSQL in this folder.';
 
 /**
- * Without this check, a variable that is not set would give each machine a private database of its own. Leaving `store` out asks for
- * that database, except in production. @throws OPTION_INVALID
+ * Without this check, a variable that is not set would give each machine a private database of its own. Omitting `store` means that
+ * database, except in production. @throws OPTION_INVALID
  */
 export function checkStoreGiven(options: { store?: string; directory?: string }): void {
   if (options.store !== undefined) return;
@@ -19,7 +19,7 @@ export function checkStoreGiven(options: { store?: string; directory?: string })
   });
 }
 
-/** `store: undefined` asks for nothing: it is refused where leaving `store` out is allowed. @throws OPTION_INVALID */
+/** `store: undefined` names no store, probably by mistake: it is refused even where `store` may be omitted. @throws OPTION_INVALID */
 export function checkStoreDefined(options: { store?: string }): void {
   if (options.store !== undefined || !Object.hasOwn(options, "store")) return;
   const [name] = variablesWithStore(process.env);
@@ -32,7 +32,10 @@ export function checkStoreDefined(options: { store?: string }): void {
   });
 }
 
-/** Names of the variables that hold a postgres:// URL, usual names first. Where signals are heard is not where the store is. */
+/**
+ * Names of the variables that hold a postgres:// URL, usual names first. CARILLON_LISTEN_URL is left out: it is for signals, not for the
+ * store.
+ */
 function variablesWithStore(environment: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(environment)
     .filter((name) => name !== "CARILLON_LISTEN_URL" && /^postgres(ql)?:\/\//.test(environment[name] ?? ""))

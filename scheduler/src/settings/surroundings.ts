@@ -4,19 +4,19 @@ import type { Witness, WitnessOptions } from "../cluster/witness.ts";
 import type { Store } from "../store/store.ts";
 import type { Settings } from "./settings.ts";
 
-/** What a Carillon takes from the world. Tests that own the time give it others (carillon/testing); it runs the same code. */
+/** The external dependencies of a Carillon. Tests that control the time replace them (carillon/testing); the code is the same. */
 export interface Surroundings {
   clock: Clock;
-  /** By which whoever calls it waits for an answer: real where a test moves `clock` by hand. */
+  /** The clock by which callers wait for an answer: the real one if a test moves `clock` by hand. */
   callersClock: Clock;
   random: Random;
-  /** Over what the options come to. */
+  /** Overrides settings that come from the options. */
   settings: Partial<Settings>;
-  /** Over what the store is opened with (store/postgres.ts); none: it keeps the system's time and takes pg. */
+  /** Overrides the options that the store is opened with (store/postgres.ts); default: the system's time, and pg. */
   postgres: object;
-  /** In place of the coordination service that the URL names. */
+  /** Replaces the coordination service that the URL names. */
   openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
-  /** The store that was opened, or one around it. */
+  /** Returns the opened store, or a wrapper around it. */
   around(store: Store): Promise<Store>;
 }
 

@@ -1,6 +1,7 @@
 /**
  * Decides which programs a worker runs. A task names a program; only the worker's own configuration allows it. The store, and anyone who
  * can write to it, cannot.
+ *
  * Two paths are equal if they have the same file name in the same real folder. Links in the folder's path are followed (/bin is /usr/bin
  * on most systems); a link at the file itself is not, because many links may lead to one program that acts by the name it is called by.
  * The worker starts the allowed path, never the text that the task gave, so a link changed between check and start gains nothing.

@@ -1,6 +1,7 @@
 /**
  * The destinations that a worker's HTTP tasks may reach. The list is the worker's own: the store, and anyone who can write to it, cannot
  * change it.
+ *
  * Beside the name, the address that will be connected to is checked: a listed name whose address is private, local or a cloud's metadata
  * service is refused unless that address is listed itself. So a name server, or anyone who can write its records, opens no internal
  * address.

@@ -1,5 +1,6 @@
 /**
  * Crontab → tasks. The single entry point of the import: takes text, returns task definitions, problems and notes.
+ *
  * A task keeps cron's behaviour where the two can agree: "either day field" where both are restricted, the clock-change rule, the
  * environment above the line, standard input after %. docs/crontab.md lists where they differ.
  */
