@@ -4,16 +4,16 @@ import { type Grant, type Role, type Scope, userUnknown } from "./access.ts";
 export interface User {
   userId: number;
   name: string;
-  /** Each change of this record makes the next one; a new password and the second factor do not. */
+  /** Increases with each change of this record; a new password and the second factor do not change it. */
   version: number;
   /** The role in every namespace; null: the user has roles only through `grants`. */
   role: Role | null;
   grants: Grant[];
   createdMs: number;
   createdBy: string;
-  /** Signed in by a provider, without a password. */
+  /** True if a provider signs the user in, without a password. */
   provided: boolean;
-  /** Locked out since. */
+  /** Since when the user is disabled; null: the user is not. */
   disabledMs: number | null;
   /** The user signed in with a password that an admin handed over, and must replace it. */
   temporary: boolean;
@@ -54,7 +54,7 @@ export interface NewUser {
   hash: string;
   role: Role | null;
   grants?: Grant[];
-  /** Default: the password is for good. */
+  /** True: the user must replace the password. Default: false. */
   temporary?: boolean;
 }
 
@@ -81,11 +81,11 @@ export interface UserChange {
   ifVersion?: number | null;
 }
 
-/** A user's time in one browser. */
+/** A user's session in one browser. */
 export interface SignIn {
   signInId: number;
   begunMs: number;
-  /** The last use that was put down; uses of the same minute are one. */
+  /** The last recorded use; uses in the same minute are recorded once. */
   seenMs: number;
   /** When the sign-in ends: without further use, and at the latest. */
   expiresMs: number;
@@ -103,9 +103,9 @@ export interface NewSignIn {
   expiresMs: number;
   /** The password's hash that the sign-in was checked against; the password may have been replaced since. */
   password?: string;
-  /** A code was shown beside the password. */
+  /** A code was given beside the password. */
   secondFactor?: boolean;
-  /** Whom the request came from, and what the browser calls itself. */
+  /** The client's address, and the browser's User-Agent. */
   address: string;
   agent: string;
 }
@@ -113,7 +113,7 @@ export interface NewSignIn {
 export interface NewToken extends Pick<Token, "userId" | "name" | "role" | "scopes" | "expiresMs"> {
   hash: Buffer;
   namespaces?: string[] | null;
-  /** The name of the user's token that makes this one, which ends with its maker; default: the user makes it. */
+  /** The name of the user's token that creates this one, which ends with its creator; default: the user creates it. */
   by?: string | null;
 }
 
@@ -134,7 +134,7 @@ export interface AccessStore {
    * @throws USER_NAME_TAKEN when another user already has the name
    */
   providedUser(given: ProvidedUser, change: Change): Promise<User>;
-  /** The first user, if there never was one. Repeatable. @returns whether it was made, now or by an earlier try with the same hash */
+  /** Creates the first user, if there never was one. Repeatable. @returns true if this or an earlier call with the same hash did */
   createFirst(user: { name: string; hash: string; temporary: boolean }, nowMs: number): Promise<boolean>;
   /**
    * A new password ends every sign-in of the user except `keeping`; disabling or removing the user ends all sign-ins and tokens.
@@ -151,7 +151,7 @@ export interface AccessStore {
   /** @returns false: the user may not, or not by that password, sign in any more */
   signIn(given: NewSignIn, nowMs: number): Promise<boolean>;
   signOut(hash: Buffer): Promise<void>;
-  /** Each in its place. @param idleMs how long one lasts without a use */
+  /** One result per hash, in the same order. @param idleMs how long a sign-in lasts without use */
   signInsOf(hashes: Buffer[], idleMs: number): Promise<(Credential | null)[]>;
   /** Records that these sign-ins are used now, unless a use within the last `apartMs` is already recorded. */
   signInsSeen(hashes: Buffer[], nowMs: number, apartMs: number): Promise<void>;
@@ -169,7 +169,7 @@ export interface AccessStore {
   /** One result per id, in the same order. */
   tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;
 
-  /** Forgets sign-ins that are over, and answers that nobody asks for again. */
+  /** Deletes expired sign-ins, and answers to idempotency keys that are too old to be requested again. */
   sweep(nowMs: number): Promise<void>;
 }
 

@@ -5,7 +5,7 @@
 import { CarillonError } from "../base/errors.ts";
 import { checkNamespace, namespaceOf } from "../base/namespace.ts";
 
-/** Each may do what the ones before it may. */
+/** In ascending order: each role includes the ones before it. */
 export const roles = ["viewer", "operator", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
 
@@ -87,7 +87,7 @@ export const hasRole = (role: Role | null, least: Role): boolean =>
 
 const lesserRole = (a: Role, b: Role): Role => (hasRole(a, b) ? b : a);
 
-/** The role and grants that a token has of its user's, which are narrowed to its own role and namespaces. */
+/** A token's role and grants: its user's, narrowed to the token's own role and namespaces. */
 export function narrowed(
   { role, grants }: Pick<Principal, "role" | "grants">,
   token: { role: Role; namespaces: readonly string[] | null },
@@ -109,11 +109,11 @@ export function narrowed(
 const highestOf = (some: readonly (Role | null)[]): Role | null =>
   some.reduce((a, b) => (b !== null && !hasRole(a, b) ? b : a), null);
 
-/** The most that someone is anywhere. */
+/** The caller's highest role in any namespace. */
 export const highestRole = ({ role, grants }: Pick<Principal, "role" | "grants">): Role | null =>
   highestOf([role, ...grants.map((grant) => grant.role)]);
 
-/** Whom a change is put down to: "ann", "ann by token ci". */
+/** The author of a change, as it is recorded: "ann", "ann by token ci". */
 export const principalText = ({ user, token }: Pick<Principal, "user" | "token">): string =>
   token === null ? user : `${user} by token ${token}`;
 
@@ -137,7 +137,7 @@ export class Reach {
     return this.namespaces === null || this.namespaces.includes(namespaceOf(name));
   }
 
-  /** The same whether it is there or not: the name alone decides. @throws ACCESS_DENIED */
+  /** The name alone decides, so the result does not reveal whether the object exists. @throws ACCESS_DENIED */
   check(name: string): void {
     if (!this.has(name)) throw this.refusal(`in the namespace ${JSON.stringify(namespaceOf(name))}`);
   }

@@ -18,7 +18,7 @@ export interface FactorState {
   recoveryCodes: number;
 }
 
-/** The secret that a code is judged by. */
+/** The secret that a code is checked against. */
 export interface FactorGuess {
   kept: KeptFactor;
   isConfirmed: boolean;

@@ -65,7 +65,7 @@ export interface WorkerKey {
 export interface SessionOwner {
   keyId: number;
   instance: string;
-  /** The tasks that it can run; null: any. */
+  /** The tasks that the worker can run; null: any. */
   tasks: string[] | null;
 }
 

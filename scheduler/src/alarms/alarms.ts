@@ -61,7 +61,7 @@ export function silenceSpanMs(given: Duration): number {
   });
 }
 
-/** Something that a rule found. */
+/** An occurrence that a rule found. */
 export interface Finding {
   rule: AlarmRule;
   /** The task; "": the cluster. */
@@ -98,7 +98,7 @@ export interface AlarmMessage {
   /** `total` counts since the incident began, `news` since the last message. */
   total: number;
   news: number;
-  /** The most affected. */
+  /** The most affected subjects. */
   subjects: { task: string; count: number; text: string; run: number | null }[];
   moreSubjects: number;
   /** Number of open alarms that a silence keeps from being reported. Absent: none. */

@@ -23,7 +23,7 @@ export interface ClientOptions {
 }
 
 export interface CallOptions {
-  /** Repeated with the same key, the request is done once. */
+  /** The server carries out requests with the same key only once. */
   idempotencyKey?: string;
   /** Make the change only if this is the current version; default: any version. */
   ifVersion?: number;
@@ -35,7 +35,7 @@ type Call<Id extends RouteId> =
     ? (given?: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>
     : (given: Given<Id>, options?: CallOptions) => Promise<Answer<Id>>;
 
-/** A stream ends with an error where the connection does; go on with `after` or read anew. */
+/** When the connection ends, the stream ends with an error; continue with `after`, or start again. */
 type Stream<Id extends StreamId> =
   Record<never, never> extends Given<Id>
     ? (given?: Given<Id>, options?: Pick<CallOptions, "signal">) => AsyncIterable<Event<Id>>

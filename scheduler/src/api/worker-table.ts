@@ -191,7 +191,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     ...asking("cancelling", "accepted"),
     log: ["cancelling", "accepted"],
     hold: ["cancelling", "accepted"],
-    // The run that it wants to go on as is not begun.
+    // If the verdict continues the run as another one, that run is not started.
     verdict: ["ended", "accepted"],
     // The run ends as cancelled.
     release: ["ended", "accepted"],

@@ -29,7 +29,7 @@ export interface PlanStep {
   /** The new definition; absent: the task is removed, or stays. */
   definition?: TaskDefinition;
   changes: FieldChange[];
-  /** Edited by hand since the last apply. */
+  /** The parts that were edited by hand since the last apply. */
   drift: Drift[];
   /** True: the edits by hand stay; false: the files overwrite them. */
   keepsEdits: boolean;
@@ -41,11 +41,11 @@ export interface PlanStep {
 
 export interface PlanOptions {
   bundle: string;
-  /** Remove what the bundle owns and the files do not have any more. */
+  /** Remove the bundle's tasks that the files no longer have. */
   prune: boolean;
-  /** Take over tasks that are there and no bundle's. */
+  /** Take over existing tasks that belong to no bundle. */
   adopt: boolean;
-  /** Files hold over edits by hand. */
+  /** The files take precedence over edits by hand. */
   overwriteEdits: boolean;
 }
 

@@ -5,7 +5,7 @@ import { sortedJson } from "../base/json.ts";
 import type { Applied } from "./apply.ts";
 import type { ApplyPlan, PlanStep } from "./apply-plan.ts";
 
-/** The same for the same steps from the same versions. */
+/** A plan's id: equal for equal steps from equal versions. */
 export const planId = ({ bundle, steps }: ApplyPlan): string => {
   const content = steps
     .filter(({ kind }) => kind !== "none")

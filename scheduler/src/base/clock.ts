@@ -72,7 +72,7 @@ function afterTurns(timing: Timing, atMono: number, fire: () => void): () => voi
   return () => timing.clearImmediate(handle);
 }
 
-/** Resolves after `ms`, or at once when `signal` aborts: the caller looks at the signal. */
+/** Resolves after `ms`, or at once when `signal` aborts; the caller checks the signal. */
 export function pause(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

@@ -34,7 +34,7 @@ export function jsonText(
       hint: "Whoever reads it would run out of stack. Flatten it, or pass it as a text.",
     });
   }
-  // PostgreSQL's jsonb has neither; refused here, the culprit is named and no batch fails for it.
+  // PostgreSQL's jsonb allows neither. Refusing them here names the culprit, and no batch fails because of it.
   if (text.includes("\\u") && unstorable.test(text)) {
     throw new CarillonError(
       "PAYLOAD_NOT_JSON",
@@ -85,7 +85,7 @@ function lostIn(value: unknown, path: string[]): string | undefined {
 /** Types whose content JSON.stringify does not see, by their tags, which are the same in every realm. */
 const contentless = new Set(["Map", "Set", "WeakMap", "WeakSet", "Error", "Promise", "RegExp", "ArrayBuffer"]);
 
-/** A text of fewer characters cannot be so deep, so the common ones are not looked through. */
+/** A text of fewer characters cannot be this deep, so most texts are not scanned. */
 function isDeep(text: string): boolean {
   if (text.length <= 2 * limits.jsonDepth) return false;
   let depth = 0;

@@ -133,7 +133,7 @@ export const limits = {
   tasksPerPlan: 2_000,
   /** Server-sent events that one server sends at once. */
   streams: 200,
-  /** Of these, the streams that one user may have. */
+  /** The number of these streams that one user may have. */
   streamsPerUser: 50,
   /** Live sessions of one worker key. */
   sessionsPerKey: 500,
@@ -151,7 +151,7 @@ export const limits = {
   secretLeastLength: 8,
   /** Secret values that a process has handed out, and redacts from what is written. */
   secretsRemembered: 1_000,
-  /** Data keys that one transaction wraps anew. */
+  /** Data keys that one transaction wraps again. */
   secretsAtOnce: 500,
   /** The length of the message of an error that a handler throws; a longer one keeps its beginning. */
   errorMessageLength: 2_000,

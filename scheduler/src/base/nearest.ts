@@ -15,7 +15,7 @@ export function editDistance(a: string, b: string, most = 4): number {
   return Math.min(row[b.length] as number, most);
 }
 
-/** A longer word is no slip of a name, and would be compared for long. */
+/** A longer word is no mistyped name, and comparing it would take long. */
 const longestWord = 100;
 
 /** The number of letters that two words must begin with to be taken for forms of one word: "retries", "retry". */

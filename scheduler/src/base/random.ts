@@ -1,4 +1,4 @@
-/** Chance arrives as an argument, so that a seed reproduces it. */
+/** Randomness arrives as an argument, so that a seed reproduces it. */
 export interface Random {
   /** Uniform in [0, 1). */
   next(): number;

@@ -46,7 +46,7 @@ function leave(one: Stopping): void {
   if (standing.size === 0 && !underWay) unlisten();
 }
 
-/** First in line: a listener for once that came before this one would not be seen by it. */
+/** Prepended, because this listener could not count a `once` listener that ran before it. */
 function listen(): void {
   for (const name of names) process.prependListener(name, onSignal);
   process.on("beforeExit", onIdle);

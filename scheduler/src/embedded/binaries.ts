@@ -89,7 +89,7 @@ async function packageFolder(): Promise<string | undefined> {
   }
 }
 
-/** Debian and its kin, Red Hat's, Homebrew's, then PATH; the newest first. */
+/** The folders of Debian-like systems, Red Hat's, Homebrew's, then PATH; the newest version first. */
 async function machineFolders(): Promise<string[]> {
   const folders: { folder: string; version: number }[] = [];
   const parents: [string, RegExp][] = [

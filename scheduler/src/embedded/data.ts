@@ -84,7 +84,7 @@ export async function initialise(place: Place, binaries: Binaries, signal: Abort
   }
 }
 
-/** Keeps the file's owner, and is on the disk when it returns. */
+/** Overwrites a file and keeps its owner; the text is on disk when this returns. */
 async function overwrite(path: string, text: string): Promise<void> {
   const file = await open(path, "w");
   try {

@@ -74,7 +74,7 @@ export async function locate(asked: string, log: (line: string) => void): Promis
   }
 }
 
-/** The short path may lie in a folder that is swept now and then: called again before each start. */
+/** Called again before each start, because the short path may be in a folder that is cleaned regularly. */
 export async function ensurePlace(place: Place): Promise<void> {
   try {
     const run = join(place.home, "run");
@@ -124,7 +124,7 @@ async function findHome(directory: string, owner: Owner | undefined, log: (line:
   }
 }
 
-/** Trust on the socket rests on this folder's mode and owner. */
+/** Access to the socket is protected only by this folder's mode and owner. */
 async function privateFolder(path: string, owner: Owner | undefined): Promise<void> {
   const made = await mkdir(path, { mode: 0o700 }).then(() => true, existing);
   const { uid, mode } = await stat(path);

@@ -129,7 +129,7 @@ function prepare(place: Place, application: string, withinMs?: number): { client
   return { client, drop: () => stream.destroy() };
 }
 
-/** A server that takes longer than this to take a connection is as good as away: bringing it up has its own patience. */
+/** A server that takes longer than this to accept a connection counts as absent; bringing a server up has a longer limit. */
 const acceptMs = 10_000;
 
 /** Only the server itself takes connections, so a new connection proves that the server is alive, and not just its children. */
@@ -141,7 +141,7 @@ async function accepts(place: Place, signal: AbortSignal): Promise<boolean> {
     await client.connect();
     return true;
   } catch (error) {
-    // Full, of connections or its disk, it is there all the same.
+    // A server without free connections or disk space exists all the same.
     return /^53/.test(codeOf(error));
   } finally {
     signal.removeEventListener("abort", drop);

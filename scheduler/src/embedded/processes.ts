@@ -37,7 +37,7 @@ async function fromProc(data: string): Promise<Process[]> {
   return all.filter((one) => one !== undefined);
 }
 
-/** The folder itself, not its name: mounted twice it has two. */
+/** Identifies the folder itself, not its name: a folder that is mounted twice has two names. */
 async function identify(path: string): Promise<string | undefined> {
   try {
     const { dev, ino } = await stat(path, { bigint: true });

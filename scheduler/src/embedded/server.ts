@@ -13,9 +13,9 @@ import { fixedSettings, socketName } from "./settings.ts";
 
 /** A server this process has just launched. */
 export interface Launch {
-  /** Undefined while it runs; "taken" when another server has the data; otherwise why it ended. */
+  /** Undefined while the server runs; "taken" when another server has the data; otherwise the reason for its end. */
   outcome(): Promise<undefined | "taken" | CarillonError>;
-  /** Ends it again, and waits for that. */
+  /** Ends the server again, and waits for its end. */
   end(): Promise<void>;
 }
 

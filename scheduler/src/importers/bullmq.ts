@@ -16,7 +16,7 @@ import {
   within,
 } from "./findings.ts";
 
-/** The older ones have made-up keys, with the schedule or a hash in them. */
+/** Older schedulers have generated keys, which contain the schedule or a hash. */
 const madeUp = /^[\da-f]{32}$|::|^[^:]*:[^:]*:\d*:/;
 
 export function importBullmq(files: readonly SourceFile[], options: ImportOptions): Findings {

@@ -54,7 +54,7 @@ function shown(value: unknown): string {
   return text.length <= shownLength ? text : `${text.slice(0, shownLength - 1)}…`;
 }
 
-/** Reports once that programs stay behind, and where each is named. */
+/** Reports once that programs were not imported, and where each is named. */
 export function tellHandlers(count: number, what: string, findings: Findings): void {
   if (count > 0)
     findings.note(

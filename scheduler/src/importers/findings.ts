@@ -99,7 +99,7 @@ export class Findings {
       const isBounded = Object.keys(bounds).length > 0;
       const definition = isBounded ? readWritten(name, { ...said, schedule: withBounds(said.schedule, bounds) }) : bare;
       const written = writtenTask(definition);
-      // A task that stood still, or was over, must not begin to run because it moved.
+      // A task that was suspended, or over, must not begin to run because it was imported.
       const stands = (suspended || over) && written.schedule !== undefined;
       const { schedule, ...rest } = written;
       const why = suspended
@@ -160,7 +160,7 @@ export class Findings {
   }
 }
 
-/** A text is a cron. */
+/** Adds bounds to a schedule; a text is a cron. */
 const withBounds = (schedule: unknown, bounds: object) =>
   typeof schedule === "string" ? { cron: schedule, ...bounds } : { ...(schedule as object), ...bounds };
 

@@ -389,7 +389,7 @@ function tellProperties(properties: ReadonlyMap<string, string>, findings: Findi
   if (named) findings.note("", `quartz.properties names ${named}`, "Those files are read only when they are given.");
 }
 
-/** Java's properties, as far as Quartz's go: comments, = or :, lines that go on after a backslash. */
+/** Java's properties, as far as Quartz uses them: comments, = or :, lines that a backslash continues. */
 function propertiesOf(text: string): [string, string][] {
   const joined = text.replace(/\\\r?\n[ \t]*/g, "");
   return joined.split(/\r?\n/).flatMap((line) => {

@@ -47,7 +47,7 @@ export function rowsOfSql(
     }
     throw wrong(open, "what opens here is not closed");
   };
-  /** The parts of the list from `open` to `close` that commas part, each as from where to where. */
+  /** The parts of the list from `open` to `close` that commas separate, each as its start and end. */
   const parts = (open: number, close: number): [number, number][] => {
     const found: [number, number][] = [];
     let [begin, depth] = [open + 1, 0];

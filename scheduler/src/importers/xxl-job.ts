@@ -37,9 +37,9 @@ const overlaps = new Map([
   ["DISCARD_LATER", "skip"],
   ["COVER_EARLY", "replace"],
 ]);
-/** Which program runs a script, and takes its parameter after it. */
+/** The program that runs each kind of script; the script's parameter follows it. */
 const interpreters: Record<string, string> = { GLUE_SHELL: "/bin/bash", GLUE_PYTHON: "python3", GLUE_NODEJS: "node" };
-/** Linux takes no longer argument, its end included. */
+/** The longest argument that Linux accepts, its closing zero included. */
 const argumentBytes = 128 * 1024;
 
 /**

@@ -200,7 +200,7 @@ export class AwaitedEnds {
   }
 }
 
-/** Taken out of the set. */
+/** Removes up to `most` items from the set, and returns them. */
 function taken(from: Set<number>, most: number): number[] {
   const some: number[] = [];
   for (const one of from) {

@@ -163,7 +163,7 @@ export class DefinedTasks {
   /** The definition and those that it comes after, which must be stored before it. */
   #withUpstream(definition: TaskDefinition): TaskDefinition[] {
     const some = new Set([definition]);
-    // A set is walked through with what is added on the way.
+    // Iterating a set includes items that are added meanwhile.
     for (const { after } of some)
       for (const name of after?.tasks ?? []) {
         const upstream = this.#taskIds.has(name) ? undefined : this.#defined.get(name);

@@ -54,7 +54,7 @@ export class EnqueueCall {
     this.#open = options.open;
   }
 
-  /** From now on each call fails with the store's own error. */
+  /** Drops the cached store: later calls go through `open`, and get its error or the closed store's. */
   close(): void {
     this.#closed = true;
     this.#place = undefined;

@@ -58,7 +58,7 @@ export async function exchange(running: Running, options: CarillonOptions): Prom
     handlers.callHttpBy(callHttp);
   }
   if (names.includes("alarms")) {
-    // A process that began without alarms has nothing that looks for them.
+    // A process that started without alarms has no part that evaluates them.
     if (alarms && settings.alarms && next.alarms && channels) {
       change("alarms", Object.keys(channels).length);
       Object.assign(settings.alarms, next.alarms);

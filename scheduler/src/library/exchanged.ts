@@ -2,6 +2,6 @@
 export interface Exchanged {
   /** Options that differ and are in force from now on, each with the number of its entries. No values: they may be secret. */
   changed: { option: string; count: number }[];
-  /** Options that differ and hold after a restart only. */
+  /** Options that differ, but take effect only after a restart. */
   restart: string[];
 }

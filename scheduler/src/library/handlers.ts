@@ -63,7 +63,7 @@ export class Handlers {
     return { definition, schema, handler: this.isolates.handler(name, handler, isolate) };
   }
 
-  /** undefined: this process cannot run it. */
+  /** The handler of a task; undefined: this process cannot run it. */
   of(task: TaskDefinition, tracing: Tracing | undefined): Handler | undefined {
     const handler = this.#defined.handlerOf(task) ?? this.#ofUndefined(task);
     return handler && tracing ? tracing.handler(handler) : handler;

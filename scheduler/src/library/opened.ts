@@ -44,7 +44,7 @@ export interface Opening {
   /** Aborted when nothing waits for the store any more. */
   abandon: AbortSignal;
   untilAnswered: UntilAnswered;
-  /** The store went back, and the definitions that were read from it are forgotten. */
+  /** Called after the store was restored to an earlier state, and the definitions read from it were dropped. */
   onBack: () => void;
   /** Makes the handle that a program gets for a run that it enqueued. */
   handleOf: (enqueued: Enqueued) => RunHandle;

@@ -14,7 +14,7 @@ export interface ResultOptions {
 /** The return type of a function that returns nothing. */
 type Nothing = ReturnType<() => void>;
 
-/** A value after it was kept as JSON: a Date is a text, what JSON leaves out is not there, and nothing is null. */
+/** A value after storage as JSON: a Date becomes a text, parts that JSON omits are missing, and undefined becomes null. */
 export type JsonOf<Value> = unknown extends Value
   ? Value
   : Value extends string | number | boolean | null
@@ -37,7 +37,7 @@ export type ResultOf<Returned> = unknown extends Returned ? unknown : JsonOf<Exc
 /** A run, whichever process executes it. */
 export interface RunHandle<Result = unknown> {
   readonly runId: number;
-  /** False: an unfinished run had the key already, and this is that run. */
+  /** False: an unfinished run already had the key, and this handle is that run's. */
   readonly created: boolean;
   /**
    * The handler's result, as JSON, once the run has succeeded.

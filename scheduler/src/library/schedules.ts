@@ -31,7 +31,7 @@ export interface RemoveSchedule extends Why {
   tx?: SqlClient;
 }
 
-/** One of many schedules that are stored together. */
+/** A schedule in a list that is stored together. */
 export interface ScheduleEntry<Payload = unknown> extends Omit<NewSchedule<Payload>, "tx" | keyof Why> {
   /** Letters, digits and . _ : / @ -; with the task's name and a colon at most 200 characters. */
   name: string;

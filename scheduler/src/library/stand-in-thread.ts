@@ -5,7 +5,7 @@ import { isCarillonError } from "../base/errors.ts";
 import { SharedStanding, type StandInPlace, type Standing } from "../cluster/stand-in.ts";
 import type { ThreadData } from "./stand-in-data.ts";
 
-/** Between two looks at whether the event loop turns. */
+/** The time between two checks of the event loop. */
 const lookMs = 50;
 /** The event loop counts as blocked after this long without a tick. The rest of 250 ms is for the thread's queries to the store. */
 const stillMs = 200;

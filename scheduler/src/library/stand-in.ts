@@ -15,7 +15,7 @@ import type { RemoteWorkerSettings } from "../settings/remote-worker.ts";
 import { beatMsOf } from "../settings/settings.ts";
 import type { ThreadData } from "./stand-in-data.ts";
 
-/** Far oftener than the thread's patience, so that a late timer is no standstill. */
+/** Much shorter than the standstill that the thread looks for, so that a late timer is not mistaken for one. */
 const tickMs = 50;
 const quietLookMs = 10;
 /** The thread's queries to the store are given up after 5 s, and cancelled. */
@@ -26,7 +26,7 @@ export interface StandInOptions extends Omit<ThreadData, "buffer"> {
   log: Log;
 }
 
-/** The process could not become a member. @throws why */
+/** Closes the stand-in of a process that could not become a member. @throws why */
 export async function closedFor(standIn: StandIn, why: unknown): Promise<never> {
   await standIn.close();
   throw why;
@@ -80,7 +80,7 @@ class ThreadedStandIn implements StandIn {
   readonly #thread: Worker;
   readonly #clock: Clock;
   readonly #listeners: ((stood: StoodIn) => void)[] = [];
-  /** Places for marks that are free. */
+  /** Indexes of free places for marks. */
   readonly #free: number[];
   /** The offset from the machine's clock to this process's. */
   readonly #shiftMs: number;
@@ -108,7 +108,7 @@ class ThreadedStandIn implements StandIn {
 
   #tick(): void {
     this.#stopTicking = this.#clock.after(tickMs, () => {
-      // First, so that what is done here cannot be the standstill that is looked for.
+      // First, so that the work below cannot itself look like a standstill.
       this.#tick();
       this.look();
     });

@@ -86,7 +86,7 @@ async function endWork(
     try {
       await (await opening)?.store.routes.drain(membership.sessionId);
     } catch (error) {
-      // The session's end takes back what is addressed to it.
+      // The session's end releases runs that are addressed to it.
       log.debug({ error: messageOf(error) }, "the store was not told that this worker stops");
     }
   };

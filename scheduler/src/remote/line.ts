@@ -10,7 +10,7 @@ import { tracesHeader } from "../store/trace-context.ts";
 import { textOf } from "./unpack.ts";
 
 export interface LineOptions {
-  /** Base URLs of servers that share one store; the first that answers is used until it does not. */
+  /** Base URLs of servers that share one store; the first that answers is used until it stops answering. */
   servers: readonly string[];
   key: string;
   clock: Clock;
@@ -80,7 +80,7 @@ export class Line {
     } catch (error) {
       if (error instanceof CarillonError && error.code !== "SERVER_UNREACHABLE") throw error;
       if (signal?.aborted) throw new CarillonError("STOPPED", "the poll was given up", { cause: error });
-      // Another poll may have found it out before.
+      // Another poll may have switched servers already.
       if (this.#at === at) this.#at = (at + 1) % this.#servers.length;
       const fields = { server: server.url.origin, error: messageOf(error) };
       if (this.#down) log.debug(fields, "a server does not answer");

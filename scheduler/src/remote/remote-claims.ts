@@ -27,7 +27,7 @@ export interface RemoteClaimsOptions {
   held: () => number;
 }
 
-/** Trying again cannot help these. */
+/** Errors that another attempt cannot fix. */
 const final = ["PAYLOAD_INVALID", "COMMAND_NOT_ALLOWED"];
 const watchPauseMs = 100;
 const watchesPerTimeout = 6;
@@ -125,7 +125,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** Ends what watches; verdicts can still be sent. */
+  /** Ends the watching polls; verdicts can still be sent. */
   async close(): Promise<void> {
     this.#over.abort();
     await this.#watching;
@@ -136,7 +136,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     if (this.#watching || this.#over.signal.aborted) return;
     this.#watching = this.#watch().finally(() => {
       this.#watching = undefined;
-      // Claims that came as it ended.
+      // For claims that arrived while the watch ended.
       if (this.#options.held() > 0) this.watch();
     });
   }
@@ -189,7 +189,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     }
   }
 
-  /** The join that opened the new session has moved them. */
+  /** The join that opened the new session has moved the claims, so this only reads them. */
   adopt(): Promise<ClaimedRun[]> {
     return this.heldBy();
   }

@@ -8,7 +8,7 @@ import type { Enqueued } from "../run/run-record.ts";
 import { inParts } from "./parts.ts";
 import type { RemoteSession } from "./remote-session.ts";
 
-/** A claim that is not, or no longer, this worker's is to its handler what a lost one is. */
+/** Errors for a claim that is not, or no longer, this worker's: its handler treats the claim as lost. */
 export const over = ["CLAIM_FOREIGN", "RUN_UNKNOWN", "FENCE_STALE"];
 
 /**

@@ -16,14 +16,14 @@ export interface RemoteSessionOptions {
   storeClock: StoreClock;
   random: Random;
   log: Log;
-  /** null: a made one. */
+  /** null: a random name is generated. */
   name: string | null;
   join: Omit<JoinRequest, "name" | "instance" | "former">;
   timeoutMs: number;
   failFast: boolean;
   /** Claims in this process. */
   held: () => number;
-  /** Goes on while the event loop stands still. */
+  /** Keeps the session alive while the event loop is blocked. */
   standIn: StandIn;
 }
 
@@ -130,7 +130,7 @@ export class RemoteSession implements Membership {
     }
   }
 
-  /** Repeats a poll that may be repeated until some server answers it. */
+  /** Repeats a poll until a server answers it; only for polls that may be repeated. */
   async pollUntilAnswered(part: Omit<PollRequest, "session" | "join">): Promise<PollAnswer> {
     for (let waitMs = firstPauseMs; ; waitMs = Math.min(2 * waitMs, longestPauseMs)) {
       try {
@@ -196,7 +196,7 @@ export class RemoteSession implements Membership {
     this.#onKeyGone(error);
   }
 
-  /** Every answer has all that are open. */
+  /** Every answer lists all open recalls. */
   #hear(recalls: GivenRecall[]): void {
     const before = new Set(this.#recalls.map(({ fence }) => fence));
     this.#recalls = recalls;

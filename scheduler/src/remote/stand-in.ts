@@ -11,7 +11,7 @@ export interface RemoteStandInOptions {
   answerMs: number;
 }
 
-/** The same of a remote worker, whose servers keep its session: see cluster/stand-in.ts. Each question is a poll that waits for nothing. */
+/** The stand-in of a remote worker, whose servers keep its session: see cluster/stand-in.ts. Each request is a poll without waiting. */
 export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{ runId: number; fence: number }> {
   const line = new Line({ ...options, clock: machineClock, log: silentLog });
   const ask = async (request: PollRequest) => {
@@ -38,7 +38,7 @@ export function openRemoteStandIn(options: RemoteStandInOptions): StandInPlace<{
       });
     },
     resign: async () => undefined,
-    // The servers take a silent worker for dead.
+    // The servers treat a silent worker as dead.
     end: async () => undefined,
     close: async () => line.close(),
   };

@@ -11,7 +11,7 @@ export interface ProviderRule {
   /** The value that the claim must equal or contain; without it, the claim must be true, a text or a list that is not empty. */
   has?: string;
   role: Role;
-  /** Namespaces; default everywhere. */
+  /** The namespaces that the role applies to; default: all. */
   in?: string | string[];
 }
 

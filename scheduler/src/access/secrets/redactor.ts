@@ -1,4 +1,4 @@
-/** Takes the values that were handed out of everything that is written down. Pure but for what it remembers. */
+/** Redacts secret values that were handed out from everything that is written. Pure, except for the values that it remembers. */
 import type { Json } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import type { Log } from "../../base/log.ts";
@@ -16,7 +16,7 @@ export class Redactor {
   /** Keyed by value: the forms of each. */
   readonly #known = new Map<string, { name: string; forms: string[] }>();
   #names = new Map<string, string>();
-  /** Made when it is first needed after a value was added. */
+  /** Built when first needed after a value was added. */
   #made: RegExp | undefined;
 
   /** Only the latest `limits.secretsRemembered` values are remembered. */
@@ -56,7 +56,7 @@ export class Redactor {
     return whole;
   }
 
-  /** Texts, numbers and names within. */
+  /** Redacts texts, numbers and names within the value. */
   value(value: Json): Json {
     if (!this.active) return value;
     if (typeof value === "string") return this.text(value);
@@ -66,7 +66,7 @@ export class Redactor {
     return Object.fromEntries(Object.entries(value).map(([name, part]) => [this.text(name), this.value(part)]));
   }
 
-  /** JSON stays JSON. */
+  /** Redacts within JSON, so that the text stays JSON. */
   json<Text extends string | null>(text: Text): Text {
     return text === null || !this.active ? text : (JSON.stringify(this.value(JSON.parse(text) as Json)) as Text);
   }

@@ -8,7 +8,7 @@ const tagBytes = 16;
 
 /** A secret's value as the store keeps it. */
 export interface Sealed {
-  /** Which key wrapped the data key. */
+  /** The id of the key that wrapped the data key. */
   keyId: string;
   wrapped: Buffer;
   sealed: Buffer;

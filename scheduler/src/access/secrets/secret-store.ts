@@ -43,8 +43,8 @@ export interface SecretStore {
   /** Destroys every value. @throws SECRET_UNKNOWN */
   remove(name: string, change: Change): Promise<void>;
   /**
-   * Wraps the data keys of up to `limit` versions anew that another key wraps.
-   * @returns how many were, and how many are left
+   * Wraps again, with the key `keyId`, the data keys of up to `limit` versions that another key wraps.
+   * @returns how many were wrapped again, and how many are left
    */
   rewrap(
     keyId: string,

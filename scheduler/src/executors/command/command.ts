@@ -24,7 +24,7 @@ export interface CommandOptions {
   allow: readonly string[];
   /** Allowed shells may run. Default false. */
   shell?: boolean;
-  /** Check all, log the argv, start nothing. Default false. */
+  /** Rehearsal: check everything and log the argv, but start nothing. Default false. */
   rehearse?: boolean;
   run: RunMarks;
   /** Aborts: SIGTERM to the process group, SIGKILL `graceMs` later. */

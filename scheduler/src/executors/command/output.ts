@@ -8,7 +8,7 @@ export interface OutputBudget {
   left: number;
   /** Bytes read and thrown away. */
   cut: number;
-  /** Called once, where the log ends before the output does. */
+  /** Called once, when the log ends before the output. */
   exhausted(): void;
 }
 
@@ -26,7 +26,7 @@ export class LineReader {
   #heldBytes = 0;
   /** Bytes of the present line beyond its bound. */
   #over = 0;
-  /** The last lines, also of what the log no longer takes. */
+  /** The last lines of the output, logged or not. */
   readonly last: string[] = [];
 
   constructor(budget: OutputBudget, line: (line: string) => void, lineBytes: number = limits.commandLineBytes) {

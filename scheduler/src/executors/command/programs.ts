@@ -39,7 +39,7 @@ export function findProgram(name: string, allow: readonly string[], path: readon
   for (const entry of allow) {
     const allowed = entry.includes("/") ? place(entry) : lookUp(entry, path);
     if (wanted !== null && allowed !== null && wanted === allowed) return programAt(allowed);
-    // Named alike and installed nowhere: allowed, and missing.
+    // The same bare name, installed nowhere: allowed, but missing.
     if (wanted === null && allowed === null && name === entry)
       return { file: name, present: false, shell: isShell(name) };
   }

@@ -126,7 +126,7 @@ async function withSecrets(headers: Record<string, string>, run: Run): Promise<R
     filled[name] = value;
     for (const [place, secret = ""] of value.matchAll(secretPlaces)) {
       const found = await run.secret(secret);
-      // A line's end in it would begin a header, or a request, of its own.
+      // A line break in the value would begin another header, or another request.
       if (!headerValue.test(found))
         throw new CarillonError("SECRET_INVALID", `the value of secret ${secret} cannot be sent in a header`, {
           hint: "Use printable ASCII on one line.",

@@ -14,7 +14,7 @@ export interface Answer {
   headers: Record<string, string | string[] | undefined>;
   /** The start of the body. */
   body: Buffer;
-  /** There was more of it. */
+  /** True if the body was longer. */
   cut: boolean;
 }
 

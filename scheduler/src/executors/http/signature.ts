@@ -17,7 +17,7 @@ export interface RunMarks {
   fence: string;
 }
 
-/** A request as it is sent, but for its headers. */
+/** A request as it is sent, without its headers. */
 export interface Message {
   method: string;
   url: URL;

@@ -68,7 +68,7 @@ function take(message: ToHost): void {
   else void hosted.query(message);
 }
 
-/** The worker learns what it was before the host ends. */
+/** Reports the error to the worker before the host ends. */
 function crash(thrown: unknown): void {
   const message: FromHost = { kind: "crashed", thrown: sent(thrown) };
   if (parentPort) {

@@ -32,7 +32,7 @@ interface Served extends Work {
   resolve: (value: unknown) => void;
   reject: (error: unknown) => void;
   turn: number;
-  /** Takes its listener off the run's signal, and ends its timer. */
+  /** Removes the listener from the run's signal, and cancels its timer. */
   leave: () => void;
 }
 
@@ -85,7 +85,7 @@ export class Pool {
     this.#modules.add(module);
   }
 
-  /** Resolves when a first host is ready. @returns of modules that cannot be loaded, why @throws HANDLER_CRASHED, HANDLER_MEMORY */
+  /** Resolves when a first host is ready. @returns the errors of modules that cannot be loaded @throws HANDLER_CRASHED, HANDLER_MEMORY */
   start(): Promise<Map<string, unknown>> {
     this.#closed = false;
     return new Promise((resolve, reject) => {
@@ -270,7 +270,7 @@ export class Pool {
     this.#assign();
   }
 
-  /** Ends it, and forgets it at once, though the system may take a moment. @param why its run fails */
+  /** Ends the host, and forgets it at once, although its end may take a moment. @param why the error of the host's run */
   #drop(host: Host, why?: () => CarillonError): void {
     host.isGone = true;
     this.#forget(host);

@@ -23,7 +23,7 @@ export interface ComparedTime {
 
 export interface Comparison {
   name: string;
-  /** The source's schedule, as it wrote it. */
+  /** The source's schedule, in the source's own text. */
   said: string;
   zone: string;
   times: ComparedTime[];

@@ -124,7 +124,7 @@ function valuesOf(unit: Unit, item: string, rules: Rules): number[] {
   const step = Number(stepText ?? 1);
   if (base === "" || step < 1) throw new UnreadText(`${JSON.stringify(item)} is no ${unit}`);
   const [low, high] = bounds[unit];
-  // Weekdays are counted from the scheduler's own first day, since a step goes on from there.
+  // Weekdays are counted from the scheduler's own first day, because a step counts from there.
   const origin = unit === "weekday" ? firstWeekday(rules) : 0;
   const turn = (value: number) => (unit === "weekday" ? (value - origin + 7) % 7 : value);
   let [from, to] = [low, high];

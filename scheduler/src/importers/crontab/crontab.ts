@@ -118,7 +118,7 @@ interface Surroundings {
   guessed: boolean;
   shell: boolean;
   notes: CrontabNote[];
-  /** Variables that a note was made of. */
+  /** Variables that a note was written for. */
   asked: Set<string>;
 }
 

@@ -74,7 +74,7 @@ function slug(text: string): string {
     .replace(/^[-._]+|[-._]+$/g, "");
 }
 
-/** Words that start a command without being what it is about. */
+/** Words that start a command but are not its main program. */
 const lead = new Set("if then elif else do while until ! exec sudo nohup setsid chronic time eatmydata".split(" "));
 /** Commands that only test or prepare. */
 const aside = new Set("cd test [ [[ command for case fi done esac true : export set umask sleep . source".split(" "));

@@ -51,7 +51,7 @@ function addRecurring(name: string, row: Row, { file, options, findings, counts 
       group: options.group ?? (textOf(row.queue) || undefined),
       schedule: made.schedule,
       slotPayload: saysNothing(row.args) ? undefined : row.args,
-      // A time at which no scheduler process ran is not made up for.
+      // Solid Queue does not catch up on slots at which no scheduler process ran.
       misfire: { policy: "skip" },
     },
     {

@@ -78,7 +78,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
     findings.note(source, "its tags became labels, without their counts", "Start its workers with --label NAME=TEXT.");
   const retries = numberOf(row.retries) ?? 0;
   const [fromMs, endMs] = [Date.parse(textOf(row.starts_at)), Date.parse(textOf(row.expires_at))];
-  // In Dkron a single time and a manual schedule have neither a start nor an end.
+  // A single time and a manual schedule have neither a start nor an end.
   const isBounded = times?.dialect === "dkron" || times?.dialect === "@every";
   const added = findings.add(
     source,
@@ -106,7 +106,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
 
 function scheduleOf(text: string, zone: string): { schedule: unknown; times: SourceTimes | undefined } {
   const [, kind = "", rest = ""] = /^@(every|at)\s+(\S+)$/.exec(text) ?? [];
-  // Durations of Go have no days, and every unit of theirs is one here.
+  // Go's durations have no days, and Carillon has all of their units.
   if (kind === "every") return { schedule: { every: rest }, times: { dialect: "@every", text: rest } };
   if (kind === "at") {
     const atMs = Date.parse(rest);

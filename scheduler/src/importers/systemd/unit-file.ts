@@ -2,7 +2,7 @@
 import { basename, dirname } from "node:path";
 import type { SourceFile } from "../findings.ts";
 
-/** Values by section and name; a name may be there several times, and an empty value takes back those before it. */
+/** Values by section and name; a name may occur several times, and an empty value removes those before it. */
 export type Unit = Map<string, Map<string, string[]>>;
 
 export function readUnits(files: readonly SourceFile[]): Map<string, Unit> {
