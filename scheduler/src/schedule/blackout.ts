@@ -1,6 +1,6 @@
 /**
  * Blackout windows: times in which slots of a task do not start. A slot that would become due in one is skipped, or runs at
- * the window's end. Only slots: what is enqueued, tried again or waits for a place is not held back.
+ * the window's end. Only slots are held back, not enqueued runs, retries, or runs that wait for a concurrency limit.
  */
 import { beginOf, dayMs, localDayOf } from "./calendar.ts";
 import type { Judgement } from "./schedule.ts";
@@ -9,7 +9,7 @@ import { zoneOf } from "./zone.ts";
 /** As a task's definition has it. Its end is the first moment outside. */
 export type BlackoutWindow =
   | {
-      /** Local times of day, "22:00"; one that ends before it begins goes over midnight. */
+      /** Local times of day, "22:00"; a window that ends before it begins goes over midnight. */
       from: string;
       to: string;
       zone: string;
@@ -33,7 +33,7 @@ interface Occurrence {
   endMs: number;
 }
 
-/** The occurrence of the window that holds this instant; null: it lies outside. */
+/** The occurrence of the window that contains the instant; null if none does. */
 export function occurrenceAt(window: BlackoutWindow, ms: number): Occurrence | null {
   if ("fromMs" in window)
     return ms >= window.fromMs && ms < window.toMs ? { startMs: window.fromMs, endMs: window.toMs } : null;
@@ -41,14 +41,14 @@ export function occurrenceAt(window: BlackoutWindow, ms: number): Occurrence | n
   const [from, to] = [minutesOf(window.from), minutesOf(window.to)];
   const span = zone.at(ms);
   const today = localDayOf(zone, ms);
-  // It began today, or yesterday and goes over midnight.
+  // The occurrence began today, or yesterday and goes over midnight.
   for (const day of to <= from ? [today - 1, today] : [today]) {
     if (window.days !== null && !window.days.includes((((day + 4) % 7) + 7) % 7)) continue;
     const first = day * dayMs + from * 60_000;
     const last = (to <= from ? day + 1 : day) * dayMs + to * 60_000;
     const [startMs, endMs] = [beginOf(zone, first), beginOf(zone, last)];
     if (ms >= startMs && ms < endMs) return { startMs, endMs };
-    // These are the first of two passes of a repeated hour; in the second the window comes again.
+    // `startMs` and `endMs` use the first pass of a repeated hour; in the second pass the window holds again.
     const again = { startMs: Math.max(span.from, first - span.offset), endMs: last - span.offset };
     if (ms < span.from - span.entered && ms >= again.startMs && ms < again.endMs) return again;
   }
@@ -60,11 +60,11 @@ const wordsOf = (window: BlackoutWindow) =>
     ? `blackout ${new Date(window.fromMs).toISOString()} to ${new Date(window.toMs).toISOString()}`
     : `blackout ${window.from} to ${window.to} ${window.zone}`;
 
-/** Windows that delay lead from one to the next: what comes of an instant, to be looked at once in a long row of them. */
+/** Cache of the step from each instant: windows that delay lead from one to the next, and each step of a long chain is computed once. */
 export type Steps = Map<number, Step>;
 
 interface Step {
-  /** The last window that holds the instant, the first that says skip before all; undefined: none. */
+  /** The last window that holds the instant; the first one with `skip` takes precedence. undefined: none holds it. */
   window: BlackoutWindow | undefined;
   endMs: number;
 }
@@ -95,7 +95,7 @@ function rememberedStep(steps: Steps, windows: readonly BlackoutWindow[], at: nu
   return step;
 }
 
-/** How long what is due later is held by the same windows. Others that begin and end meanwhile only add to them. */
+/** The instant up to which later due times are held by the same windows. Other windows that begin and end before it only add to these. */
 function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
   const held = windows.map((window) => occurrenceAt(window, dueMs));
   const endMs = Math.min(...held.map((one) => one?.endMs ?? Number.POSITIVE_INFINITY));
@@ -104,8 +104,8 @@ function heldAlike(windows: readonly BlackoutWindow[], dueMs: number): number {
 }
 
 /**
- * What the windows make of a run due then; undefined: nothing. One that says skip holds over those that delay. With a skip,
- * what becomes due before `untilMs` is skipped as well.
+ * Judges a run due at `dueMs`; undefined if no window holds it. A window with `skip` takes precedence over those that delay. With a skip,
+ * runs due before `untilMs` are skipped as well.
  */
 export function blackedOut(
   windows: readonly BlackoutWindow[],

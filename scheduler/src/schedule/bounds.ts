@@ -1,22 +1,22 @@
-/** A schedule's beginning and end: from a moment, until a moment, or so many times. */
+/** A schedule's beginning and end: from a moment, until a moment, or a maximum number of times. */
 import { instant, instantOf, show, time, wrong } from "./given.ts";
 
 /** Which of its slots a schedule has. */
 export interface Bounds {
-  /** None before. */
+  /** No slot lies before it. */
   fromMs?: number;
-  /** None after: one at this very moment is the last. */
+  /** No slot lies after it; one at this very moment is the last. */
   untilMs?: number;
-  /** So many, counted from `fromMs`. */
+  /** Maximum number of slots, counted from `fromMs`. */
   times?: number;
 }
 
 export interface BoundOptions {
-  /** No slot before: a Date, epoch milliseconds, or ISO 8601 with an offset or Z. Default: none. */
+  /** No slot lies before it: a Date, epoch milliseconds, or ISO 8601 with an offset or Z. Default: none. */
   from?: Date | number | string;
-  /** No slot after; one at this very moment is the last. Default: none. */
+  /** No slot lies after it; one at this very moment is the last. Default: none. */
   until?: Date | number | string;
-  /** So many slots, counted from `from`, also those that are skipped or missed. Default: no limit. */
+  /** Maximum number of slots, counted from `from`, including those that are skipped or missed. Default: no limit. */
   times?: number;
 }
 
@@ -46,14 +46,14 @@ export function boundsOf(given: Partial<Record<keyof Bounds, unknown>>, most: nu
   return { fromMs, times: times as number };
 }
 
-/** The bounds that are given, and nothing else. */
+/** Only the bounds that are given. */
 export const boundsIn = ({ fromMs, untilMs, times }: { [name in keyof Bounds]?: number | undefined }): Bounds => ({
   ...(fromMs === undefined ? {} : { fromMs }),
   ...(untilMs === undefined ? {} : { untilMs }),
   ...(times === undefined ? {} : { times }),
 });
 
-/** What is bounded: a schedule without bounds. */
+/** A schedule without bounds. */
 interface Unbounded {
   next(afterMs: number): number | null;
   previous(beforeMs: number): number | null;
@@ -75,7 +75,7 @@ export const boundsKey = (bounds: Bounds): string => {
   return Object.keys(within).length === 0 ? "" : `|${JSON.stringify(within)}`;
 };
 
-/** The slots of another from one moment to another, or the first so many. */
+/** The slots of another schedule from one moment to another, or its first `times` slots. */
 export class BoundedSchedule {
   readonly #base: Unbounded;
   readonly #bounds: Bounds;

@@ -1,4 +1,4 @@
-/** What differs between two versions of a calendar, in days. Pure. */
+/** The difference between two versions of a calendar, in days. Pure. */
 import { CarillonError } from "../base/errors.ts";
 import { type CalendarContent, dayText, localDayOf } from "./calendar.ts";
 import { zoneOf } from "./zone.ts";
@@ -9,13 +9,13 @@ export function missingDays(from: readonly string[], others: readonly string[]):
   return from.filter((day) => !known.has(day));
 }
 
-/** Holidays that are not past where the calendar is: today counts. */
+/** Counts the holidays from today on, in the calendar's zone. */
 export function comingHolidays({ zone, holidays }: CalendarContent, nowMs: number): number {
   const today = dayText(localDayOf(zoneOf(zone), nowMs));
   return holidays.filter((day) => day >= today).length;
 }
 
-/** A new version that keeps fewer than half of the coming holidays comes more often from a broken file than from a decision. */
+/** A new version that keeps fewer than half of the coming holidays is more often a broken file than a decision. */
 export const isShrunk = (was: CalendarContent, is: CalendarContent, nowMs: number): boolean =>
   2 * comingHolidays(is, nowMs) < comingHolidays(was, nowMs);
 

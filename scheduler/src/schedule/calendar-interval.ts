@@ -204,7 +204,7 @@ const onHints: { [unit in PeriodUnit]: string } = {
   year: 'Give a date such as "04-15". For days of the week say "12 months", with an anchor in that month.',
 };
 
-/** @param anchorDay whose day is meant where none is given; null: there is none */
+/** @param anchorDay the day used where none is given; null: there is no anchor */
 function daysGiven(unit: PeriodUnit, given: unknown, anchorDay: number | null): (number | string)[] | null {
   if (unit === "day") {
     if (given === undefined) return null;

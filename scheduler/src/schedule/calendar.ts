@@ -1,7 +1,7 @@
 /**
- * Business calendars: which days are worked, in one zone, and what that makes of a task's slots. A slot on a day that the
- * task does not run on is skipped, or moved to the next or the last day before that it does run on, at the same local time.
- * Pure: the store keeps calendars (see calendar-store.ts), every node computes alike. See docs/calendars.md.
+ * Business calendars: which days are worked, in one zone, and how that changes a task's slots. A slot on a day that the task does not run
+ * on is skipped, or moved to the next or the last day before that it does run on, at the same local time. Pure: the store keeps calendars
+ * (see calendar-store.ts), every node computes alike. See docs/calendars.md.
  */
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -33,7 +33,7 @@ export interface CalendarRule {
 }
 
 export const dayMs = 86_400_000;
-/** No slot is moved further than this; one that would have to be is skipped. */
+/** No slot is moved further than this; a slot that would be is skipped. */
 export const movedDaysMax = 400;
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
@@ -93,14 +93,14 @@ export function beginOf(zone: Zone, local: number): number {
 const localOf = (zone: Zone, ms: number) => ms + zone.at(ms).offset;
 export const localDayOf = (zone: Zone, ms: number): number => Math.floor(localOf(zone, ms) / dayMs);
 
-/** When a day begins; one that no schedule reaches, at the end of time. */
+/** Start of a day; `endOfTime` for a day that no schedule reaches. */
 const startOf = (zone: Zone, day: number) => (day * dayMs < endOfTime ? beginOf(zone, day * dayMs) : endOfTime);
 
-/** Which days a task runs on. */
+/** The days on which a task runs. */
 export interface RunDays {
   zone: Zone;
   allows(day: number): boolean;
-  /** The first such day from a day on, or with −1 the last up to it; infinitely far where there is none. */
+  /** The first such day at or after a day, or with −1 the last at or before it; infinite if there is none. */
   nearest(day: number, way: 1 | -1): number;
 }
 
@@ -110,7 +110,7 @@ interface CompiledDays {
   /** The same, ascending. */
   holidays: number[];
   weekend: Set<number>;
-  /** From a holiday to the nearest day that is worked: a calendar may have years of holidays in a row. */
+  /** The nearest working day of each holiday, cached: a calendar may have years of holidays in a row. */
   worked: Record<1 | -1, Map<number, number>>;
 }
 
@@ -159,7 +159,7 @@ function nearestWorked({ free, weekend, worked }: CompiledDays, day: number, way
 }
 
 function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | -1): number {
-  // How many lie before the day; on the way back it counts as one of them.
+  // Counts the holidays before the day; in a search backwards the day itself counts too.
   const before = way === 1 ? day : day + 1;
   let [low, high] = [0, holidays.length];
   while (low < high) {
@@ -185,14 +185,15 @@ function whyNot(calendar: Calendar, day: number): string {
   return `calendar ${calendar.name}: ${dayText(day)} is ${what}`;
 }
 
-/** When the next day begins on which it runs; undefined where clocks are about to go back into the day before. */
+/** Start of the next day on which the task runs; undefined if the clocks are about to go back into the day before. */
 function untilAllowed({ zone, nearest }: RunDays, slotMs: number, day: number): number | undefined {
   const { to, left } = zone.at(slotMs);
-  // Only where clocks go back: a span without a change ends where the zone's search has ended, and to look there extends it.
+  // Checked only where clocks go back: a span without a change ends where the zone's search has ended, and a look beyond extends the
+  // search.
   return left < 0 && localDayOf(zone, to) < day ? undefined : startOf(zone, nearest(day, 1));
 }
 
-/** A schedule whose slots on other days are told to be skipped, each at its own time. */
+/** A schedule that marks slots on other days as skipped, each at its own time. */
 const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =>
   judgedSchedule(base, (slotMs, dueMs) => {
     const day = localDayOf(days.zone, slotMs);
@@ -200,7 +201,7 @@ const skipping = (base: Schedule, calendar: Calendar, days: RunDays): Schedule =
     return { dueMs, skipped: whyNot(calendar, day), untilMs: untilAllowed(days, slotMs, day) };
   });
 
-/** A part of a day whose slots are all moved by the same span; elsewhere than where clocks change it is the whole day. */
+/** A part of a day whose slots all move by the same span; it is the whole day unless the clocks change. */
 interface Move {
   day: number;
   fromMs: number;
@@ -218,7 +219,7 @@ function* spansAround(zone: Zone, day: number) {
   }
 }
 
-/** How the slots of one day come to lie on another. Moved times ascend within a part, and not always from one to the next. */
+/** The moves of one day's slots to another day. Moved times ascend within a part, but not always from one part to the next. */
 function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
   for (const { fromMs, toMs, offset } of spansAround(zone, day)) {
     const end = Math.min(toMs, (day + 1) * dayMs - offset);
@@ -242,7 +243,7 @@ export function movedTo({ nearest }: RunDays, day: number, way: 1 | -1): number 
 
 /**
  * A schedule whose slots on other days are moved. Its slots are the moved times: two that come to lie on one instant are one
- * slot. Worked out a day at a time: what a day has is its own slots, and those of the days without work that are moved to it.
+ * slot. It is computed a day at a time: a day has its own slots, and those of the excluded days that are moved to it.
  */
 export class MovingSchedule implements Schedule {
   readonly #base: Schedule;
@@ -250,7 +251,7 @@ export class MovingSchedule implements Schedule {
   readonly #days: RunDays;
   /** 1: to the next day, −1: to the last before. */
   readonly #way: 1 | -1;
-  /** Of the day asked for last: consecutive slots mostly share it. */
+  /** The moves to the day queried last: consecutive slots mostly share it. */
   #held: { target: number; moves: Move[] } | undefined;
   constructor(base: Schedule, calendar: Calendar, days: RunDays, way: 1 | -1) {
     this.#base = base;
@@ -265,7 +266,7 @@ export class MovingSchedule implements Schedule {
 
   next(afterMs: number): number | null {
     const { zone } = this.#days;
-    // From the day before: where clocks leave a day out, what lies on it comes on the next.
+    // Starts at the day before: where clocks skip a whole day, its slots lie on the next day.
     let start = localDayOf(zone, Math.max(afterMs, 0)) - 1;
     if (this.#way === 1) start = this.#sources(this.#target(start))[0];
     for (;;) {
@@ -318,7 +319,7 @@ export class MovingSchedule implements Schedule {
     }
   }
 
-  /** Nominal times after `nowMs` whose slots are not after it: a new calendar or task finds them past already. */
+  /** Nominal times after `nowMs` whose slots are not after it: for a new calendar or task they are already past. */
   passedBy(nowMs: number, most: number): number[] {
     const target = this.#target(localDayOf(this.#days.zone, nowMs));
     const passed: number[] = [];
@@ -348,7 +349,7 @@ export class MovingSchedule implements Schedule {
     return off.sort((a, b) => a - b);
   }
 
-  /** Where the slot of a nominal time of its own lies. */
+  /** The instant to which a nominal time of the base schedule is moved. */
   placeOf(nominalMs: number): number {
     const day = localDayOf(this.#days.zone, nominalMs);
     for (const { fromMs, toMs, byMs } of movesOf(this.#days.zone, day, this.#target(day)))
@@ -360,7 +361,7 @@ export class MovingSchedule implements Schedule {
     return movedTo(this.#days, day, this.#way);
   }
 
-  /** The first and the last of the days whose slots lie on this one, itself included. */
+  /** The first and the last of the days whose slots lie on this day, itself included. */
   #sources(target: number): [number, number] {
     const { allows, nearest } = this.#days;
     if (!allows(target)) return [target, target];
@@ -369,7 +370,7 @@ export class MovingSchedule implements Schedule {
       : [target, Math.min(nearest(target + 1, 1) - 1, target + movedDaysMax)];
   }
 
-  /** Of all of them, the nearest day first. */
+  /** All moves to the day, those from the nearest day first. */
   #movesTo(target: number): readonly Move[] {
     if (this.#held?.target !== target) {
       const [first, last] = this.#sources(target);
@@ -381,7 +382,7 @@ export class MovingSchedule implements Schedule {
     return this.#held.moves;
   }
 
-  /** The first slot after an instant that comes to lie on a day. */
+  /** The first slot on a day that lies after an instant. */
   #firstOn(target: number, afterMs: number): number | null {
     if (startOf(this.#days.zone, target + 2) <= afterMs) return null;
     let first = Number.POSITIVE_INFINITY;
@@ -406,7 +407,7 @@ export class MovingSchedule implements Schedule {
   }
 }
 
-/** What a task's rule makes of its schedule. */
+/** Applies a task's calendar rule to its schedule. */
 export function calendarSchedule(base: Schedule, rule: CalendarRule, calendar: Calendar): Schedule {
   const days = runDays(calendar, rule.on);
   if (rule.otherwise === "skip") return skipping(base, calendar, days);

@@ -14,7 +14,7 @@ interface FieldForm {
   name: string;
   min: number;
   max: number;
-  /** How many values there are before counting starts again: ranges wrap by it. 0: they do not. */
+  /** Number of values before counting starts again; ranges wrap by it. 0: they do not wrap. */
   cycle: number;
   names?: readonly string[];
   allowed: string;

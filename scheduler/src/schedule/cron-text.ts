@@ -22,7 +22,7 @@ export interface CronSets {
   /** null: any. */
   day: DayChoice | null;
   weekday: WeekdayChoice | null;
-  /** Of both: a day that is either, or one that is both. */
+  /** How the two day fields combine: "or" matches days in either, "and" matches days in both. */
   join: "or" | "and";
   /** 1 to 12. */
   months: number[];
@@ -31,7 +31,7 @@ export interface CronSets {
 
 const weekdayNames = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/** @returns null when a cron cannot say it: its two day fields mean either, unless one of them is a step through all */
+/** @returns null if no cron expresses it: its two day fields mean either, unless one of them is a step through all days */
 export function cronText(sets: CronSets): string | null {
   const text = textOf(sets);
   if (text === null || text.length <= limits.cronTextLength) return text;
@@ -88,7 +88,7 @@ function field(values: number[], first: number, last: number, special: string[] 
   return listed(sorted, special);
 }
 
-/** Through the whole field from its first value, as "*" + step says. */
+/** Returns "*" + step if the values are such a step through the whole field from its first value; else null. */
 function stepOf(values: readonly number[], first: number, last: number): string | null {
   const sorted = [...new Set(values)].sort((a, b) => a - b);
   const by = (sorted[1] ?? 0) - (sorted[0] ?? 0);
@@ -96,7 +96,7 @@ function stepOf(values: readonly number[], first: number, last: number): string 
   return sorted.every((value, at) => value === first + at * by) ? `*/${by}` : null;
 }
 
-/** The same days as a field that begins with a star, by which a cron knows that the other must match too; null: there is none. */
+/** The same days as a field that begins with a star, which makes a cron require the other day field to match too; null if there is none. */
 function starred(values: readonly number[], first: number, last: number): string | null {
   for (let by = 2; by < last - first + 1; by++) {
     const steps = Array.from({ length: Math.floor((last - first) / by) + 1 }, (_, at) => first + at * by);
@@ -120,7 +120,7 @@ function listed(values: number[], special: string[]): string {
   return [...items, ...special].join(",");
 }
 
-/** As few steps as taking the longest each time comes to; they may lie over each other. */
+/** Covers the values with few steps, by taking the longest step each time; steps may overlap. */
 function inSteps(values: readonly number[]): string {
   const all = new Set(values);
   const left = new Set(values);

@@ -1,13 +1,13 @@
 /**
  * A cron expression as bit masks, and the search for its next and previous local time. Local times are written as if
- * they were UTC epoch milliseconds; zones and daylight saving are `zoned-cron.ts`'s affair.
+ * they were UTC epoch milliseconds; `zoned-cron.ts` handles zones and daylight saving.
  *
- * The search jumps field by field: months by mask, days by one 31-bit mask a month, the time of day by masks. It asks
- * nothing minute by minute, and it ends at the last year, so an impossible date costs at most 12 × 231 months.
+ * The search jumps field by field: months by mask, days by one 31-bit mask a month, the time of day by masks. It never goes minute by
+ * minute, and it ends at the last year, so an impossible date costs at most 12 × 231 months.
  */
 import { limits } from "../base/limits.ts";
 
-/** What an expression says, as masks. Sixties are two masks of 30 bits, so that every number stays a small integer. */
+/** An expression as masks. Sixties are two masks of 30 bits, so that every number stays a small integer. */
 export interface CronFields {
   /** Seconds 0–29 and 30–59. */
   secondsLow: number;
@@ -161,7 +161,7 @@ export class Cron {
           second = 86_399;
         }
       }
-      // One year more than is answered for: west of Greenwich the epoch lies in 1969.
+      // The search goes one year below the first supported year: west of Greenwich the epoch lies in 1969.
       if (year < firstYear - 1) return Number.NEGATIVE_INFINITY;
       const months = upTo(f.months, month);
       if (months === 0) {

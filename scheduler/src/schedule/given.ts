@@ -1,4 +1,4 @@
-/** What a program or a file gives as part of a schedule, looked at: each check says what is wrong, and how it should be. */
+/** Checks of the parts of a schedule that a program or a file gives: each error names the fault and the correct form. */
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -63,14 +63,14 @@ export function instant(name: string, value: unknown): number {
 /** Slots are due up to `jitterMs` later. Absent: by none; `jitterBy` absent: each slot by an amount of its own. */
 export interface Jitter {
   jitterMs?: number;
-  /** All slots by one amount, which is the task's: a fixed place in a window that begins at the slot. */
+  /** All slots are delayed by the same amount, which depends on the task: a fixed position in a window that begins at the slot. */
   jitterBy?: "task";
 }
 
 export interface JitterOptions {
   /** Each slot is due up to this much later, by an amount that every node computes alike. At most a day. */
   jitter?: Duration;
-  /** Whose amount it is: each slot's own (the default), or the task's, so that it is due at the same time of each period. */
+  /** Which amount applies: each slot's own (the default), or one for the task, so that the task is due at the same time of each period. */
   jitterBy?: (typeof jitterKinds)[number];
 }
 

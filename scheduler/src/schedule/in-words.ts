@@ -1,6 +1,6 @@
 /**
- * A schedule in English, from its masks and not from its text: a step and the list of the same values read the same.
- * Every expression gets a sentence; the common ones get the one a person would say.
+ * A schedule in English, from its masks and not from its text: a step and the list of the same values give the same sentence. Every
+ * expression gets a sentence; the common ones get the one a person would use.
  */
 
 import { formatDuration } from "../base/duration.ts";
@@ -25,7 +25,7 @@ export const ordinals = ["first", "second", "third", "fourth", "fifth"];
 const allDays = 2 ** 31 - 1;
 const allWeekdays = 127;
 const allMonths = 2 ** 12 - 1;
-/** So many times of day are listed one by one. */
+/** Up to this many times of day are listed one by one. */
 export const mostTimes = 6;
 
 /** "at 00:00 on weekdays, Asia/Shanghai" */
@@ -94,7 +94,7 @@ function timeWords(f: CronFields): string {
 
 const ofEveryHour = (base: string) => (base.endsWith(" of every minute") ? base : `${base} of every hour`);
 
-/** How often within the next larger unit: "every 5 minutes", "at minutes 5 and 17". */
+/** The frequency within the next larger unit: "every 5 minutes", "at minutes 5 and 17". */
 function pulse(values: readonly number[], unit: string): string {
   if (values.length === 60) return `every ${unit}`;
   const step = values.length > 2 ? progression(values, 60) : null;
@@ -116,10 +116,10 @@ function named(values: readonly number[], unit: string): string {
   return `${unit}s ${runs(values, (value) => `${value}`)}`;
 }
 
-/** @param pointed the time is a time of day, so that an unrestricted day must be said */
+/** @param pointed the time is a time of day, so that an unrestricted day must be named */
 function dayWords(f: CronFields, pointed: boolean): string {
   const months = f.months === allMonths ? "" : runs(bits(f.months), (month) => monthNames[month] as string);
-  // Where either field will do, one that has all its days makes every day match, whatever the other says.
+  // If a match of either field is enough, a field that has all its days matches every day, whatever the other field has.
   const everyDay = f.either && (f.days === allDays || f.weekdays === allWeekdays);
   const anyDay = everyDay || f.days === allDays;
   const anyWeekday = everyDay || f.weekdays === allWeekdays;

@@ -10,8 +10,8 @@ export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judg
 });
 
 /**
- * The same slots without those all of whose nominal times have their account in the ledger already: they ran, or were skipped or missed,
- * before an edit moved them to where they lie now.
+ * The same slots, without those whose nominal times are all in the ledger already: they ran, or were skipped or missed, before an edit
+ * moved them to their present slots.
  */
 export function withoutAccounted(base: Schedule, accountedMs: readonly number[]): Schedule {
   const accounted = new Set(accountedMs);

@@ -3,9 +3,9 @@ import { limits } from "../base/limits.ts";
 
 /** The times of a schedule before its zone turns them into instants. */
 export interface LocalTimes {
-  /** The first one at or after a local time in whole seconds; Infinity: there is none. */
+  /** The first match at or after a local time in whole seconds; Infinity if there is none. */
   nextLocal(local: number): number;
-  /** The last one at or before a local time in whole seconds; −Infinity: there is none. */
+  /** The last match at or before a local time in whole seconds; −Infinity if there is none. */
   previousLocal(local: number): number;
 }
 
@@ -24,7 +24,7 @@ export const dayOf = (year: number, month: number, day: number): number => Date.
 /** 0 is Monday, as ISO 8601 and RFC 5545 count. */
 export const weekdayOf = (day: number): number => mod(day + 3, 7);
 
-/** The index of the first value at or above `wanted`; the length: there is none. */
+/** The index of the first value at or above `wanted`; the length if there is none. */
 export function lowerBound(sorted: readonly number[], wanted: number): number {
   let low = 0;
   let high = sorted.length;
@@ -50,7 +50,7 @@ export const clockText = (second: number): string => {
   return text.slice(11, second % 60 === 0 ? 16 : 19);
 };
 
-/** null: there is no such date from 1900 on. */
+/** Returns null if there is no such date from 1900 on. */
 export function dayOfDate(year: number, month: number, day: number): number | null {
   if (year < 1900 || year > limits.lastYear) return null;
   const found = new Date(Date.UTC(year, month - 1, day));

@@ -27,9 +27,9 @@ export class PeriodicTimes implements LocalTimes {
   readonly #daysOf: DaysOf;
   /** Seconds of a day, ascending; at least one. */
   readonly #times: readonly number[];
-  /** Which of a period's times there are: 1 is the first, −1 the last. null: all. */
+  /** Which of a period's times are kept: 1 is the first, −1 the last. null: all. */
   readonly #positions: readonly number[] | null;
-  // The period read last: consecutive slots mostly share it.
+  // Cache of the period read last: consecutive slots mostly share it.
   #read = Number.NaN;
   #days: number[] = [];
   #picked: number[] = [];

@@ -2,8 +2,8 @@
  * When a task is due: a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, one moment, or never
  * by itself.
  *
- * A `ScheduleSpec` is plain JSON, kept in the store and compared as such. A `Schedule` is its compiled form; equal specs
- * share one, and it is collected when nobody holds it. All times are epoch milliseconds.
+ * A `ScheduleSpec` is plain JSON, kept in the store and compared as such. A `Schedule` is its compiled form; equal specs share one, which
+ * is garbage-collected when unused. All times are epoch milliseconds.
  */
 
 import { type Duration, parseDuration } from "../base/duration.ts";
@@ -115,8 +115,8 @@ export interface EveryOptions extends BoundOptions, JitterOptions {
   /** At most the period. */
   jitter?: Duration;
   /**
-   * Days of a period of the calendar. Of a week "MON"; of a month 15, "last", "TUE#2", "FRIL"; of a year "04-15". Default:
-   * the anchor's. This option and those below go with periods such as "2 weeks" and "3 months" alone.
+   * Days of a period of the calendar. In a week "MON"; in a month 15, "last", "TUE#2", "FRIL"; in a year "04-15". Default: the anchor's.
+   * This option and those below go with periods such as "2 weeks" and "3 months" alone.
    */
   on?: number | string | (number | string)[];
   /** Times of day. Default: that of `from`, else "00:00". */
@@ -198,7 +198,7 @@ export function at(time: Date | number | string): ScheduleSpec {
 export const manual: ScheduleSpec = Object.freeze({ type: "manual" });
 
 /**
- * Anything from JSON, the store or a file → a spec with all policies resolved and nothing else in it.
+ * Converts a value from JSON, the store or a file to a spec with all policies resolved and nothing else in it.
  * @throws SCHEDULE_INVALID, CRON_INVALID, CRON_NEVER, RRULE_INVALID, RRULE_NEVER, SLOT_TOO_FAR, ZONE_UNKNOWN
  */
 export function validateSchedule(value: unknown): ScheduleSpec {
@@ -271,9 +271,9 @@ export interface Schedule {
   previous(beforeMs: number): number | null;
   /** "at 00:00 on weekdays, Asia/Shanghai" */
   words(): string;
-  /** What a calendar or a blackout makes of a slot that would be due then; undefined, or without it: it runs then. */
+  /** The judgement of a calendar or a blackout on a slot that would be due at `dueMs`; undefined, or no method: the slot runs then. */
   judge?(slotMs: number, dueMs: number): Judgement | undefined;
-  /** The times of the task's own schedule that a calendar makes lie at this slot; without it: the slot's time alone. */
+  /** The times of the task's own schedule that a calendar moves to this slot; no method: the slot's time alone. */
   nominalTimes?(slotMs: number): number[];
 }
 
@@ -281,7 +281,7 @@ export interface Judgement {
   dueMs: number;
   /** Why it does not run at all. */
   skipped?: string;
-  /** No slot between it and this instant runs either; undefined: nothing is known of those that follow. */
+  /** No slot between this one and this instant runs either; undefined: the slots that follow have not been judged. */
   untilMs?: number;
   /** Why it runs when it does. */
   note?: string;
@@ -389,7 +389,7 @@ function unbounded(spec: Exclude<ScheduleSpec, { type: "manual" }>): Schedule {
   }
 }
 
-/** What decides the slots; jitter does not. */
+/** The key holds every field that decides the slots; jitter does not. */
 function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
   switch (spec.type) {
     case "cron":
@@ -406,7 +406,7 @@ function keyOf(spec: Exclude<ScheduleSpec, { type: "manual" }>): string {
   }
 }
 
-/** A newer Carillon may have stored it: taken for a kind that it is not, its task would never fire again. */
+/** A newer Carillon may have stored the spec. If it were read as another kind, its task would never fire again. */
 const unknownKind = (spec: never): CarillonError =>
   new CarillonError(
     "SCHEDULE_INVALID",
@@ -453,12 +453,12 @@ export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number 
 
 const allHours = 2 ** 24 - 1;
 
-/** What lies before it is past for every cron. Not the present day: all nodes are to decide alike. */
+/** Earlier times are past for every cron. A constant, not the current day, so that all nodes decide alike. */
 const firstToCome = 2026;
 
 /**
- * All slots of a cron may lie in gaps that its policy skips: those of the few years that it names, or in each year those of
- * the second Sunday of March. What its zone skipped by rules long past does not help it, unless all its years are past.
+ * Refuses a cron whose slots all lie in gaps that its policy skips: in the few years that it names, or on each second Sunday of March. Only
+ * years from `firstToCome` on are searched, unless all its years are past: gaps by the zone's old rules do not count.
  */
 function refuseNever(parsed: Cron, text: string, zone: string, gap: GapPolicy, overlap: FoldPolicy): void {
   if (gap !== "skip") return;

@@ -1,4 +1,4 @@
-/** A task's options that say when its slots are not to run: their shape, and the schedule that they make. */
+/** A task's options that restrict its slots, a calendar and blackouts: their shape, and the schedule that they produce. */
 
 import { CarillonError, within } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
@@ -12,11 +12,11 @@ import { zoneName } from "./zone.ts";
 import { inZones, ownZones, type ZonesInForce } from "./zone-rules.ts";
 
 export interface CalendarOptions {
-  /** As `carillon calendars set` stored it. */
+  /** The name under which `carillon calendars set` stored it. */
   name: string;
   /** Default "working-days". */
   on?: "working-days" | "holidays";
-  /** What becomes of a slot on another day; default "skip". */
+  /** What happens to a slot on another day; default "skip". */
   otherwise?: "skip" | "next" | "previous";
 }
 
@@ -24,9 +24,9 @@ export type BlackoutOptions = {
   /** "22:00", or a moment with an offset such as "2026-12-24T12:00:00Z". */
   from: string;
   to: string;
-  /** Of local times; default UTC. */
+  /** Zone of the local times; default UTC. */
   zone?: string;
-  /** On which a window of local times begins, such as ["fri", "sat"]; default: every day. */
+  /** Days on which a window of local times begins, such as ["fri", "sat"]; default: every day. */
   days?: string[];
   /** Default "skip". */
   then?: "skip" | "delay";
@@ -39,16 +39,16 @@ export interface SlotRuleOptions {
   blackout?: BlackoutOptions[] | null;
 }
 
-/** Absent where a task has none, so that the text of definitions without them stays what it was. */
+/** Fields are absent if a task has none, so that the text of definitions without them does not change. */
 export interface SlotRules {
   calendar?: CalendarRule;
   blackout?: BlackoutWindow[];
 }
 
-/** Days of the calendar that a task runs on, and what becomes of a slot on another day; the first of each is the usual one. */
+/** Days of the calendar on which a task runs, and the treatment of a slot on another day; the first of each is the default. */
 export const calendarDays = ["working-days", "holidays"] as const;
 export const calendarMoves = ["skip", "next", "previous"] as const;
-/** What becomes of a slot in a blackout; the first is the usual one. */
+/** The treatment of a slot in a blackout; the first is the default. */
 export const blackoutEnds = ["skip", "delay"] as const;
 
 /** @throws TASK_INVALID, ZONE_UNKNOWN */
@@ -61,7 +61,7 @@ export function slotRules(task: string, { calendar, blackout }: SlotRuleOptions,
   return rules;
 }
 
-/** What cannot go with a fixed delay. @throws TASK_INVALID */
+/** Refuses rules that cannot be combined with a fixed delay. @throws TASK_INVALID */
 export function checkRules(task: string | undefined, { calendar, blackout }: SlotRules, schedule: ScheduleSpec): void {
   if (schedule.type !== "every" || schedule.mode !== "delay") return;
   if (calendar)
@@ -129,7 +129,7 @@ function windowOf(task: string | undefined, path: string, given: unknown): Black
   return { fromMs, toMs, then: ending };
 }
 
-/** Of a window of local times; null: every day. */
+/** Days on which a window of local times begins; null: every day. */
 function daysOf(task: string | undefined, path: string, days: unknown): number[] | null {
   if (days === undefined) return null;
   if (!Array.isArray(days) || days.length === 0)
@@ -187,9 +187,9 @@ function blackedOutSchedule(base: Schedule, windows: readonly BlackoutWindow[], 
 }
 
 /**
- * The schedule of a task as it is planned: its own, under its calendar and its blackout windows.
- * @param accountedMs nominal times that have their account already: see TaskRecord
- * @param zones by whose rules; default: this process's own
+ * The schedule by which a task is planned: its own, restricted by its calendar and its blackout windows.
+ * @param accountedMs nominal times that are in the ledger already: see TaskRecord
+ * @param zones zone rules to use; default: this process's own
  */
 export function plannedSchedule(
   given: { schedule: ScheduleSpec } & SlotRules,
@@ -223,7 +223,10 @@ export function ruledIn(definition: Ruled["definition"], calendar: Calendar | un
   };
 }
 
-/** Nominal times after `nowMs` whose slots a change of the task or its calendar puts before it: the planner, which begins at `nowMs`, leaves them out. */
+/**
+ * Nominal times after `nowMs` whose slots a change of the task or its calendar moves to before it. The planner begins at `nowMs`, so it
+ * leaves them out.
+ */
 export function slotsPassed(ruled: Ruled, nowMs: number): number[] {
   return movingOf(ruled)?.passedBy(nowMs, slotsMovedMax) ?? [];
 }

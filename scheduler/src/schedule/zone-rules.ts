@@ -6,7 +6,7 @@ import type { BlackoutWindow } from "./blackout.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec, zoneNameOf } from "./schedule.ts";
 import { type Zone, type ZoneRules, zoneOf } from "./zone.ts";
 
-/** Kept are rules from some years back, for what is asked of the past, to many ahead. */
+/** Rules are kept from some years back, for queries about the past, to many years ahead. */
 const yearsBack = 2;
 const yearsAhead = 20;
 
@@ -16,7 +16,7 @@ export function ownRules(name: string, nowMs: number): ZoneRules {
   return zoneOf(name).rules(Date.UTC(year - yearsBack, 0, 1), Date.UTC(year + yearsAhead, 0, 1));
 }
 
-/** True where both give the same offset to every instant that both tell of. */
+/** True if both give the same offset at every instant that both cover. */
 export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
   const from = Math.max(a.startsMs[0] as number, b.startsMs[0] as number);
   const to = Math.min(a.toMs, b.toMs);
@@ -28,7 +28,7 @@ export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
 
 /** The rules in force, of all zones. */
 export interface ZonesInForce {
-  /** The name by which `zoneOf` gives a zone with the rules in force; the zone's own where this process's rules are those. */
+  /** The name under which `zoneOf` returns a zone with the rules in force; the zone's own name if this process has the same rules. */
   named(zone: string): string;
 }
 
@@ -70,13 +70,13 @@ export interface MovedTime {
   isMs: number;
 }
 
-/** Offsets are compared so far on either side of the span: no two rules are further apart. */
+/** Offsets are compared this far on either side of the span: no two rules are further apart. */
 const apartMs = 26 * 3_600_000;
 const timesMax = 10_000;
 
 /**
- * The times of a span and a day on either side, whose local times are the schedule's by both rules, at different instants: who ran one has
- * run the other. An instant that the schedule has by both, such as a full hour's, is one slot, whatever its local time.
+ * Times of a span and a day on either side whose local time the schedule has by both rules, but at different instants: a run of one is a
+ * run of the other. An instant that the schedule has by both, such as a full hour's, is one slot, whatever its local time.
  * @param was the schedule by the rules before @param is the same by the rules in force now
  */
 export function movedTimes(was: ScheduleSpec, is: ScheduleSpec, span: { fromMs: number; toMs: number }): MovedTime[] {
@@ -113,7 +113,10 @@ function difference(a: Zone, b: Zone, fromMs: number, toMs: number): { apart: nu
   return { apart: Math.max(0, ...differing.map(({ apart }) => apart)), sinceMs: differing[0]?.atMs ?? toMs };
 }
 
-/** The newest times of a schedule in a span, by their local times; of two with the same one, where clocks go back, each has its place. */
+/**
+ * The newest times of a schedule in a span, by their local times. Two times with the same local time, where clocks go back, have separate
+ * keys.
+ */
 function localTimes(schedule: Schedule, zone: Zone, fromMs: number, toMs: number): Map<string, number> {
   const times: number[] = [];
   for (

@@ -1,7 +1,7 @@
 /**
  * A time zone as spans of constant UTC offset. The offsets come from the runtime (Intl), which takes about 2 µs and some
- * garbage for each question, so they are asked once: a zone's spans are found a year at a time, when first needed, kept
- * as a few numbers, and shared by every schedule in that zone. The formatter itself (tens of kilobytes) is not kept.
+ * garbage per call, so each offset is read once: a zone's spans are found a year at a time, when first needed, kept as a few numbers, and
+ * shared by every schedule in that zone. The formatter itself (tens of kilobytes) is not kept.
  */
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -23,7 +23,7 @@ export interface Span {
 export interface ZoneRules {
   /** Epoch milliseconds, ascending: the begin of the time, then each change in it. */
   startsMs: number[];
-  /** Each from its start on: what to add to an instant to get local time. */
+  /** The offset from each start on: the amount to add to an instant to get local time. */
   offsetsMs: number[];
   /** The end of the time. */
   toMs: number;
@@ -32,15 +32,15 @@ export interface ZoneRules {
 const dayMs = 86_400_000;
 
 /**
- * Offsets are asked four days apart and bisected where they differ. Two transitions within four days that cancel each
- * other out would be overlooked; the tzdata of 1970 onwards has none: asked every two hours from 1970 to 2040, all zones
- * show the same 21,116 transitions, the closest pair (Boa Vista's of October 2000) a week apart.
+ * Offsets are read four days apart and bisected where they differ. Two transitions within four days that cancel each other out would be
+ * overlooked; the tzdata of 1970 onwards has none: read every two hours from 1970 to 2040, all zones show the same 21,116 transitions, the
+ * closest pair (Boa Vista's of October 2000) a week apart.
  */
 const probeMs = 4 * dayMs;
 
 /**
- * What is known of a span near the ends of the searched years is incomplete: a transition just outside could reach in
- * by its length, at most a day (Samoa, Kwajalein). So more is searched than is answered for.
+ * A span near the ends of the searched years may be incomplete: a transition just outside could reach in by its length, at most a day
+ * (Samoa, Kwajalein). So the search covers more than the years that it answers for.
  */
 const marginMs = 3 * dayMs;
 
@@ -50,7 +50,7 @@ export const endOfTime = Date.UTC(limits.lastYear + 1, 0, 1);
 interface Searched {
   from: number;
   to: number;
-  /** Of each span, the first one's at the edge of the search. */
+  /** Start of each span; the first one's is the edge of the search. */
   starts: readonly number[];
   offsets: readonly number[];
   spans: readonly Span[];
@@ -58,7 +58,7 @@ interface Searched {
 
 export class Zone {
   readonly name: string;
-  /** Count in the time that they tell of, in place of the runtime's. */
+  /** Rules that replace the runtime's in the time that they cover. */
   readonly #rules: ZoneRules | undefined;
   #searched: Searched | undefined;
   #recent: Span | undefined;
@@ -68,7 +68,7 @@ export class Zone {
     this.#rules = rules;
   }
 
-  /** The span that holds this instant. `from` and `to` may also be where the search has ended so far. */
+  /** The span that contains the instant. `from` and `to` may also be the present ends of the search. */
   at(instant: number): Span {
     const recent = this.#recent;
     if (recent !== undefined && instant >= recent.from && instant < recent.to) return recent;
@@ -89,7 +89,7 @@ export class Zone {
     for (let span = this.at(from); span.to < to; ) {
       const at = span.to;
       span = this.at(at);
-      // Where only the search had ended, the span goes on: it began long before.
+      // A boundary that is only the present end of the search is no transition: the span began long before.
       if (span.from === at && span.entered !== 0) yield span;
     }
   }
@@ -115,7 +115,7 @@ export class Zone {
     };
   }
 
-  /** What it finds is kept in one assignment: a search may be cut off anywhere (see base/cut-off.ts). */
+  /** Stores its result in one assignment: a search may be cut off anywhere (see base/cut-off.ts). */
   #search(instant: number): Searched {
     const year = new Date(instant).getUTCFullYear();
     const from = Date.UTC(year, 0, 1) - marginMs;
@@ -180,7 +180,7 @@ function findTransitions(
   }
 }
 
-/** Asks for few fields, because each one costs: the day of the month is enough to tell on which side of midnight it is. */
+/** Formats few fields, because each one costs: the day of the month is enough to find out on which side of midnight the local time is. */
 function offsetReader(zone: string): (instant: number) => number {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone: zone,
@@ -222,8 +222,8 @@ export function zoneOf(value: unknown): Zone {
 }
 
 /**
- * Makes a zone known that has other rules than the runtime's.
- * @returns the name under which `zoneOf` gives it, in this process alone: such as "Africa/Casablanca@3"
+ * Registers a zone that has other rules than the runtime's.
+ * @returns the name under which `zoneOf` returns it, in this process alone: such as "Africa/Casablanca@3"
  */
 export function ruledZone(value: string, rules: ZoneRules): string {
   const name = zoneName(value);
@@ -237,12 +237,12 @@ export function ruledZone(value: string, rules: ZoneRules): string {
   return ruled;
 }
 
-/** By zone and rules: as many as there are versions of the zone database that changed them. */
+/** Names by zone and rules: one for each version of the zone database that changed the rules. */
 const ruledNames = new Map<string, string>();
 
 /**
- * The name as the zone database spells it. Links (US/Pacific) stay as given: what they are links to depends on the
- * runtime's version, and nodes of one cluster may differ in that.
+ * The name as the zone database spells it. Links (US/Pacific) stay as given: their targets depend on the runtime's version, and nodes of
+ * one cluster may differ in that.
  * @throws ZONE_UNKNOWN
  */
 export function zoneName(value: unknown): string {
@@ -253,7 +253,7 @@ export function zoneName(value: unknown): string {
   try {
     canonical = new Intl.DateTimeFormat("en-US", { timeZone: value }).resolvedOptions().timeZone;
   } catch {
-    // Intl's RangeError says no more than that the name is unknown.
+    // Intl's RangeError says only that the name is unknown.
     throw unknownZone(value);
   }
   const lower = value.toLowerCase();
@@ -289,7 +289,7 @@ function hintOf(value: string): string {
 function zoneHint(value: string): string {
   const offset = /^(?:UTC|GMT)?([+-])(\d{1,2})(?::?00)?$/i.exec(value.trim());
   if (offset !== null && Number(offset[2]) <= 14) {
-    // POSIX counts westwards, so the sign turns around.
+    // POSIX counts westwards, so the sign is inverted.
     const hours = Number(offset[2]);
     const name = hours === 0 ? "UTC" : `Etc/GMT${offset[1] === "+" ? "-" : "+"}${hours}`;
     return `A fixed offset of whole hours has a zone of its own: "${name}".`;

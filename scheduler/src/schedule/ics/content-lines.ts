@@ -57,7 +57,7 @@ function* propertiesOf(text: string): Generator<Property> {
   for (let at = 0; at < lines.length; ) {
     const line = at + 1;
     let whole = lines[at++] as string;
-    // A line that begins with white space goes on with the one before.
+    // A line that begins with white space continues the line before.
     while (/^[ \t]/.test(lines[at] ?? "")) whole += (lines[at++] as string).slice(1);
     if (whole.trim() !== "") yield propertyOf(whole, line);
   }

@@ -1,4 +1,4 @@
-/** One VEVENT: its start, its length, and what its recurrence is made of. */
+/** One VEVENT: its start, its length, and the parts of its recurrence. */
 import { limits } from "../../base/limits.ts";
 import type { Offsets } from "../calendar.ts";
 import { dayMs } from "../local-times.ts";
@@ -22,14 +22,14 @@ export interface IcsEvent {
   uid: string;
   sequence: number;
   isCancelled: boolean;
-  /** What people call it; "": it has no name. */
+  /** The event's name; "": it has none. */
   summary: string;
-  /** Of a recurring event the occurrence that this one replaces. */
+  /** For an event that replaces an occurrence of a recurring event: that occurrence. */
   occurrence: { key: string; moment: Moment; andLater: boolean } | null;
-  /** null: it is cancelled and needs none. */
+  /** null: the event is cancelled and needs no start. */
   start: Moment | null;
   startLine: number;
-  /** The clock of the start: local times of the event are this one's. */
+  /** The clock of the start; the event's local times are times on this clock. */
   clock: Offsets;
   home: Offsets;
   lengthMs: number;
@@ -41,7 +41,7 @@ export interface IcsEvent {
 }
 
 const longestSummary = 200;
-/** Of one occurrence. */
+/** The longest duration of one occurrence. */
 const longestDays = 3_660;
 const tooOften = ["SECONDLY", "MINUTELY", "HOURLY"];
 

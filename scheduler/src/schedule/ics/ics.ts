@@ -15,7 +15,7 @@ export interface IcsWindow {
   /** Days since 1970-01-01, both included. */
   fromDay: number;
   toDay: number;
-  /** In which a moment of an event that is not for whole days lies on a day. */
+  /** The zone that decides on which day an event lies that is not for whole days. */
   zone: string;
 }
 
@@ -34,12 +34,12 @@ export interface IcsNotice {
 export interface IcsDays {
   /** Such as 2026-12-25, ascending. */
   days: string[];
-  /** What the file calls a day, by day; a day of an event without a name is not in it. */
+  /** Names of the days in the file, by day; the day of an unnamed event is missing. */
   names: Map<string, string>;
   notices: IcsNotice[];
 }
 
-/** Of one file; the last one says how many more there are. */
+/** Notices per file; the last one gives the number of the rest. */
 const mostNotices = 200;
 
 /**
@@ -105,7 +105,7 @@ function daysOf(text: string, { fromDay, toDay, zone: zoneText }: IcsWindow): Ic
   return { days: [...days].sort((a, b) => a - b).map(dayText), names, notices };
 }
 
-/** A date of its own zone or of none as it is written; a moment of UTC as the calendar's zone sees it. */
+/** The day of an event: its date as written in its own zone or in none; a UTC instant as seen in the calendar's zone. */
 const dayOf = ({ start }: IcsEvent, ms: number, zone: Zone): number =>
   start?.kind === "instant" ? localDayOf(zone, ms) : Math.floor(ms / dayMs);
 
@@ -127,7 +127,7 @@ interface Counted {
   replaced: IcsEvent[];
 }
 
-/** Of several versions of an event the one with the highest SEQUENCE counts. Events without UID have one version. */
+/** Selects the version of each event with the highest SEQUENCE. Events without UID have one version. */
 function latest(events: IcsEvent[]): Counted[] {
   const highest = new Map<string, number>();
   const keyOf = ({ uid, occurrence }: IcsEvent) => JSON.stringify([uid, occurrence?.key ?? null]);

@@ -14,7 +14,7 @@ export interface OccurrenceDays {
 /**
  * @param replaced events whose own days are counted elsewhere
  * @param dayOf the day of a local time on the event's clock
- * @throws CALENDAR_INVALID for a rule that never comes true
+ * @throws CALENDAR_INVALID for a rule that never matches
  */
 export function* seriesTimes(
   event: IcsEvent,
@@ -32,7 +32,7 @@ export function* seriesTimes(
   const isLeft = (local: number) =>
     left.has(local) || leftDays.has(dayOf(local)) || except.some((times) => times.nextLocal(local) === local);
   const changes = laterChanges(event, replaced);
-  /** Of one occurrence, or none. */
+  /** The days of one occurrence; empty if it is left out or cancelled. */
   const daysAt = (local: number, lengthMs: number): OccurrenceDays[] => {
     if (isLeft(local)) return [];
     const change = changes.find(({ from }) => local >= from);
@@ -79,7 +79,7 @@ function timesOf({ rule: given, property }: RuleLine, event: IcsEvent): LocalTim
   return ruleTimes(rule, start.ms);
 }
 
-/** As a local time on the event's clock. A date counts as a whole. */
+/** UNTIL as a local time on the event's clock. A date covers the whole day. */
 function untilOf(until: Moment, event: IcsEvent): Rule["until"] {
   if (event.start?.kind !== "day" && until.kind === "day") return { kind: "day", ms: until.ms };
   return { kind: event.start?.kind === "day" ? "day" : "local", ms: inSeries(event, until) };

@@ -11,7 +11,7 @@ export interface Moment extends RuleTime {
   zone: Offsets | null;
 }
 
-/** A time of RDATE that has its own end, if it is a period. */
+/** A time of RDATE; a period has its own end. */
 export interface Period extends Moment {
   end: Moment | null;
   lengthMs: number | null;
@@ -19,7 +19,7 @@ export interface Period extends Moment {
 
 const timeHint = "Write a date as 20261225, a time as 20261225T090000, in UTC as 20261225T080000Z.";
 
-/** Runs what reads a rule or a time: what is wrong with it is a fault of the file's line. */
+/** Runs a reader of a rule or a time, and reports its errors for the line of the file. */
 function reading<T>(property: Property, hint: string | undefined, read: () => T): T {
   try {
     return read();
@@ -73,7 +73,7 @@ export function lengthOf(property: Property, text: string): number {
   return (weeks * 7 + days) * dayMs + ((hours * 60 + minutes) * 60 + seconds) * 1000;
 }
 
-/** Which local time the moment is on a clock. */
+/** The moment as a local time on a clock. */
 export function onClock({ kind, ms, zone }: Moment, clock: Offsets): number {
   if (kind === "day" || (kind === "local" && (zone === null || zone === clock))) return ms;
   const instant = kind === "instant" ? ms : instantAt(zone as Offsets, ms);
@@ -81,8 +81,8 @@ export function onClock({ kind, ms, zone }: Moment, clock: Offsets): number {
 }
 
 /**
- * Which date is meant by a moment in a series of whole days. Exchange and Google write the midnight of their user's zone in
- * UTC; other programs write the date with 00:00:00Z or 23:59:59Z.
+ * The date that a moment means in a series of whole days. Exchange and Google write the midnight of their user's zone in UTC; other
+ * programs write the date with 00:00:00Z or 23:59:59Z.
  */
 export function dateOf(moment: Moment, home: Offsets): number {
   const rest = ((moment.ms % dayMs) + dayMs) % dayMs;

@@ -10,7 +10,7 @@ import { windowsZones } from "./windows-zones.ts";
 
 const windowsNames = new Map(Object.entries(windowsZones).map(([name, zone]) => [name.toLowerCase(), zone]));
 
-/** null: neither the IANA database nor Windows has a zone of this name. */
+/** Returns null if neither the IANA database nor Windows has a zone of this name. */
 export function zoneNamed(name: string): Offsets | null {
   const plain = name.trim();
   // Some programs write a path before the name: /citadel.org/20210210_1/Europe/Berlin.
@@ -31,7 +31,7 @@ export class IcsZones {
   readonly #defined = new Map<string, Component>();
   readonly #known = new Map<string, Offsets | null>();
   readonly #onUnknown: (property: Property, name: string) => void;
-  /** The zone of the person who wrote the file, whose midnights the ends of all-day series are. */
+  /** The zone of the file's author; the ends of all-day series are midnights in it. */
   readonly home: Offsets;
 
   /** @param usual of times that have no zone, where the file does not name its own */

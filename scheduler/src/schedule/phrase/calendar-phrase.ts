@@ -1,4 +1,4 @@
-/** "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16": what a period of the calendar is told as, read back. */
+/** Parses the text of a calendar period: "every 2 weeks on Mondays at 09:00, Europe/Berlin, counted from 2026-03-16". */
 import { CarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { calendarPeriodOf } from "../calendar-interval.ts";
@@ -12,7 +12,7 @@ export interface PhrasePeriod {
   at: string[];
   anchor: string;
   monthEnd?: "skip";
-  /** That the phrase names. */
+  /** The zone that the phrase names; null: none. */
   zone: string | null;
 }
 
@@ -37,7 +37,7 @@ const numbers: { [word: string]: number } = {
 const codes = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const most = 31;
 
-/** @returns null for a phrase of another kind @throws CRON_INVALID for what it could not mean, or could mean twice */
+/** @returns null for a phrase of another kind @throws CRON_INVALID for a phrase without a meaning or with two */
 export function periodOfPhrase(phrase: string): PhrasePeriod | null {
   const [, count = "", unit = "", said = ""] = (phrase.length <= limits.phraseLength && phraseForm.exec(phrase)) || [];
   const period = calendarPeriodOf(`${numbers[count.toLowerCase()] ?? count} ${unit}`);
@@ -54,7 +54,7 @@ export function periodOfPhrase(phrase: string): PhrasePeriod | null {
     .replace(anchorForm, "")
     .replace(skipForm, "")
     .replace(/^[\s,]+/, "");
-  // The days are those of a cron. It has one minute for all its hours, so of several times of day it is given the first.
+  // The days are parsed as those of a cron. A cron has one minute for all its hours, so of several times of day only the first is passed.
   const [clocks = ""] = clocksForm.exec(rest) ?? [];
   const listed = clocks.match(clockForm) ?? [];
   const { expression, zone } = cronOfPhrase(rest === "" ? "every day at 00:00" : rest.replace(clocks, listed[0] ?? ""));

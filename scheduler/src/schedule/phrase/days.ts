@@ -5,16 +5,16 @@ import { monthOf, weekdayOf } from "./words.ts";
 
 const weekdayCode = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/** What a phrase says of days, months and years. */
+/** Reads the days, months and years of a phrase. */
 export class PhraseDays extends PhraseLine {
   protected day: DayChoice | null = null;
   protected weekday: WeekdayChoice | null = null;
-  /** Of days of the month and days of the week; null: the phrase does not say. */
+  /** How days of the month and days of the week combine; null: the phrase does not specify it. */
   protected join: CronSets["join"] | null = null;
   protected months: number[] | null = null;
   protected years: number[] | null = null;
 
-  /** What follows "on": days of the month, or days of the week. */
+  /** Reads the list after "on": days of the month, or days of the week. */
   protected on(): void {
     const day: DayChoice = { days: [], special: [] };
     const weekday: WeekdayChoice = { days: [], special: [] };

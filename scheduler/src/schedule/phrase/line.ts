@@ -1,4 +1,4 @@
-/** A phrase's words in a row, and a place among them: what every part of reading one begins with. */
+/** A phrase's words in a row, and the current position: the base class of all parts of the reader. */
 import { nearestWord, refusal, type Token } from "./words.ts";
 
 export const range = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, at) => first + at);
@@ -48,7 +48,9 @@ export class PhraseLine {
       );
   }
 
-  /** A comma, "and", or both, when what comes after goes on with the list. @param goesOn asked with the place after it */
+  /**
+   * Consumes a comma, "and", or both, if the next word continues the list. @param goesOn called with the token and the position after it
+   */
   protected separator(goesOn: (next: Token | undefined, ahead: number) => boolean): boolean {
     let ahead = 0;
     if (this.peek(ahead)?.kind === "comma") ahead++;

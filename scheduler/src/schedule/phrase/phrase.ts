@@ -1,6 +1,6 @@
 /**
- * A phrase in English → a cron: what words.ts says is read back, and what people say besides. What could mean two things, or
- * what no cron means, is refused with what to say instead: a schedule that was guessed fires at the wrong time in silence.
+ * Parses a phrase in English into a cron: the sentences that in-words.ts writes, and other common wordings. A phrase that could mean two
+ * things, or that no cron expresses, is refused with a suggestion: a guessed schedule would fire at the wrong time unnoticed.
  */
 
 import { limits } from "../../base/limits.ts";
@@ -12,7 +12,7 @@ import { type Clock, refusal, type Token, tokensOf, weekdayOf } from "./words.ts
 
 export interface PhraseCron {
   expression: string;
-  /** That the phrase names. */
+  /** The zone that the phrase names; null: none. */
   zone: string | null;
 }
 
@@ -20,7 +20,7 @@ const two = (value: number) => String(value).padStart(2, "0");
 const clockText = ({ hour, minute, second }: Clock) =>
   `${two(hour)}:${two(minute)}${second === 0 ? "" : `:${two(second)}`}`;
 
-/** @throws CRON_INVALID for what is unknown or could mean two things, saying what could have been meant */
+/** @throws CRON_INVALID for an unknown or ambiguous phrase; the error suggests possible meanings */
 export function cronOfPhrase(phrase: string): PhraseCron {
   if (phrase.length > limits.phraseLength)
     throw refusal(phrase.slice(0, 40), `it has ${phrase.length} characters; at most ${limits.phraseLength} are read`);
@@ -34,7 +34,7 @@ class Reader extends PhraseDays {
   #seconds: number[] | null = null;
   #minutes: number[] | null = null;
   #hours: number[] | null = null;
-  /** "daily" and its like: midnight, where nothing else is said. */
+  /** The word "daily" or one like it, if the phrase has one: midnight, unless the phrase gives a time. */
   #usual: string | null = null;
   #anyDay = false;
   #timed = false;
@@ -240,7 +240,7 @@ class Reader extends PhraseDays {
     const values = range(0, 59).filter((value) => value >= first && (value - first) % by === 0);
     this.#setOnce(unit === "second" ? "seconds" : "minutes", values);
     if (unit === "second") {
-      // All minutes, unless an "of" says which.
+      // All minutes, unless an "of" restricts them.
       this.#ofUnits("second");
       this.#minutes ??= range(0, 59);
     } else this.#ofUnits();

@@ -6,7 +6,7 @@ import { cronOfPhrase } from "./phrase.ts";
 import { hasSpread, spreadCron } from "./spread-cron.ts";
 
 export interface TextOptions {
-  /** Where the text names none. */
+  /** The zone used if the text names none. */
   zone?: string;
   /** The task's, which an H in a cron depends on. */
   name?: string | undefined;

@@ -2,7 +2,7 @@
 import { CarillonError } from "../../base/errors.ts";
 import { mix } from "../../base/random.ts";
 
-/** The values that H stands for. No day after the 28th: every month has those. */
+/** The range of values for each H. No day after the 28th: every month has the first 28. */
 const fieldRanges = [
   { name: "minute", first: 0, last: 59 },
   { name: "hour", first: 0, last: 23 },
@@ -18,8 +18,8 @@ export const hasSpread = (expression: string): boolean =>
   /^\S+(?:\s+\S+){4}$/.test(expression.trim()) && /(?:^|[\s,])H(?:$|[\s,/(])/i.test(expression);
 
 /**
- * The same cron with a value for each H: it depends on the name alone, so every node computes the same one. Which value it is
- * differs from Jenkins, whose hash is its own.
+ * The same cron with a value for each H: it depends on the name alone, so every node computes the same one. The value differs from that of
+ * Jenkins, which has its own hash.
  * @param expression "H 2 * * *", "H/15 * * * *", "H(0-29)/10 * * * *" @param name of the task
  * @throws CRON_INVALID for an H that has no value
  */

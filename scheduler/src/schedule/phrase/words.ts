@@ -1,4 +1,4 @@
-/** The words of a phrase about time, one by one, and what the small ones mean. */
+/** Splits a phrase about time into its words, and interprets the small ones. */
 import { CarillonError } from "../../base/errors.ts";
 import { editDistance } from "../../base/nearest.ts";
 
@@ -70,7 +70,7 @@ function named(names: readonly string[], text: string, from: number): number | u
 const pattern =
   /\s*(?:(\d{1,2}):(\d{2})(?::(\d{2}))?(?:\s*([ap])\.?m\b\.?)?|(\d{1,2})\s*([ap])\.?m\b\.?|(\d+)(?:st|nd|rd|th)\b|(\d+)|([a-z]+|&|-)|(,))/iy;
 
-/** @throws CRON_INVALID for what is no word */
+/** @throws CRON_INVALID for text that is not a word */
 export function tokensOf(phrase: string): Token[] {
   const tokens: Token[] = [];
   const text = phrase.trim().replace(/[.!]+$/, "");
@@ -99,7 +99,7 @@ function wordToken(given: string): Token {
   if (text === "midnight") return { kind: "clock", text, clock: { hour: 0, minute: 0, second: 0, bare: false } };
   const number = numberWords.indexOf(text);
   if (number >= 0) return { kind: "number", value: number, text };
-  // "second" is a unit too: whoever expects an ordinal takes the word.
+  // "second" is a unit too: a caller that expects an ordinal checks the word itself.
   const ordinal = ordinalWords.indexOf(text);
   if (ordinal >= 0 && text !== "second") return { kind: "ordinal", value: ordinal + 1, text };
   return { kind: "word", text };
@@ -124,7 +124,7 @@ function clockOf(phrase: string, shown: string, { hour, minute = "0", second = "
   return clock;
 }
 
-/** @param suggestions what could have been meant */
+/** @param suggestions possible meanings of the phrase */
 export function refusal(phrase: string, why: string, suggestions: readonly string[] = []): CarillonError {
   const hint =
     suggestions.length > 0

@@ -7,7 +7,7 @@ export class DatedTimes implements LocalTimes {
   readonly #left: ReadonlySet<number>;
   readonly #leftDays: ReadonlySet<number>;
 
-  /** @param rule null: there are the added times alone @param leftDays all of whose times are left out */
+  /** @param rule null: only the added times exist @param leftDays days whose times are all left out */
   constructor(
     rule: LocalTimes | null,
     added: readonly number[],

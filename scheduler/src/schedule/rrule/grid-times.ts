@@ -1,11 +1,11 @@
 /**
- * Times of a rule that repeats hourly, each minute or each second: every n-th such unit since the start, of those that
- * the rule lets through. The search jumps over days, hours and minutes that it does not.
+ * Times of a rule that repeats hourly, each minute or each second: every n-th such unit since the start that the rule allows. The search
+ * jumps over days, hours and minutes that the rule excludes.
  */
 import { firstDay, type LocalTimes, lastDay, lowerBound, mod } from "../local-times.ts";
 
 export interface Grid {
-  /** Of an hour, a minute or a second. */
+  /** The length of an hour, a minute or a second. */
   unitSeconds: number;
   count: number;
   /** Any unit that has times; units are counted from 1970. */
@@ -86,7 +86,7 @@ export class GridTimes implements LocalTimes {
     return seconds !== null && !seconds.includes(second % 60) ? 1 : 0;
   }
 
-  /** Without it a rule such as every second minute, at odd minutes only, would be searched for up to the last year. */
+  /** Without this check a rule such as every second minute, at odd minutes only, would be searched for up to the last year. */
   #meets(): boolean {
     const { count, origin } = this.#grid;
     // Days shift the grid by all multiples of this.

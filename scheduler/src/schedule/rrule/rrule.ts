@@ -131,7 +131,7 @@ function startOf(given: unknown, line: ZonedTime | null, zone: Zone): RuleTime {
   return { kind: "local", ms: start.ms + zone.at(start.ms).offset };
 }
 
-/** @param given what an option has @param lines what the lines of the text have */
+/** @param given the option's value @param lines the times in the lines of the text */
 function timesGiven(name: "rdate" | "exdate", given: unknown, lines: ZonedTime[], zone: Zone): RuleTime[] {
   if (given !== undefined && !Array.isArray(given))
     throw wrongRule(`${name} is not a list`, 'Give a list of times, such as ["2026-12-25"].', name);
@@ -153,7 +153,9 @@ function timeGiven(given: unknown, what: string, path: string): RuleTime {
   return { kind: "instant", ms };
 }
 
-/** A local time of another zone is an instant; one that this zone skips shifts, of one that exists twice it is the first. */
+/**
+ * Converts a local time of another zone to an instant. A local time that the other zone skips shifts; of a repeated one the first counts.
+ */
 function inZone({ time: given, zone: name, path }: ZonedTime, zone: Zone): RuleTime {
   if (name === "" || given.kind !== "local") return given;
   const own = within(path, () => zoneOf(name));

@@ -5,7 +5,7 @@ import type { NthWeekday, Rule } from "./rule.ts";
 /** The parts that speak of days; null: any. */
 export type DayParts = Pick<Rule, "weekdays" | "monthDays" | "yearDays" | "weekNumbers" | "months" | "weekStart">;
 
-/** @param counts what a number in BYDAY counts within */
+/** @param counts the period within which a number in BYDAY counts */
 export function dayMatcher(parts: DayParts, counts: "month" | "year"): (day: number) => boolean {
   const { months, monthDays, yearDays, weekNumbers, weekdays, weekStart } = parts;
   const isDated = months !== null || monthDays !== null || yearDays !== null || weekdays?.some(({ nth }) => nth !== 0);

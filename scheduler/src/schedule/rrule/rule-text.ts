@@ -9,7 +9,7 @@ import { type RuleTime, ruleTime } from "./rule-time.ts";
 export interface ZonedTime {
   time: RuleTime;
   zone: string;
-  /** Of what is read, for errors. */
+  /** Path of the text in error messages. */
   path: string;
 }
 
@@ -28,7 +28,7 @@ export function ruleLines(given: unknown): RuleLines {
       'Give a rule such as "FREQ=WEEKLY;INTERVAL=2;BYDAY=TU".',
     );
   const lines: RuleLines = { rule: "", start: null, rdate: [], exdate: [] };
-  // A line that begins with white space goes on with the one before.
+  // A line that begins with white space continues the line before.
   const unfolded = given.trim().replace(/\r?\n[ \t]/g, "");
   for (const line of unfolded.split(/\r?\n/)) if (line.trim() !== "") readLine(line.trim(), lines);
   if (lines.rule === "") throw wrongRule("there is no RRULE", 'Add a line such as "RRULE:FREQ=DAILY".');

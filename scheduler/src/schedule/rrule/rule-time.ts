@@ -12,7 +12,7 @@ export interface RuleTime {
 const basic = /^(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)(\d\d)(Z)?)?$/;
 const extended = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:\.0+)?)?(Z)?)?$/;
 
-/** @param what the name in a message @param path of what is read @throws RRULE_INVALID */
+/** @param what the name used in a message @param path the path of the value in errors @throws RRULE_INVALID */
 export function ruleTime(text: string, what: string, path: string): RuleTime {
   const found = basic.exec(text) ?? extended.exec(text.toUpperCase());
   const [year, month, date, hour, minute, second] = [1, 2, 3, 4, 5, 6].map((at) => Number(found?.[at] ?? 0)) as [
@@ -36,5 +36,5 @@ export function ruleTime(text: string, what: string, path: string): RuleTime {
 export const ruleTimeText = ({ kind, ms }: RuleTime): string =>
   kind === "day" ? dayText(ms / dayMs) : `${localText(ms)}${kind === "instant" ? "Z" : ""}`;
 
-/** As RFC 5545 writes it. */
+/** The time in the form of RFC 5545. */
 export const ruleTimeBasic = (time: RuleTime): string => ruleTimeText(time).replace(/[:-]/g, "");

@@ -1,4 +1,4 @@
-/** A rule and its start → local times. BY parts that it lacks are taken from the start, as RFC 5545 says. */
+/** Builds the local times of a rule from its start. BY parts that the rule lacks are taken from the start, as RFC 5545 requires. */
 import { dayMs, type LocalTimes, weekdayOf } from "../local-times.ts";
 import { PeriodicTimes, type PeriodUnit } from "../periodic-times.ts";
 import { GridTimes } from "./grid-times.ts";
@@ -15,7 +15,7 @@ const periodUnits: { [frequency in Frequency]?: PeriodUnit } = {
 /** Seconds of the frequencies below a day. */
 export const gridSeconds: { [frequency in Frequency]?: number } = { SECONDLY: 1, MINUTELY: 60, HOURLY: 3600 };
 
-/** Without UNTIL where that is an instant: the zone decides on those. @param start a local time */
+/** Does not apply an UNTIL that is an instant: that one depends on the zone. @param start a local time */
 export function ruleTimes(rule: Rule, start: number): LocalTimes {
   const base = unboundedTimes(rule, start);
   const { until, count } = rule;
@@ -23,7 +23,7 @@ export function ruleTimes(rule: Rule, start: number): LocalTimes {
   if (until?.kind === "day") last += dayMs - 1000;
   if (count !== null) {
     last = base.nextLocal(start);
-    // Infinity: there are fewer of them than COUNT says.
+    // Infinity: the rule has fewer times than COUNT.
     for (let more = count - 1; more > 0 && last < Number.POSITIVE_INFINITY; more--) last = base.nextLocal(last + 1000);
   }
   return new TimesBetween(base, start, last);

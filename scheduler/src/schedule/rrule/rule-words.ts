@@ -1,4 +1,4 @@
-/** A rule as a sentence: how often, on which days, at which times, in which zone, and what is left out. */
+/** Writes a rule as a sentence: its frequency, its days, its times of day, its zone, and its exceptions. */
 import { clock, list, monthNames, mostTimes, nth, ordinals, runs, weekdayNames } from "../in-words.ts";
 import { dayMs, weekdayOf } from "../local-times.ts";
 import type { Frequency, NthWeekday, Rule } from "./rule.ts";

@@ -14,7 +14,7 @@ export const weekdayCodes = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"] as const;
 
 export interface NthWeekday {
   weekday: number;
-  /** The n-th of the month or year, from its end where it is negative; 0: each. */
+  /** The n-th such weekday of the month or year, counted from its end where negative; 0: each. */
   nth: number;
 }
 
@@ -171,7 +171,7 @@ function untilOf(value: string | undefined): RuleTime | null {
   return value === undefined ? null : ruleTime(value, "UNTIL", "rule");
 }
 
-/** What RFC 5545 forbids, and what programs read in different ways. */
+/** Refuses combinations that RFC 5545 forbids, and those that programs interpret differently. */
 function refuseContradictions(rule: Rule): void {
   const { frequency, until, count, weekdays, monthDays, yearDays, weekNumbers, months, positions } = rule;
   const forbid = (what: string, hint: string) => {
@@ -200,7 +200,7 @@ function refuseContradictions(rule: Rule): void {
 
 export const weekdayText = ({ weekday, nth }: NthWeekday): string => `${nth === 0 ? "" : nth}${weekdayCodes[weekday]}`;
 
-/** The rule with what is usual left out, its parts in a fixed order. */
+/** The rule without its default parts, in a fixed order. */
 export function ruleText(rule: Rule): string {
   const { interval, until, count, weekdays, weekStart } = rule;
   return [
