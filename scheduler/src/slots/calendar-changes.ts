@@ -1,4 +1,4 @@
-/** What another version of a calendar would make of the coming slots of the tasks that use it, before it is stored. */
+/** Computes how another version of a calendar would change the coming slots of the tasks that use it, before it is stored. */
 import { type Clock, pause } from "../base/clock.ts";
 import { limits } from "../base/limits.ts";
 import {
@@ -25,10 +25,10 @@ import type { TaskStore } from "../task/task-store.ts";
 import { judgedSlot } from "./coming-slots.ts";
 import type { HistoryStore } from "./history-store.ts";
 
-/** What becomes of a nominal time of a task's own schedule. */
+/** The result for one nominal time of a task's own schedule. */
 export interface Placed {
   slotMs: number;
-  /** null: it does not run, and the note says why. */
+  /** null: it does not run; the note gives the reason. */
   dueMs: number | null;
   note: string;
 }
@@ -46,7 +46,7 @@ export interface TaskChanges {
   total: number;
   /** The search ended early: there are at least `total`. */
   isCut: boolean;
-  /** Of all. */
+  /** The nominal times of all changes. */
   nominalMs: number[];
 }
 
@@ -90,7 +90,7 @@ export async function compareCalendar(
   for (const record of records.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const next = { name, version: present.version + 1, ...content };
     let found = slotChanges(record, present, next, nowMs);
-    // What ran, was skipped or missed already runs by neither version.
+    // A nominal time that ran, was skipped or was missed already runs by neither version.
     const accounted = await store.history.accounted(record.taskId, found.nominalMs, nowMs);
     if (accounted.size > 0) found = slotChanges(record, present, next, nowMs, accounted);
     if (found.total > 0) tasks.push({ task: record.name, ...found });

@@ -1,24 +1,24 @@
-/** What comes of a task, told beforehand as its planner will judge it. */
+/** The coming slots of a task, predicted as its planner will judge them. */
 import { dueOf, type Judgement, type Schedule } from "../schedule/schedule.ts";
 import { endOfTime } from "../schedule/zone.ts";
 import type { TaskDefinition } from "../task/task.ts";
 
 export interface ComingTask {
   definition: Pick<TaskDefinition, "schedule">;
-  /** As it is planned: under its calendar and its blackouts. */
+  /** The schedule as it is planned: under its calendar and its blackouts. */
   schedule: Schedule;
-  /** By which jitter is drawn: the task's number; null: not known yet. */
+  /** The seed of the jitter: the task's number; null: not known yet. */
   seed: number | null;
 }
 
-/** The time from which a task's slots run, where its pause has an end; 0: it is not paused, or nobody knows until when. */
+/** The time from which a paused task's slots run again; 0: it is not paused, or its pause has no planned end. */
 export const pauseEnd = ({ paused }: { paused?: { untilMs: number | null } | null | undefined }): number =>
   paused?.untilMs ?? 0;
 
-/** Slots that will be skipped are looked past, up to this many; those that one judgement tells of together count as one. */
+/** At most this many slots that will be skipped are passed over; slots that one judgement covers count as one. */
 const lookedPast = 2_000;
 
-/** When a slot is due, and what calendar and blackouts make of it. */
+/** When a slot is due, and how its calendar and blackouts change that. */
 export function judgedSlot({ definition, schedule, seed }: ComingTask, slotMs: number): Judgement {
   const dueMs = seed === null ? slotMs : dueOf(definition.schedule, seed, slotMs);
   return schedule.judge?.(slotMs, dueMs) ?? { dueMs };

@@ -1,4 +1,4 @@
-/** What came of slots, and the partitions that keep it. */
+/** The outcome of slots, and the partitions that hold the records. */
 export interface SlotRecord {
   slotMs: number;
   outcome: "run" | "skipped" | "missed";
@@ -6,7 +6,7 @@ export interface SlotRecord {
   reason: string | null;
   term: number | null;
   acceptedMs: number;
-  /** The times of the task's own schedule that a calendar moved here; null: it stands for its own time. */
+  /** The times of the task's own schedule that a calendar moved to this slot; null: its own time only. */
   nominalMs: number[] | null;
 }
 
@@ -33,6 +33,6 @@ export interface HistoryStore {
     toMs: number,
     limit: number,
   ): Promise<{ slots: SlotRecord[]; ranges: SlotRange[] }>;
-  /** Of these nominal times of a task, those that have an account which an edit at `editedMs` leaves as it is. */
+  /** Returns those of a task's nominal times that have an entry in the ledger which an edit at `editedMs` leaves as it is. */
   accounted(taskId: number, nominalMs: readonly number[], editedMs: number): Promise<Set<number>>;
 }

@@ -7,15 +7,15 @@ export interface DuePlan {
   nextSlotMs: number;
 }
 
-/** A task that a process does not look at, in the version in which it could not read it. */
+/** A task that a process ignores, in the version that it could not read. */
 export type SetAside = Pick<DuePlan, "taskId" | "version">;
 
 export interface PlanWrite extends DuePlan {
-  /** What the plan's next slot becomes. */
+  /** The new value of the plan's next slot. */
   newNextSlotMs: number | null;
   slots: PlannedSlot[];
   missed: MissedRange[];
-  /** The task counts its places, so its runs start out held. */
+  /** The task limits its concurrency, so its runs start out held. */
   gated: boolean;
 }
 
@@ -29,7 +29,7 @@ export interface PlanStore {
    */
   accept(authority: Authority, writes: PlanWrite[], nowMs: number): Promise<{ taken: Set<number>; accepted: number }>;
   /**
-   * Judges the runs due by then that wait for a place, under each task's gate.
+   * Judges the due runs that wait for a slot of concurrency, by each task's limits.
    * @returns when the next held run that must be judged is due
    */
   admitHeld(untilMs: number, nowMs: number): Promise<number | null>;

@@ -5,9 +5,9 @@ import type { TaskDefinition } from "../task/task.ts";
 export interface PlannedSlot {
   slotMs: number;
   dueMs: number;
-  /** The times of the task's own schedule that it is the slot of; absent: its own time alone. */
+  /** The times of the task's own schedule that this slot stands for; absent: its own time only. */
   nominalMs?: number[];
-  /** Why it is recorded and not run: its calendar, or a blackout. */
+  /** The reason if it is recorded and not run: its calendar, or a blackout. */
   skipped?: string;
   /** Why it runs when it does. */
   note?: string;
@@ -15,15 +15,15 @@ export interface PlannedSlot {
 
 /**
  * Slots recorded as missed, as one range, both ends included. The version of the task and the range determine the set: the times of its own
- * schedule, whatever its calendar makes of them;
- * `count` is null of what lies before the newest so many that were worth counting at the time.
+ * schedule, before any change by its calendar. Only the newest `countLimit` missed slots are counted; `count` is null for the range before
+ * them.
  */
 export interface MissedRange {
   fromMs: number;
   toMs: number;
   count: number | null;
   reason: string;
-  /** Of a task with a calendar or blackouts: the range tells of those slots in it that they take out. Default: missed. */
+  /** For a task with a calendar or blackouts: the range covers the slots in it that they exclude. Default: missed. */
   outcome?: "skipped";
 }
 
@@ -34,7 +34,7 @@ export interface PlanStep {
   nextSlotMs: number | null;
 }
 
-/** What a step decides of: slots from `nextSlotMs` up to `untilMs`, at `nowMs`. */
+/** The input of a step: slots from `nextSlotMs` up to `untilMs`, at `nowMs`. */
 export interface PlanSpan {
   nextSlotMs: number;
   nowMs: number;
@@ -48,9 +48,9 @@ const countLimit = 10_000;
 export const tooLateReason = "misfire: later than within";
 
 /**
- * Decides what becomes of a task's slots from `nextSlotMs` up to `untilMs`: pure, so that the leader, a rescuer and a
- * test that asks "what would have been" agree. A slot not accepted within the misfire time of its nominal time falls to
- * the misfire policy; every other one is accepted.
+ * Decides the fate of a task's slots from `nextSlotMs` up to `untilMs`: pure, so that the leader, a catch-up planner and a test that asks
+ * "what would have been" agree. A slot not accepted within the misfire time of its nominal time falls to the misfire policy; every other
+ * one is accepted.
  */
 export function planTask(
   definition: TaskDefinition,
@@ -61,9 +61,9 @@ export function planTask(
   const step: PlanStep = { slots: [], missed: [], nextSlotMs };
   if (definition.schedule.type === "every" && definition.schedule.mode === "delay") {
     if (nextSlotMs > untilMs) return step;
-    // The slot exists only because the last run ended, so there is one and it is never missed, only late.
+    // The slot exists only because the last run ended, so there is exactly one, and it is never missed, only late.
     const slot = planned(nextSlotMs);
-    // One that is skipped has no end for the next to follow, so that follows from the slot itself.
+    // A skipped slot has no run whose end the next slot could follow, so the next slot follows the skipped one.
     return { slots: [slot], missed: [], nextSlotMs: slot.skipped === undefined ? null : schedule.next(nextSlotMs) };
   }
   let cursor: number | null = nextSlotMs;
@@ -83,11 +83,11 @@ export function planTask(
     return { slotMs, ...judged, nominalMs };
   }
 
-  /** Applies the misfire policy to what is overdue; returns the first slot it leaves to normal planning. */
+  /** Applies the misfire policy to overdue slots; returns the first slot that it leaves to normal planning. */
   function catchUp(firstMs: number): number | null {
     const { policy, cap, perSecond, withinMs } = definition.misfire;
     const oldestMs = withinMs === undefined ? firstMs : Math.max(firstMs, nowMs - withinMs);
-    // `skip` gives up only what is late; the others take everything up to now into the one catch-up.
+    // `skip` gives up only late slots; the other policies take every slot up to now into the one catch-up.
     const lastMs = Math.max(firstMs, schedule.previous(policy === "skip" ? lateBefore : nowMs + 1) ?? firstMs);
     const keep = policy === "skip" ? 0 : policy === "fire_once" ? 1 : cap;
     const reason = policy === "all" ? "misfire: all, over its cap" : `misfire: ${policy}`;
@@ -122,14 +122,14 @@ export function planTask(
   }
 }
 
-/** One catch-up looks at so many slots; what lies before them is told as one range, uncounted. */
+/** One catch-up examines at most this many slots; earlier ones are recorded as one range, without a count. */
 const judgedMost = 10_000;
-/** More skipped slots than this are told as a range. */
+/** More skipped slots than this are recorded as a range. */
 const skippedSingly = 500;
 
 /**
- * The catch-up of a task whose calendar or blackouts take slots out: those are no candidates, and are told as skipped. The
- * newest `keep` of the others are kept, of those from `oldestMs` on; the rest is missed.
+ * The catch-up of a task whose calendar or blackouts exclude slots: excluded slots are recorded as skipped. Of the other slots from
+ * `oldestMs` on, the newest `keep` are kept; the rest is missed.
  */
 function catchUpJudged(
   definition: TaskDefinition,
@@ -177,7 +177,7 @@ function catchUpJudged(
 
 const nominalTimesOf = ({ slotMs, nominalMs }: PlannedSlot): number[] => nominalMs ?? [slotMs];
 
-/** Nominal times of a task's schedule as ranges within which the schedule has no others. */
+/** Groups nominal times of a task's schedule into ranges; the schedule has no other times within a range. */
 export function nominalRanges(spec: ScheduleSpec, nominalMs: readonly number[], reason: string): MissedRange[] {
   const schedule = compileSchedule(spec);
   const ranges: MissedRange[] = [];
@@ -192,8 +192,8 @@ export function nominalRanges(spec: ScheduleSpec, nominalMs: readonly number[], 
 }
 
 /**
- * Slots that were missed, from one to another. Of more than are counted the newest are, as a range of their own: counters and
- * alarms know of what has a count alone.
+ * Missed slots from one time to another. If there are more than `countLimit`, the newest `countLimit` are a range of their own with a
+ * count: counters and alarms use only ranges with a count.
  */
 export function missedRanges(schedule: Schedule, fromMs: number, toMs: number, reason: string): MissedRange[] {
   const count = countSlots(schedule, fromMs, toMs);
@@ -209,7 +209,7 @@ export function missedRanges(schedule: Schedule, fromMs: number, toMs: number, r
   ];
 }
 
-/** How many slots lie in [fromMs, toMs], or null when they are too many to count here. */
+/** Number of slots in [fromMs, toMs]; null if there are more than `most`. */
 export function countSlots(schedule: Schedule, fromMs: number, toMs: number, most = countLimit): number | null {
   let count = 0;
   let slot = schedule.next(fromMs - 1);

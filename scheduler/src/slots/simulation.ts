@@ -1,4 +1,4 @@
-/** What would fire in a range of time: slots from the definitions alone, in order, with the minutes in which many meet. */
+/** The slots of all tasks in a range of time, from their definitions alone, in order, with the minutes in which many coincide. */
 
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -17,14 +17,14 @@ export interface SimulatedTask {
   calendar?: Calendar | undefined;
   /** Nominal times to come that have their account: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
-  /** By whose rules it is planned: see TaskRecord. */
+  /** The zone rules by which the task is planned: see TaskRecord. */
   zones?: ZonesInForce | undefined;
 }
 
 export interface SimulatedFire {
   atMs: number;
   task: string;
-  /** Of the same task, before this one; null: none in the range. */
+  /** The same task's slot before this one; null: none in the range. */
   previousMs: number | null;
   /** Why it will not run, or later: calendar and blackout. */
   rule: string;
@@ -33,7 +33,7 @@ export interface SimulatedFire {
 
 /** Local times that a change of clocks leaves out, where the task skips them. */
 export interface LostTimes {
-  /** When the clocks change. */
+  /** The time at which the clocks change. */
   atMs: number;
   task: string;
   /** "02:30" */
@@ -50,7 +50,7 @@ export interface Collision {
 export interface Simulation {
   /** The first of them, in order. */
   fires: SimulatedFire[];
-  /** Of all, also those that are not shown. */
+  /** All slots, including those that are not shown. */
   total: number;
   skipped: number;
   lost: LostTimes[];
@@ -109,7 +109,7 @@ const nameOf = (tasks: readonly SimulatedTask[], at: number) => (tasks[at] as Si
 function lostTimes(task: string, spec: ScheduleSpec, fromMs: number, toMs: number): LostTimes[] {
   if (!("zone" in spec) || spec.gap !== "skip") return [];
   const zone = zoneOf(spec.zone);
-  // In UTC every local time exists, so there the schedule has those that the zone leaves out.
+  // In UTC every local time exists, so with UTC the schedule also has the times that the zone skips.
   const named = compileSchedule({ ...spec, zone: "UTC" });
   const lost: LostTimes[] = [];
   for (const span of zone.transitions(fromMs, toMs)) {

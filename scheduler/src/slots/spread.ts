@@ -1,7 +1,7 @@
 /**
- * A better spread of what a fleet fires: which crons to set later by how many minutes, so that the fullest minutes become less
- * full; and what jitter on all of them would come to instead. Greedy, minute by minute from the fullest: no move makes another
- * minute as full as the one that it empties.
+ * Suggests a better spread of a fleet's slots: which crons to move later by how many minutes, so that the fullest minutes become less full;
+ * and the effect of jitter on all of them instead. Greedy, minute by minute from the fullest: no move makes another minute as full as the
+ * one that it empties.
  */
 import { parseCron } from "../schedule/cron-parse.ts";
 import type { Timeline, TimelineTask } from "./timeline.ts";
@@ -20,14 +20,14 @@ export interface Spread {
   /** Minutes that are fuller now than the fullest would be then. */
   fuller: number;
   moves: Move[];
-  /** Where every cron that could be moved drew its delay from as many minutes instead: the most of one minute, on average. */
+  /** The alternative of a random delay within `minutes` for every movable cron: `peak` is the highest load of a minute on average. */
   jitter: { minutes: number; peak: number }[];
 }
 
-/** One that fires more often than this on average has no minute of its own to be moved from. */
+/** A cron that fires more often than this on average is never moved: it has no minute of its own. */
 const oftenMinutes = 15;
 const candidatesMost = 60;
-/** Full minutes of which nothing can be moved. */
+/** Number of full minutes without a possible move after which the search ends. */
 const givenMost = 50;
 const jitters = [2, 5, 10, 15];
 
@@ -63,7 +63,7 @@ export function suggestSpread(line: Timeline, { within, most }: { within: number
     const candidates = (movable.get(peak) ?? []).filter(({ task }) => !moved.has(task)).slice(0, candidatesMost);
     const best = bestOf(candidates, load, peak, within);
     if (!best) {
-      // Nothing of this minute can be moved to where it is better: the next fullest.
+      // No move from this minute improves it: continue with the next fullest.
       given.add(peak);
       continue;
     }
@@ -120,8 +120,8 @@ function jittered(fires: readonly number[], still: readonly number[], minutes: n
 }
 
 /**
- * The same cron so many minutes later; null: its text cannot say that within the same hours. "0,30 8 * * *" by 5 is
- * "5,35 8 * * *", and 0/15 is 5/15: each value of the minutes' field moves, none past the hour.
+ * The same cron `minutes` later; null if the shifted minutes do not fit in the same hours. "0,30 8 * * *" by 5 is "5,35 8 * * *", and 0/15
+ * is 5/15: each value of the minutes' field moves, none past the hour.
  */
 export function shifted(expression: string, minutes: number): string | null {
   const fields = expression.trim().split(/\s+/);
@@ -131,7 +131,7 @@ export function shifted(expression: string, minutes: number): string | null {
   const parts = field.split(",").map((part) => shiftedPart(part, minutes));
   if (parts.includes(null)) return null;
   const text = fields.with(at, parts.join(",")).join(" ");
-  // Whatever the text says: it must be the old minutes, each so much later.
+  // The final check, whatever the text: its minutes must be the old ones, each `minutes` later.
   return minutesOf(expression) << BigInt(minutes) === minutesOf(text) ? text : null;
 }
 

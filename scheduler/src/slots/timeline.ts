@@ -1,10 +1,9 @@
 /**
- * What a whole fleet fires, minute by minute, over days to come: told from the definitions, as its planner will judge them.
+ * The slots of a whole fleet, minute by minute, over the coming days, predicted from the definitions as the planner will judge them.
  *
- * The work is bounded: tasks with one schedule are looked at once however many they are, a period below a minute is counted
- * without its slots, and a task is left out, and told to be, that fires more often than twice a minute by a cron, or once
- * limits.timelineSlots were looked at. What nobody can foretell (a fixed delay, a task after others, one by hand) is told as a
- * number.
+ * The work is bounded: tasks with the same schedule are computed once, and a period below a minute is counted without its slots. A task is
+ * left out, and reported as such, if it fires more often than twice a minute by a cron, or once limits.timelineSlots slots were examined.
+ * Tasks without predictable slots (a fixed delay, a task after others, a manual one) are only counted.
  */
 
 import { limits } from "../base/limits.ts";
@@ -21,26 +20,26 @@ export const minuteMs = 60_000;
 export interface TimelineTask {
   name: string;
   version: number;
-  /** By which jitter is drawn: the task's number. */
+  /** The seed of the jitter: the task's number. */
   seed: number;
-  /** Until when; null: until it is resumed. */
+  /** The end of the pause; null: it lasts until the task is resumed. */
   paused: { untilMs: number | null } | null;
   definition: TaskDefinition;
   calendar?: Calendar | undefined;
   /** Nominal times to come that have their account: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
-  /** By whose rules it is planned: see TaskRecord. */
+  /** The zone rules by which the task is planned: see TaskRecord. */
   zones?: ZonesInForce | undefined;
 }
 
 /** Tasks that fire at the same times. */
 export interface Rhythm {
   tasks: TimelineTask[];
-  /** From the timeline's begin, ascending; one as often as it fires in it. */
+  /** Minutes from the timeline's beginning, ascending; a minute is repeated for each slot in it. */
   minutes: number[];
 }
 
-/** It fires in every minute from some time on. */
+/** A task that fires in every minute from some time on. */
 interface Steady {
   task: TimelineTask;
   sinceMs: number;
@@ -53,7 +52,7 @@ export interface ClockChange {
   zone: string;
   /** Above 0: clocks go forward. */
   byMinutes: number;
-  /** Whose times are meant in this zone. */
+  /** Number of tasks whose schedules use this zone. */
   tasks: number;
 }
 
@@ -69,12 +68,12 @@ export interface Timeline {
   counted: { foretold: number; paused: number; unforeseen: number; left: number };
 }
 
-/** Slots that are looked at before others have their turn. */
+/** Number of slots that are examined before other work gets a turn. */
 const stride = 500;
-/** Of one schedule, on average; so that it takes nothing from the others. */
+/** The most fires per minute of one schedule, on average, so that it does not use up the budget of the others. */
 const mostAMinute = 2;
 
-/** @param fromMs a whole minute @param breathe lets others have their turn */
+/** @param fromMs a whole minute @param breathe yields to other work */
 export async function foretell(
   tasks: readonly TimelineTask[],
   fromMs: number,
@@ -144,7 +143,7 @@ export async function foretell(
   return line;
 }
 
-/** null: this process cannot read it, and others may. */
+/** Returns null if this process cannot read the definition; other processes may. */
 function readable({ definition, calendar, accountedMs, zones }: TimelineTask): Schedule | null {
   try {
     return plannedSchedule(definition, calendar, accountedMs, zones);
@@ -153,7 +152,7 @@ function readable({ definition, calendar, accountedMs, zones }: TimelineTask): S
   }
 }
 
-/** Whoever has the same fires at the same times; jitter is drawn for each task by itself. */
+/** Tasks with the same key fire at the same times; jitter is drawn for each task separately. */
 function rhythmKey(task: TimelineTask): string {
   const { schedule, calendar, blackout } = inZones(task.definition, task.zones ?? ownZones);
   const own = jitterMsOf(task.definition.schedule) > 0 ? task.seed : null;
@@ -162,7 +161,7 @@ function rhythmKey(task: TimelineTask): string {
   return JSON.stringify([schedule, calendar ?? null, version, blackout ?? null, own, accounted, pauseEnd(task)]);
 }
 
-/** When it is due; null: it will be skipped. */
+/** When the slot is due; null if it will be skipped. */
 function judge({ definition, seed }: TimelineTask, schedule: Schedule, slotMs: number): number | null {
   const dueMs = dueOf(definition.schedule, seed, slotMs);
   const judged = schedule.judge?.(slotMs, dueMs);
@@ -173,7 +172,7 @@ function judge({ definition, seed }: TimelineTask, schedule: Schedule, slotMs: n
 function steadyOf(task: TimelineTask, planned: Schedule): Omit<Steady, "task"> | null {
   const { schedule } = task.definition;
   if (schedule.type !== "every" || schedule.everyMs > minuteMs || planned.judge) return null;
-  // It fires in some minutes and in others not.
+  // A bounded schedule fires in some minutes and not in others.
   if (schedule.fromMs !== undefined || schedule.untilMs !== undefined || schedule.times !== undefined) return null;
   return { everyMs: schedule.everyMs, anchorMs: schedule.anchorMs ?? 0, sinceMs: pauseEnd(task) };
 }
@@ -221,7 +220,7 @@ export interface FiringTask {
   firstMs: number;
 }
 
-/** What fires in [from, to), minutes from the timeline's begin; the first to fire first. */
+/** Tasks that fire in [from, to), in minutes from the timeline's beginning; sorted by their first slot. */
 export function firingIn(line: Timeline, from: number, to: number): FiringTask[] {
   const firing: FiringTask[] = [];
   for (const { tasks, minutes } of line.rhythms) {
@@ -241,7 +240,7 @@ export function firingIn(line: Timeline, from: number, to: number): FiringTask[]
   return firing.sort((a, b) => a.firstMs - b.firstMs || a.fires - b.fires || (a.task.name < b.task.name ? -1 : 1));
 }
 
-/** Of an ascending list, the first place whose value is not below. */
+/** The first index of an ascending list whose value is at least `least`. */
 function lowest(values: readonly number[], least: number): number {
   let low = 0;
   let high = values.length;

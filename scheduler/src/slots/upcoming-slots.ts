@@ -1,4 +1,4 @@
-/** When a task fires next, worked out from its record. */
+/** Computes from a task's record when it fires next. */
 
 import { plannedSchedule } from "../schedule/slot-rules.ts";
 import type { TaskRecord } from "../task/task-record.ts";
@@ -26,7 +26,7 @@ export function plannedSlots(record: TaskRecord, afterMs: number, count: number)
   return slots;
 }
 
-/** The next slot that its calendar and blackouts let run; what is planned already still counts, until its time. */
+/** The next slot that its calendar and blackouts allow; a slot that is already planned counts until its time. */
 export function nextOf(record: TaskRecord, nowMs: number): number | null {
   const {
     definition: { schedule },
@@ -34,12 +34,12 @@ export function nextOf(record: TaskRecord, nowMs: number): number | null {
     nextSlotMs,
   } = record;
   if (paused && paused.untilMs === null) return null;
-  // Only the store knows when the last run ended, and with it a fixed delay's next slot.
+  // Only the store records when the last run ended, and so the next slot of a fixed delay.
   if (schedule.type === "every" && schedule.mode === "delay") return paused ? null : nextSlotMs;
   return comingSlots(coming(record), Math.max(nowMs, pauseEnd(record) - 1), 1)[0] ?? null;
 }
 
-/** When that slot runs: later by jitter, or at a blackout's end. */
+/** The time at which that slot runs: later by jitter, or at a blackout's end. */
 export function nextDue(record: TaskRecord, nowMs: number): number | null {
   const slotMs = nextOf(record, nowMs);
   return slotMs === null ? null : judgedSlot(coming(record), slotMs).dueMs;

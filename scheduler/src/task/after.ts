@@ -3,10 +3,10 @@ import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { choice, inner, isObject, type Kind, type Shape, stranger, wrong } from "./kinds/kinds.ts";
 
-/** Which ends of a run begin the next one. A cancelled or skipped run begins nothing. */
+/** Which outcomes of a run start the next one. A cancelled or skipped run starts none. */
 export type Ends = "success" | "failure" | "any";
 
-/** What a task comes after, complete and sorted. */
+/** The tasks that a task comes after, complete and sorted. */
 export interface AfterSpec {
   tasks: string[];
   on: Ends;
@@ -70,14 +70,14 @@ interface Following {
 }
 
 /**
- * Each after those that it comes after, and after the task whose schedule it is, as far as they are among these. @throws TASK_INVALID for a
- * circle, naming it
+ * Sorts the definitions: each comes after those that it follows and after the task that it is a schedule of, as far as they are in the
+ * list. @throws TASK_INVALID for a circle, naming it
  */
 export function inOrder<Definition extends Following>(definitions: readonly Definition[]): Definition[] {
   const byName = new Map(definitions.map((definition) => [definition.name, definition]));
   const before = ({ after, of }: Following): readonly string[] => after?.tasks ?? (of === undefined ? [] : [of]);
   const ordered = new Set<Definition>(definitions.filter((definition) => before(definition).length === 0));
-  // Without recursion: a chain of tasks may be as long as there are tasks.
+  // No recursion: a chain may be as long as the number of tasks.
   for (const first of definitions) {
     const path = [{ definition: first, at: 0 }];
     const within = new Set([first.name]);
@@ -104,7 +104,7 @@ export function inOrder<Definition extends Following>(definitions: readonly Defi
   return [...ordered];
 }
 
-/** @param names each comes after the next; the last is the first again */
+/** @param names each follows the next; the last one is the first again */
 const circle = (names: string[]): CarillonError =>
   new CarillonError("TASK_INVALID", `task ${names[0]}: it would come after itself: ${names.join(" after ")}`, {
     hint: "Leave out one of these.",

@@ -1,17 +1,17 @@
 import type { TaskDefinition } from "./task.ts";
 
-/** A task as a plan needs it: what is there, and what the last apply said of it. */
+/** A task as an apply plan needs it: its present definition, and the one of the last apply. */
 export interface AppliedTask {
   name: string;
-  /** Of a removed task: its last. */
+  /** The version; for a removed task its last one. */
   version: number;
   removed: boolean;
   definition: TaskDefinition;
-  /** Whose files define it; null: code, an import or someone by hand. */
+  /** The bundle whose files define it; null: code, an import or a person. */
   bundle: string | null;
-  /** As the last apply left it; null: none did. */
+  /** The definition that the last apply stored; null: no apply did. */
   applied: TaskDefinition | null;
-  /** Who made the present version, and why. */
+  /** The author of the present version, and the reason. */
   author: string;
   reason: string;
   changedMs: number;

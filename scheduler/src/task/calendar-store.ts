@@ -1,11 +1,11 @@
 import type { Change } from "../base/change.ts";
 import type { Calendar, CalendarContent } from "../schedule/calendar.ts";
 
-/** What files call days, by date. */
+/** Names of days in calendar files, by date. */
 export type DayNames = Readonly<Record<string, string>>;
 
 export interface CalendarRecord extends Calendar {
-  /** Of its days and those of the version before, where they are known. */
+  /** Names of its days and of the previous version's days, if known. */
   names: DayNames;
   author: string;
   reason: string;
@@ -16,9 +16,8 @@ export interface CalendarRecord extends Calendar {
 
 export interface CalendarStore {
   /**
-   * Stores the calendar, or its next version when it differs; the tasks that use it are planned anew in the same transaction,
-   * as by an edit. Repeatable: an equal one changes nothing.
-   * Names are kept beside the versions, and make no other version.
+   * Stores the calendar, or its next version when it differs; the tasks that use it are replanned in the same transaction, as after an
+   * edit. Repeatable: an equal calendar changes nothing. Names are stored beside the versions; a change of names makes no new version.
    * @param expectedVersion refuse with CALENDAR_STALE unless this is the stored version; 0: unless there is none; default any
    * @param mayShrink false: refuse a version that keeps fewer than half of the coming holidays
    * @throws CALENDAR_INVALID, CALENDAR_STALE, CALENDAR_SHRINKS

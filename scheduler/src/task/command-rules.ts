@@ -1,6 +1,6 @@
-/** What a worker holds against a command whatever its configuration allows. Pure: importers tell of it before there is a worker. */
+/** A worker's limits on commands that no configuration lifts. Pure: importers report violations before there is a worker. */
 
-/** Where programs given without a path are looked up: never in the worker's environment or the task's. */
+/** Folders in which programs given without a path are looked up, in place of PATH of the worker's environment or the task's. */
 export const fixedPath: readonly string[] = [
   "/usr/local/sbin",
   "/usr/local/bin",
@@ -16,14 +16,17 @@ const shells = new Set(
   ),
 );
 
-/** By its name alone: a link of any other name may lead to one. */
+/** Judged by the name alone: a link of any other name may also lead to a shell. */
 export const isShellName = (file: string): boolean => shells.has(file.slice(file.lastIndexOf("/") + 1));
 
 /** Values by which the C library opens no file: no locale with a path, no zone outside the system's folder of zones. */
 const locale = /^[\w.@:+-]*$/;
 const zone = /^(?!\/)(?!.*\.\.)[\w+,./<>-]*$/;
 
-/** Why a program that is no shell is not given this variable by its task, unless its worker allows the name; undefined: it is. */
+/**
+ * The reason why a worker does not pass a task's variable to a program that is not a shell, unless the worker allows the name; undefined:
+ * it is passed.
+ */
 export function whyRefused(name: string, value: string): string | undefined {
   if (/^(?:LANG|LANGUAGE|LC_[A-Z]+|TZ)$/.test(name))
     return (name === "TZ" ? zone : locale).test(value) ? undefined : "has a value that can name a file";
@@ -37,7 +40,7 @@ export function whyRefused(name: string, value: string): string | undefined {
   return elsewhere === undefined ? undefined : `leads to ${JSON.stringify(elsewhere)}, not a system folder`;
 }
 
-/** What a worker allows tasks to set: a name, or what names begin with and `*`. */
+/** A pattern of variables that a worker lets tasks set: a name, or a prefix and `*`. */
 export const isEnvPattern = (text: string): boolean => /^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(text);
 
 export const allowsEnv = (patterns: readonly string[], name: string): boolean =>

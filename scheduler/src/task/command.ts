@@ -1,4 +1,4 @@
-/** What a task's definition says of the program that it runs. Pure; executors/command/ runs it. */
+/** The part of a task's definition that describes its program. Pure; executors/command/ runs it. */
 import { count, inner, isObject, type Kind, object, text, wrong } from "./kinds/kinds.ts";
 
 /** A program and its arguments, run by a worker whose own configuration allows it. */
@@ -12,7 +12,7 @@ export interface CommandSpec {
   user?: string;
   /** Exit codes that are a success; default [0]. */
   okExitCodes?: number[];
-  /** Those that the task's retry policy tries again; default: all others. The rest fail at once. */
+  /** Exit codes after which the retry policy applies; default: all that are not success. Any other code fails at once. */
   retryExitCodes?: number[];
 }
 

@@ -1,8 +1,8 @@
 /**
- * An edit by hand lies over what defines a task. A definition in code is stored at every start of every process that has
- * it, so an edit that simply replaced it would be gone with the next start; and code that gave way altogether would
- * change nothing any more. So each edited part keeps what the definer says of it beneath (`asDefined`), a new definition
- * replaces that and all the other parts, and a revert puts it back. A part on which both agree is edited no more.
+ * A manual edit overlays a task's definition. A definition in code is stored at every start of every process that has it, so an edit that
+ * simply replaced it would be lost at the next start; and if the edited task ignored the code, later changes of the code would have no
+ * effect. So each edited part keeps the definer's value beneath it (`asDefined`), a new definition replaces that value and all the other
+ * parts, and a revert restores it. A part whose two values are equal no longer counts as edited.
  */
 import { CarillonError } from "../base/errors.ts";
 import { sortedJson } from "../base/json.ts";
@@ -27,12 +27,12 @@ export type { EditedParts, TaskPart } from "./options.ts";
 export const partCalled = (name: string): TaskPart | undefined =>
   optionRow(name)?.part ?? optionRows.find(([, { part }]) => part === name)?.[1].part;
 
-/** In one order, whether the definition was just made or read from a store, which keeps keys in an order of its own. */
+/** Sorted, so that the order is the same for a new definition and for one from a store, which keeps keys in its own order. */
 export const editedParts = ({ asDefined = {} }: TaskDefinition): TaskPart[] =>
   Object.keys(asDefined).sort() as TaskPart[];
 
 /**
- * The definition with these options edited; of a retry or misfire policy what is not named stays as it is.
+ * The definition with these options edited; fields of a retry or misfire policy that are not named stay as they are.
  * @throws what `defineTask` throws
  */
 export function edited(present: TaskDefinition, options: TaskOptions): TaskDefinition {
@@ -58,7 +58,7 @@ export function edited(present: TaskDefinition, options: TaskOptions): TaskDefin
   return made;
 }
 
-/** What a definer's new definition makes of a task that may have been edited. @param present undefined: there is none */
+/** Applies a definer's new definition to a task that may have been edited. @param present undefined: there is no task yet */
 export function keepEdits(defined: TaskDefinition, present: TaskDefinition | undefined): TaskDefinition {
   if (!present?.asDefined) return defined;
   const names = editedParts(present);
@@ -66,16 +66,16 @@ export function keepEdits(defined: TaskDefinition, present: TaskDefinition | und
 }
 
 /**
- * What becomes of a task that is said anew as code would say it: parts that were edited by hand stay. Not of a schedule: whoever gives it
- * says by hand when its runs are due.
+ * The result of storing a task's definition again as code would: parts that were edited by hand stay. A schedule of a task is replaced
+ * instead: its definition is itself given by hand.
  */
 export const saidAnew = (said: TaskDefinition, present: TaskDefinition | undefined): TaskDefinition =>
   said.of === undefined ? keepEdits(said, present) : said;
 
-/** What its definer says: the definition with no part edited. */
+/** The definition with no part edited, as its definer gives it. */
 export const beneath = (definition: TaskDefinition): TaskDefinition => reverted(definition, editedParts(definition));
 
-/** The definition as one whose definer says `defined`: whatever it says otherwise counts as edited by hand. */
+/** The definition for a definer that gives `defined`: every part that differs counts as edited by hand. */
 export function laidOver(definition: TaskDefinition, defined: TaskDefinition): TaskDefinition {
   const parts = new Set(
     Object.keys({ ...definition, ...defined, asDefined: null }) as (TaskPart | "name" | "asDefined")[],
@@ -84,13 +84,13 @@ export function laidOver(definition: TaskDefinition, defined: TaskDefinition): T
   return over(definition, only(beneath(defined), names));
 }
 
-/** The definition with these parts as its definer says; others stay edited. */
+/** The definition with these parts as the definer gives them; other parts stay edited. */
 export function reverted(present: TaskDefinition, names: TaskPart[]): TaskDefinition {
   const beneath = only(present.asDefined ?? {}, names);
   return over({ ...present, ...beneath }, present.asDefined ?? {});
 }
 
-/** The definition as it was once, laid over what defines it now: code that starts again does not undo it. */
+/** An earlier definition, laid over the present one as edits: a restart of the code does not undo it. */
 export function restored(present: TaskDefinition, once: TaskDefinition): TaskDefinition {
   const { asDefined: _, ...parts } = once;
   const names = [...new Set([...Object.keys(parts), ...absentParts])] as TaskPart[];

@@ -2,13 +2,13 @@ import type { Change } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 
-/** The part of the store's port that is about groups: what a group as a whole has, and may have at once. */
+/** The part of the store's port for groups: the state and the limit of each group as a whole. */
 export interface GroupStore {
-  /** By name. Each that a task or a worker has named so far. */
+  /** Groups by name: each one that a task or a worker has named so far. */
   list(nowMs: number): Promise<GroupRecord[]>;
   /**
-   * At most so many runs of the group's tasks are claimed at once, by all workers together; null: as many as they take.
-   * What is claimed already goes on, and counts. Repeatable: an equal limit changes nothing. @throws GROUP_UNKNOWN
+   * At most `most` runs of the group's tasks are claimed at once, by all workers together; null: no limit. Runs that are already claimed go
+   * on, and count. Repeatable: an equal limit changes nothing. @throws GROUP_UNKNOWN
    */
   limit(name: string, most: number | null, change: Change): Promise<{ changed: boolean }>;
 }
@@ -21,7 +21,7 @@ export interface GroupRecord {
   limit: number | null;
   /** Runs of its tasks that workers have. */
   claimed: number;
-  /** Due, and nobody has them; counted no further than `waitingMost`. */
+  /** Due runs that no worker has claimed; counted up to `waitingMost`. */
   waiting: number;
   /** The limit's last change. */
   changed: { atMs: number; by: string; why: string } | null;

@@ -1,4 +1,4 @@
-/** What an HTTP task's definition says: which URL is called and how its answer is judged. Pure; http-task/ makes the call. */
+/** The part of a task's definition for an HTTP task: which URL is called and how its answer is judged. Pure; http-task/ makes the call. */
 import type { Duration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
@@ -15,23 +15,23 @@ export interface HttpOptions {
   /** Default POST. */
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   /**
-   * Go to the URL's own origin only. They are kept in the store, readable by whoever can read tasks: for what is not to be read,
-   * write {{secret:NAME}}.
+   * Sent to the URL's own origin only. The store holds them, readable for anyone who can read tasks: write {{secret:NAME}} for a secret
+   * value.
    */
   headers?: Record<string, string>;
   /** A text is sent as it is, anything else as JSON. Default: the run's payload as JSON; GET, HEAD and DELETE send none. */
   body?: unknown;
-  /** Of one request, its answer's body included; default 30 s. */
+  /** Timeout of one request, including its answer's body; default 30 s. */
   timeout?: Duration;
-  /** What counts as success; default ["2xx"]. */
+  /** Statuses that count as success; default ["2xx"]. */
   okStatuses?: StatusPattern[];
-  /** What the task's retry policy tries again; default [408, 429, "5xx"]. Any other status fails at once. */
+  /** Statuses after which the retry policy applies; default [408, 429, "5xx"]. Any other status fails at once. */
   retryStatuses?: StatusPattern[];
-  /** How many redirects are followed, each only to where the worker may call; default 0: a redirect is a failure. */
+  /** Maximum number of redirects, each only to a host that the worker may call; default 0: a redirect is a failure. */
   redirects?: number;
 }
 
-/** The same as the store keeps it: complete, plain JSON. */
+/** The same options in the store's form: complete, plain JSON. */
 export interface HttpSpec {
   url: string;
   method: NonNullable<HttpOptions["method"]>;
@@ -46,7 +46,7 @@ export interface HttpSpec {
 const methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] as const;
 export const bodilessMethods: readonly string[] = ["GET", "HEAD", "DELETE"];
 const tokenPattern = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-/** The request's framing, whom it is for, and what the worker itself says of the run. */
+/** Headers that the worker sets: the request's framing, its target, and the data of the run. */
 const ownHeaders =
   /^(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|te|trailer|expect|accept-encoding|content-digest|signature|signature-input|proxy-.*|carillon-.*)$/i;
 /** Visible ASCII, spaces and tabs. */

@@ -14,10 +14,10 @@ export function checkName(what: string, name: unknown, longest: number): asserts
 
 const secretName = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$/;
 
-/** In a header: {{secret:NAME}}. */
+/** A secret in a header: {{secret:NAME}}. */
 export const secretPlaces = /\{\{secret:([^{}]*)\}\}/g;
 
-/** @throws SECRET_INVALID, which never tells the value */
+/** @throws SECRET_INVALID, which never contains the value */
 export function checkSecretName(name: string): void {
   if (secretName.test(name)) return;
   throw new CarillonError("SECRET_INVALID", `a secret cannot be called ${JSON.stringify(name.slice(0, 200))}`, {

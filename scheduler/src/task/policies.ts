@@ -30,7 +30,7 @@ export interface PolicyParts {
   labels?: Record<string, string>;
   limit?: { perKey: number | null; perWorker: number | null };
   rate?: { limit: number; perMs: number; byKey: boolean };
-  /** Absent: each try goes to any worker. */
+  /** Absent: each try may go to any worker. */
   pin?: "release";
   /** Absent: any. */
   onReleaseGone?: "wait" | "fail";
@@ -39,13 +39,13 @@ export interface PolicyParts {
 /** `allow` without a limit lets runs pile up; every other policy counts the task's unfinished started runs. */
 export interface OverlapPolicy {
   policy: "allow" | "queue" | "skip" | "replace";
-  /** How many runs at once; null only with `allow`: any number. */
+  /** Maximum number of concurrent runs; null only with `allow`: no limit. */
   limit: number | null;
-  /** `queue` only: so many wait, and a further one is skipped. Absent: any number waits. */
+  /** `queue` only: the maximum number of waiting runs; a further one is skipped. Absent: no maximum. */
   waiting?: number;
 }
 
-/** What becomes of slots that could not be accepted, or not be started, within `afterMs` of their time. */
+/** The treatment of slots that could not be accepted, or not be started, within `afterMs` of their time. */
 export interface MisfirePolicy {
   policy: "fire_once" | "skip" | "all";
   afterMs: number;
@@ -53,9 +53,9 @@ export interface MisfirePolicy {
   cap: number;
   /** `all` only: how many of them become due each second; null for all at once. */
   perSecond: number | null;
-  /** Also of slots that wait for a place; absent: with `skip` alone. */
+  /** Applies also to slots that wait for a slot of concurrency; absent: only with `skip`. */
   waiting?: boolean;
-  /** What is later than this is missed, whatever the policy; absent: nothing is too late for it. */
+  /** A slot later than this is missed, whatever the policy; absent: no slot is too late. */
   withinMs?: number;
 }
 
@@ -66,7 +66,7 @@ interface Together {
   pauseAfter?: number;
 }
 
-/** What cannot stand together in one task, whatever of it was edited last. @throws TASK_INVALID */
+/** Refuses options that cannot be combined in one task, whichever of them was edited last. @throws TASK_INVALID */
 export function checkTogether(
   task: string | undefined,
   { route, limit, rate, pin, overlap, schedule, history, pauseAfter }: PolicyParts & Together,
@@ -107,7 +107,7 @@ export function checkTogether(
   }
 }
 
-/** Its runs begin when there is room for them by a key, a worker or a rate, beside what overlap says. */
+/** True if a limit by key or worker, or a rate, delays its runs, in addition to its overlap policy. */
 export const isPaced = ({ limit, rate }: PolicyParts): boolean => limit !== undefined || rate !== undefined;
 
 const plainRoutes = ["random", "round-robin", "least-loaded", "least-recently-used", "sticky", "broadcast"] as const;

@@ -1,40 +1,40 @@
 /**
- * Whose definition of a task counts while processes of several releases run side by side. A process brings the definitions of its
- * release; a task has the definition of one of them. A release stands behind its definition while a process of it lives, and for a
- * grace time after, which bridges a restart.
+ * Decides which release's definition of a task applies while processes of several releases run side by side. A process brings the
+ * definitions of its release; a task has the definition of one of them. A release backs its definition while a process of it lives, and for
+ * a grace time after, which bridges a restart.
  */
 import { createHash } from "node:crypto";
 import { beneath } from "./edits.ts";
 import { definitionText, type TaskDefinition } from "./task.ts";
 
 export interface Release {
-  /** The label, and what the definitions are: two builds with one label are two releases. */
+  /** The label, and a digest of the definitions: two builds with one label are two releases. */
   readonly name: string;
-  /** What the program says, or the version of its package. */
+  /** The label that the program gives, or the version of its package. */
   readonly label: string;
-  /** Where the label is a whole number. Then it decides alone. */
+  /** The label as a number, if it is a whole number. Then it alone decides. */
   readonly number: number | null;
 }
 
-/** A release that stands behind a definition of a task. */
+/** A release that backs a definition of a task. */
 export interface Backer {
   readonly code: string;
   readonly number: number | null;
 }
 
-/** What the store knows of a task when a process of `mine` brings a definition that is not the task's. */
+/** The store's state of a task when a process of `mine` brings a definition that is not the task's. */
 export interface Standing {
-  /** Of the definition that the task has; null: it was stored before there were releases. */
+  /** Digest of the task's definition; null: it was stored before there were releases. */
   readonly code: string | null;
   /** Some process with the same label brought this same definition before. */
   readonly isKnown: boolean;
-  /** What other releases stand behind. */
+  /** The releases that back a definition of the task. */
   readonly backers: readonly Backer[];
 }
 
 const digest = (text: string): string => createHash("sha256").update(text).digest("base64url");
 
-/** Short for a definition as code has it: without what was edited by hand. Equal for equal ones. 22 characters. */
+/** A digest of a definition as code has it, without manual edits. Equal for equal ones. 22 characters. */
 export const codeOf = (definition: TaskDefinition): string => codeOfText(definitionText(beneath(definition)));
 
 /** The same from the text of one that was not edited. */
@@ -47,10 +47,11 @@ export function releaseOf(label: string, definitions: Iterable<TaskDefinition>):
 }
 
 /**
- * Whether a process of this release may replace the definition that the task has by its own.
+ * Returns whether a process of this release may replace the task's definition by its own.
  *
- * Code that is new replaces what is there. Code that was there before, as of an old process that restarts in a roll-out, does not while
- * anyone stands behind the present definition. Where one of the two has a number, the greater decides alone, and none is less than any.
+ * New code replaces the present definition. Code that was there before, such as that of an old process that restarts in a roll-out, does
+ * not while another release backs the present definition. If one of the two has a number, the greater number decides alone; no number is
+ * less than any number.
  */
 export function mayReplace({ number }: Pick<Release, "number">, { code, isKnown, backers }: Standing): boolean {
   const present = backers.filter((backer) => backer.code === code);

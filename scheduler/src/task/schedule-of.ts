@@ -1,12 +1,12 @@
 /**
- * A schedule of a task is a task of its own, called `TASK:SCHEDULE`, with slots, a pause, a history and versions like any other. It says
- * when its slots come and with what payload; all else is said by the task whose schedule it is, whose handler has its runs. Its policies
- * count its own runs alone. When that task changes, the leader makes its schedules' definitions anew; when it is removed, they are too.
+ * A schedule of a task is a task of its own, called `TASK:SCHEDULE`, with slots, a pause, a history and versions like any other. It defines
+ * the times of its slots and their payload. All else comes from the task that it belongs to; that task's handler has its runs. Its policies
+ * count its own runs alone. When that task changes, the leader updates its schedules' definitions; when it is removed, they are too.
  */
 import { CarillonError } from "../base/errors.ts";
 import type { OptionName, TaskDefinition, TaskOptions, TaskPart } from "./options.ts";
 
-/** What a schedule says itself. */
+/** The options that a schedule has itself. */
 export const scheduleOptions = [
   "description",
   "schedule",
@@ -25,14 +25,14 @@ export const isOwnOption = (option: string): boolean => (scheduleOptions as read
 
 export const nameOfSchedule = (task: string, schedule: string): string => `${task}:${schedule}`;
 
-/** The task whose handler has the runs, and by whose name workers and secrets know it. */
+/** The task whose handler has the runs; workers and secrets use its name. */
 export const handlerTask = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string => of ?? name;
 
-/** As its task calls it; null: it is no schedule. */
+/** The schedule's name within its task; null: it is not a schedule. */
 export const scheduleCalled = ({ name, of }: Pick<TaskDefinition, "name" | "of">): string | null =>
   of === undefined ? null : name.slice(of.length + 1);
 
-/** @param given all the options that were given @param about what begins each message @throws TASK_INVALID */
+/** @param given all the options that were given @param about the prefix of each message @throws TASK_INVALID */
 export function checkScheduleOf({ name, of, schedule }: TaskDefinition, given: object, about: string): void {
   if (of === undefined) return;
   if (!name.startsWith(`${of}:`) || name === `${of}:`)
@@ -57,13 +57,13 @@ const saidByTask = (option: string, of: string, about: string) =>
     path: option,
   });
 
-/** @throws TASK_INVALID where a schedule would be edited in what its task says */
+/** @throws TASK_INVALID for an edit of a schedule's option that comes from its task */
 export function checkEditOf({ name, of }: TaskDefinition, options: readonly string[]): void {
   const foreign = of === undefined ? undefined : options.find((option) => option !== "of" && !isOwnOption(option));
   if (foreign !== undefined && of !== undefined) throw saidByTask(foreign, of, `task ${name}: `);
 }
 
-/** A schedule's definition in full: its own parts, and all others as its task has them now. */
+/** A schedule's complete definition: its own parts, and all others as its task has them now. */
 export function madeOf(own: TaskDefinition, task: TaskDefinition): TaskDefinition {
   const { asDefined: _, after: _after, ...rest } = task;
   const made = withOwn(rest, own);

@@ -8,17 +8,17 @@ export interface TaskRecord {
   version: number;
   definition: TaskDefinition;
   groupId: number;
-  /** `untilMs`: when it is resumed by itself; null: not before it is resumed. */
+  /** `untilMs`: when it is resumed automatically; null: only when it is resumed by hand. */
   paused: { atMs: number; by: string; why: string; untilMs: number | null } | null;
   changedMs: number;
   nextSlotMs: number | null;
-  /** Of the task's own calendar, as it is now. */
+  /** The task's own calendar, in its present version. */
   calendar?: Calendar;
-  /** By whose rules it is planned; absent: each zone has this process's own. */
+  /** The zone rules by which it is planned; absent: this process's own rules for each zone. */
   zones?: ZonesInForce;
-  /** Nominal times whose slots lie ahead and that have their account already, from before the last edit: they do not run again. */
+  /** Nominal times whose slots lie ahead but were already accounted for before the last edit: they do not run again. */
   accountedMs?: number[];
-  /** Whose files define it: see applied-store.ts. */
+  /** The bundle whose files define it: see applied-store.ts. */
   bundle?: string;
 }
 
@@ -42,7 +42,7 @@ export interface ReleaseOfTask {
   nodes: string[];
 }
 
-/** A task that was given the definition of another release, since nobody stood behind its own any more. */
+/** A task that got the definition of another release, since no release backed its own any more. */
 export interface Adopted {
   task: string;
   from: string;
@@ -58,11 +58,11 @@ export interface ChangedZone {
 }
 
 export interface ZonesFollowed {
-  /** By this process's database, which is newer than what the store had. */
+  /** Zones changed by this process's database, which is newer than the store's. */
   changed: ChangedZone[];
-  /** So many tasks. */
+  /** Number of replanned tasks. */
   replanned: number;
-  /** Tasks that this process cannot read: they go on by the rules before. */
+  /** Tasks that this process cannot read: they keep the rules that they had. */
   left: { task: string; error: string }[];
 }
 
@@ -72,13 +72,13 @@ export interface SchedulesSaved {
   changed: string[];
 }
 
-/** What a look for schedules that are behind their tasks came to. */
+/** The result of updating schedules to their changed tasks. */
 export interface SchedulesFollowed {
-  /** So many have a new version. */
+  /** Number of schedules with a new version. */
   changed: number;
-  /** With their task. */
+  /** Number of schedules removed with their task. */
   removed: number;
-  /** Runs of those that were claimed and not known to be started, now asked back. */
+  /** Runs of these schedules that were claimed and not known to be started, now recalled. */
   recalled: number[];
   /** Waiting runs that ended with those. */
   ended: number;

@@ -15,21 +15,21 @@ import type {
 
 /** @param client in the transaction of a change that is about to be made */
 export interface Paused {
-  /** Runs claimed and not known to be started, now asked back. */
+  /** Runs claimed and not known to be started, now recalled. */
   recalled: number[];
   /** Waiting runs that stay until the task is resumed: those that were enqueued, and those of a backfill. */
   held: number;
-  /** Slots that had come due and waited for a place: their runs ended as skipped. */
+  /** Number of due slots that waited for a slot of concurrency: their runs ended as skipped. */
   skipped: number;
 }
 
 export interface PauseChange extends Change {
-  /** When the task is resumed by itself; a pause of a paused task sets this anew. Without it: not before it is resumed. */
+  /** When the task is resumed automatically; a pause of a paused task replaces this. Absent: only when it is resumed by hand. */
   untilMs?: number | null;
 }
 
 export interface Removed {
-  /** Runs claimed and not known to be started, now asked back. */
+  /** Runs claimed and not known to be started, now recalled. */
   recalled: number[];
   /** Waiting runs that ended with the task. */
   ended: number;
@@ -37,11 +37,11 @@ export interface Removed {
 
 /** After cluster time went back. */
 export interface ReplannedAhead {
-  /** How far cluster time had come. */
+  /** The highest cluster time reached. */
   reachedMs: number;
   /** Tasks that are planned from now on. */
   tasks: number;
-  /** Runs that were enqueued, or are to be tried again, by the clock that was ahead: they keep their due times. */
+  /** Runs that were enqueued or scheduled for a retry by the clock that was ahead: they keep their due times. */
   waiting: number;
 }
 
@@ -49,21 +49,21 @@ export type IsWanted = (client: SqlClient) => Promise<boolean>;
 
 export interface BroughtBy {
   release: Release;
-  /** How long a release stands behind its definitions after the last of its processes was seen. */
+  /** How long a release backs its definitions after the last of its processes was seen. */
   graceMs: number;
 }
 
 /** A task as the store has it after a process has brought its definition. */
 export type BroughtTask = TaskRecord & {
-  /** It has the definition of another release, which stays. */
+  /** It has the definition of another release, which stays in force. */
   isOthers?: true;
 };
 
 export interface TaskStore {
   /**
-   * Creates the task, or stores a new version when the definition differs; what was planned for the old one and is not
-   * claimed is withdrawn in the same transaction. Repeatable: an equal definition changes nothing.
-   * @param expectedVersion refuse with TASK_STALE unless this is the stored version; null: whatever is there
+   * Creates the task, or stores a new version when the definition differs; runs planned for the old version and not claimed are withdrawn
+   * in the same transaction. Repeatable: an equal definition changes nothing.
+   * @param expectedVersion refuse with TASK_STALE unless this is the stored version; null: any version
    * @param client a caller's own transaction on the store's database, of which it is a part
    */
   save(
@@ -73,28 +73,28 @@ export interface TaskStore {
     client?: SqlClient,
   ): Promise<{ record: TaskRecord; changed: boolean }>;
   /**
-   * Stores each as the code of a release says; parts that were edited by hand stay so (see edits.ts), and so does a definition
-   * that another release stands behind, where that counts (see release.ts). Those that the store has never had in one statement
-   * together, a definition changed by a transaction of its own. Repeatable. For a thousand at a time.
+   * Stores each definition as the code of a release gives it. Parts that were edited by hand stay so (see edits.ts), and so does a
+   * definition that another release backs, where that counts (see release.ts). Names that the store has never had go in one statement
+   * together; a changed definition has a transaction of its own. Repeatable. For a thousand at a time.
    * @returns their records, in any order
    */
   saveAll(definitions: readonly TaskDefinition[], change: Change, by: BroughtBy): Promise<BroughtTask[]>;
-  /** Gives tasks whose definition nobody has stood behind for `graceMs` the one of the newest release that lives. */
+  /** Gives tasks whose definition no release has backed for `graceMs` the definition of the newest live release. */
   adoptLeft(graceMs: number, change: Change): Promise<Adopted[]>;
   /**
-   * Puts the rules of time zones in force by which this process's database, where it is newer, has them, and plans the tasks anew that were
-   * planned by others: each in a transaction of its own. Repeatable.
+   * Puts the time zone rules of this process's database in force where they are newer, and replans the tasks that were planned by other
+   * rules, each in a transaction of its own. Repeatable.
    */
   followZones(change: Change): Promise<ZonesFollowed>;
   /**
-   * Makes the definitions anew of schedules whose task has changed since they were made, and removes those whose task was removed: each in
-   * a transaction of its own. Repeatable. @param taskIds of these tasks; null: of any
+   * Updates the definitions of schedules whose task has changed since, and removes those whose task was removed, each in a transaction of
+   * its own. Repeatable. @param taskIds the tasks to look at; null: all
    */
   followTasks(taskIds: number[] | null, change: Change): Promise<SchedulesFollowed>;
   /**
-   * Stores schedules of one task, as `save` does each: those whose names the store has never had in one statement, others each in a
-   * transaction of its own. Repeatable. For some hundreds at a time.
-   * @param client a caller's own transaction, of which all is a part
+   * Stores schedules of one task, as `save` does each: new names go in one statement, each other schedule in a transaction of its own.
+   * Repeatable. For some hundreds at a time.
+   * @param client a caller's own transaction, which includes all of them
    */
   saveSchedules(
     of: string,
@@ -107,19 +107,19 @@ export interface TaskStore {
    * its own. Repeatable. @returns their names
    */
   removeEnded(change: Change): Promise<string[]>;
-  /** The schedules of a task, in the order of their names. @param afterName those after this name @param most so many */
+  /** The schedules of a task, in the order of their names. @param afterName only those after this name @param most the maximum number */
   schedulesOf(name: string, afterName: string, most: number): Promise<TaskRecord[]>;
-  /** How many each of these tasks has; those without are left out. */
+  /** Number of schedules of each of these tasks; tasks without any are left out. */
   scheduleCounts(names: string[]): Promise<Map<string, number>>;
-  /** Which releases bring a definition of the task, the newest first. */
+  /** The releases that bring a definition of the task, the newest first. */
   releasesOf(name: string): Promise<ReleaseOfTask[]>;
-  /** Forgets releases that nobody has lived of since then. */
+  /** Deletes releases without a live process since then. */
   forgetReleases(beforeMs: number): Promise<void>;
   /** @throws TASK_UNKNOWN */
   byName(name: string): Promise<TaskRecord>;
-  /** The number of a name, which it keeps also when its task is removed. @throws TASK_UNKNOWN: no task ever had it */
+  /** The id of a name, which stays even when the task is removed. @throws TASK_UNKNOWN: no task ever had the name */
   idOf(name: string): Promise<number>;
-  /** Those that exist and are not removed. */
+  /** Only tasks that exist and are not removed. */
   byNames(names: string[]): Promise<TaskRecord[]>;
   byIds(taskIds: number[]): Promise<TaskRecord[]>;
   /** Tasks whose last change was made then or later: an edit, a pause, a resume, a removal. */
@@ -128,28 +128,31 @@ export interface TaskStore {
   /** Newest first; also of a task that was removed. @throws TASK_UNKNOWN: there never was one */
   versions(name: string): Promise<VersionRecord[]>;
   /**
-   * Withdraws what is planned and not claimed. @param isWanted asked in the change's own transaction, with the task locked:
-   * whether it is still to be made
+   * Withdraws runs that are planned and not claimed. @param isWanted called in the change's own transaction, with the task locked: returns
+   * whether the change is still to be made
    */
   pause(name: string, change: PauseChange, isWanted?: IsWanted): Promise<Paused>;
   resume(name: string, change: Change, isWanted?: IsWanted): Promise<void>;
-  /** Resumes tasks whose pause is over, as of its end. @returns their names, and when the next pause ends; null: none does by itself */
+  /** Resumes tasks whose pause is over, as of its end. @returns their names, and when the next pause ends; null: no pause has an end */
   endPauses(change: Change): Promise<{ resumed: string[]; nextMs: number | null }>;
   /**
-   * Pauses those of these tasks of which as many runs have failed in a row as their `pauseAfter` says.
+   * Pauses those of these tasks with `pauseAfter` failed runs in a row.
    * @param taskIds null: all with a failure in the last hour @returns their names
    */
   pauseFailing(taskIds: number[] | null, change: Change): Promise<string[]>;
-  /** Plans tasks from now on whose slots lie ahead because cluster time went back. @returns undefined: it is past all that was seen of it */
+  /**
+   * Replans from now on the tasks whose slots lie ahead because cluster time went back. @returns undefined: cluster time is past its
+   * highest known value
+   */
   replanAhead(change: Change): Promise<ReplannedAhead | undefined>;
-  /** Of tasks changed since: what the change left behind, see set-aside.ts. @returns how many runs */
+  /** For tasks changed since: takes up runs that the change left set aside, see set-aside.ts. @returns their number */
   takeUpLeft(changedSinceMs: number, nowMs: number): Promise<number>;
   /**
-   * A schedule alone, by the name that it has as a task. @param of the task whose schedule it is @param client begun by the caller, who commits;
-   * then nothing is recalled @throws TASK_UNKNOWN: there is none of that task
+   * Removes one schedule, by its name as a task. @param of the task that it belongs to @param client begun by the caller, who commits; then
+   * nothing is recalled @throws TASK_UNKNOWN: the task has no such schedule
    */
   removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;
-  /** With its schedules. @param expectedVersion as in `save` */
+  /** Removes the task with its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
   /** Exact: equal to the rows that ended. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;

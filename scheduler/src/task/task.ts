@@ -27,7 +27,7 @@ export type { MisfirePolicy, OverlapPolicy } from "./policies.ts";
 export const defineTask = (name: string, options: TaskOptions = {}): TaskDefinition => readOptions(name, options, true);
 
 /**
- * The same for a caller who names the task beside the error: its message begins with the option.
+ * The same for a caller that names the task beside the error: its message begins with the option.
  * @throws as `defineTask` does
  */
 export const readTask = (name: string, options: TaskOptions): TaskDefinition => readOptions(name, options, false);
@@ -59,8 +59,8 @@ function readOptions(name: string, options: TaskOptions, named: boolean): TaskDe
 }
 
 /**
- * What cannot be said of one task, whatever of it was said last. @param task begins each message; undefined: whoever shows the error names it
- * @throws TASK_INVALID
+ * Refuses options that cannot be combined in one task, whichever was given last. @param task begins each message; undefined: the caller
+ * names the task @throws TASK_INVALID
  */
 export function checkParts(definition: TaskDefinition, task: string | undefined): void {
   checkAfter(definition, invalidFor(task === undefined ? "" : `task ${task}: `));
@@ -76,7 +76,7 @@ const noOptions = (about: string, given: unknown) =>
     hint: "Give an object, also an empty one. In code it stands before the handler: task(name, {}, handler).",
   });
 
-/** For code that takes them apart before `defineTask` reads them. @throws TASK_INVALID */
+/** For code that takes options apart before `defineTask` reads them. @throws TASK_INVALID */
 export function requireOptions(name: string, options: unknown): void {
   if (!isObject(options)) throw noOptions(`task ${name}: `, options);
 }
@@ -114,5 +114,5 @@ function checkAfter({ name, schedule, after }: TaskDefinition, invalid: ReturnTy
     throw invalid("after", "it cannot come after itself", "To go on as another run: run.continueAs.");
 }
 
-/** Equal definitions give equal text, whatever order their keys came in. */
+/** Equal definitions give equal text, whatever the order of their keys. */
 export const definitionText = (definition: TaskDefinition): string => sortedJson(definition);

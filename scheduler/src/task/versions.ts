@@ -2,7 +2,7 @@ import { CarillonError } from "../base/errors.ts";
 import { definitionText, type TaskDefinition } from "./task.ts";
 import type { VersionRecord } from "./task-record.ts";
 
-/** The parts of a definition in which the two differ, by name; `asDefined` when it is only what lies beneath edited ones. */
+/** Names of the parts in which two definitions differ; `asDefined` if only the values beneath edited parts differ. */
 export function differences(a: TaskDefinition, b: TaskDefinition): string[] {
   const [before, after] = [a, b].map((definition) => JSON.parse(definitionText(definition)) as Record<string, unknown>);
   const differing = Object.keys({ ...before, ...after }).filter(
@@ -13,7 +13,7 @@ export function differences(a: TaskDefinition, b: TaskDefinition): string[] {
 
 /**
  * The refusal of a change made from a version that is not the present one.
- * @param present undefined: there is no such task @param before undefined: there never was such a version
+ * @param present undefined: there is no such task @param before undefined: that version never existed
  */
 export function staleTask(
   name: string,

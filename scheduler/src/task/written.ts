@@ -1,6 +1,6 @@
 /**
  * A task as a file writes it: the options of the library, durations as texts, the schedule in the words of `cron`, `every`
- * and `at`. What is as it would be anyway is left out, so a file says what is particular about a task.
+ * and `at`. Defaults are left out, so a file shows only what is particular about a task.
  */
 import { CarillonError, within } from "../base/errors.ts";
 import { type Json, sortedJson } from "../base/json.ts";
@@ -12,7 +12,7 @@ import { defineTask, readTask } from "./task.ts";
 
 export type WrittenTask = { [option: string]: Json };
 
-/** The definition that a file's task is. Errors name no task: the file's reader does. @throws what `defineTask` throws */
+/** The definition of a file's task. Errors name no task: the file's reader does. @throws what `defineTask` throws */
 export function readWritten(name: string, written: unknown): TaskDefinition {
   if (!isObject(written))
     throw invalid("", "its options must be an object", 'For example { schedule: "0 2 * * *", timeout: "1h" }.');
@@ -28,7 +28,7 @@ export function readWritten(name: string, written: unknown): TaskDefinition {
   });
 }
 
-/** @returns only what is not as `defineTask` would have it anyway. `readWritten` of it is the definition, edits left out. */
+/** @returns only the options that differ from `defineTask`'s defaults. `readWritten` of the result is the definition, edits left out. */
 export function writtenTask(definition: TaskDefinition): WrittenTask {
   const plain = whole(defineTask(definition.name));
   const written = whole(definition);
@@ -40,14 +40,14 @@ export function writtenTask(definition: TaskDefinition): WrittenTask {
   );
 }
 
-/** A schedule's definition as its definer says it: without what its task says. */
+/** A schedule's definition as its definer gives it, without the parts that come from its task. */
 export function asSaid(definition: TaskDefinition): TaskDefinition {
   const { name, of, asDefined } = definition;
   if (of === undefined) return definition;
   return { ...withOwn(defineTask(name), definition), of, ...(asDefined && { asDefined }) };
 }
 
-/** The same as options of the library, and of the HTTP API: `defineTask` of it is the definition, edits left out. */
+/** The same in the form of the library's options and the HTTP API: `defineTask` of it gives the definition, edits left out. */
 export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
   ...(writtenTask(definition) as TaskOptions),
   schedule: definition.schedule,
@@ -72,7 +72,7 @@ export interface FieldChange {
   is: Json | undefined;
 }
 
-/** What differs between two definitions, field by field, in a file's words. */
+/** The differences between two definitions, field by field, in a file's form. */
 export function fieldChanges(before: TaskDefinition, after: TaskDefinition): FieldChange[] {
   const [a, b] = [whole(before), whole(after)];
   return changesIn("", a, b);

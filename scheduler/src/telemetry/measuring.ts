@@ -4,7 +4,7 @@ import type { RunNotice } from "../run/handler.ts";
 import type { Store } from "../store/store.ts";
 import type { Metrics, Scraped } from "./metrics.ts";
 
-/** Metrics for those who want them: who does not, does not even load what makes them. */
+/** Optional metrics: without them the code that makes them is not even loaded. */
 export class Measuring {
   readonly #clock: Clock | null;
   readonly #onRun: (listener: (notice: RunNotice) => void) => void;
@@ -26,7 +26,7 @@ export class Measuring {
     return this.#metrics.around(store);
   }
 
-  /** @throws OPTION_INVALID where nothing is measured */
+  /** @throws OPTION_INVALID if metrics are off */
   async read(scraped: Scraped): Promise<{ contentType: string; text: string }> {
     const metrics = this.#metrics;
     if (!metrics)

@@ -1,6 +1,6 @@
 /**
- * What a node has to say to Prometheus. Labels are bounded: states, outcomes, parts of the store, and at most so many
- * groups; never a task, a run or a worker. See docs/metrics.md.
+ * A node's metrics for Prometheus. Labels are bounded: states, outcomes, parts of the store, and a limited number of groups; never a task,
+ * a run or a worker. See docs/metrics.md.
  */
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { Clock } from "../base/clock.ts";
@@ -14,14 +14,14 @@ import type { Store } from "../store/store.ts";
 const latenessBuckets = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const storeBuckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const groupsShown = 50;
-/** Several scrapers ask the store once in this time. */
+/** Figures from the store are cached this long for all scrapers. */
 const figuresKeptMs = 5_000;
 const notParts = new Set(["clock", "close", "signals"]);
 
 export interface Scraped {
   store: Store;
   nowMs: number;
-  /** While this process leads. */
+  /** The term while this process leads. */
   term: number | null;
   /** Tasks that this process cannot plan. */
   unreadable: number;
@@ -103,7 +103,7 @@ export class Metrics {
     return this.#registry.contentType;
   }
 
-  /** The store, with each call timed. What a caller waits for is not touched. */
+  /** Wraps the store so that each call is timed. Results are passed on unchanged. */
   around(store: Store): Store {
     const parts = Object.entries(store).map(([name, part]) => [
       name,
@@ -124,7 +124,7 @@ export class Metrics {
       );
   }
 
-  /** What Prometheus reads. While the store is away, what this process knows by itself. */
+  /** The text for Prometheus. While the store is unreachable, only this process's own figures. */
   async text({ store, nowMs, term, unreadable }: Scraped): Promise<string> {
     if (!this.#started) {
       this.#started = true;
@@ -139,10 +139,10 @@ export class Metrics {
     } catch (error) {
       if (!isCarillonError(error)) throw error;
       this.#up.set(0);
-      // Old figures would look like a cluster that stands still.
+      // Old figures would look like a cluster that makes no progress.
       for (const metric of [this.#live, this.#age, this.#ended, this.#snapshotAge, this.#snapshotTransactions])
         metric.reset();
-      // Those without labels would be reset to 0, which says something.
+      // Metrics without labels would be reset to 0, which is a valid value.
       for (const metric of [this.#term, this.#led]) metric.remove();
     }
     return this.#registry.metrics();
@@ -160,7 +160,7 @@ export class Metrics {
   }
 
   #show({ ended, live, oldest, leadership, snapshots }: Figures, nowMs: number): void {
-    // Counted by the store: the same whichever node is asked.
+    // Counted by the store: the same on every node.
     this.#ended.reset();
     for (const [outcome, count] of Object.entries(ended)) this.#ended.inc({ outcome }, count);
     this.#live.reset();

@@ -18,29 +18,29 @@ import {
 
 type Api = typeof import("@opentelemetry/api");
 
-/** Of runs that were claimed and never started here; of runs that were begun here and never settled. */
+/** Maximum of each cache: runs that were claimed and never started here; runs that started here and never settled. */
 const knownMost = 50_000;
 const messageLength = 500;
 
 export const openStoreTracing = (runs: RunStore, storeClock: StoreClock, redactor: Redactor) =>
   openTracing(storeTraces(runs, storeClock), redactor);
 
-/** @returns undefined where no SDK is registered: then nothing is loaded, written or asked for */
+/** @returns undefined if no SDK is registered: then tracing loads, writes and queries nothing */
 export async function openTracing(source: TraceSource, redactor: Redactor): Promise<Tracing | undefined> {
   if (!isTraced()) return undefined;
   return new Tracing(await import("@opentelemetry/api"), source, redactor);
 }
 
 /**
- * Spans from enqueue to run, and from a run to those that it begins. Whoever enqueues leaves in the store, beside the run, which span
- * it was (`run_origin`); a run that begins others leaves its own (`run_span`), before they are there. Whoever runs one goes on from there.
+ * Spans from enqueue to run, and from a run to the runs that it begins. The enqueuing process stores its span beside the run
+ * (`run_origin`); a run that begins others stores its own (`run_span`) before they exist. The process that runs one continues the trace.
  */
 export class Tracing implements EnqueueTracing {
   readonly #api: Api;
   readonly #source: TraceSource;
   readonly #redactor: Redactor;
   readonly #known = new Map<number, RunTrace | null>();
-  /** By fence, from the handler's start to the verdict: what a run leaves where it begins others. */
+  /** By fence, from the handler's start to the verdict: the span that a run stores if it begins others. */
   readonly #spans = new Map<number, RunSpan & { left: boolean }>();
   #asking: { runs: { runId: number; dueMs: number }[]; answer: Promise<void> } | undefined;
 
@@ -71,7 +71,7 @@ export class Tracing implements EnqueueTracing {
           ...(task === null ? {} : { "messaging.destination.name": task }),
         },
       },
-      // Instrumentation of HTTP, where there is any, has read the header too; then its span is the active one.
+      // Instrumentation of HTTP, if there is any, has read the header too; then its span is the active one.
       from && !trace.getSpan(context.active()) ? trace.setSpanContext(ROOT_CONTEXT, from) : context.active(),
     );
     try {
@@ -88,7 +88,10 @@ export class Tracing implements EnqueueTracing {
     }
   }
 
-  /** Asks with each claim from where its runs come, so that none waits for it when it is due; leaves what ends may begin. */
+  /**
+   * Queries the origins of runs with each claim, so that no run waits for its origin when it is due; stores the spans of runs that may
+   * begin others.
+   */
   around<Claims extends Omit<ClaimStore, "reclaim">>(claims: Claims): Claims {
     const { claim, turn, settle, settleIn } = claims;
     return withOwn(claims, {
@@ -113,7 +116,7 @@ export class Tracing implements EnqueueTracing {
     });
   }
 
-  /** What a run spawns goes on from the run. */
+  /** A run that another run spawns continues its trace. */
   flow(flow: RunFlow): RunFlow {
     const { spawn } = flow;
     return withOwn(flow, {
@@ -127,7 +130,7 @@ export class Tracing implements EnqueueTracing {
   /** The handler in a span of its own, which is the active one while it runs. */
   handler(handler: Handler): Handler {
     return async (run, payload) => {
-      // Claimed in the statement that made it, it was not asked about.
+      // The origin of a run claimed by the statement that made it has not been queried.
       if (!this.#known.has(run.id)) await this.#soon(run);
       const origin = this.#known.get(run.id) ?? null;
       this.#known.delete(run.id);
@@ -177,14 +180,14 @@ export class Tracing implements EnqueueTracing {
     );
   }
 
-  /** As W3C's traceparent writes it; undefined: nobody would go on from there. */
+  /** The span in the form of W3C's traceparent; undefined: it is not valid, so no trace can continue from it. */
   #textOf(span: Span): string | undefined {
     const given = span.spanContext();
     if (!this.#api.trace.isSpanContextValid(given)) return undefined;
     return traceText(given);
   }
 
-  /** All that start in one turn of the event loop ask together. */
+  /** All runs that start in one turn of the event loop share a query. */
   #soon({ id: runId, due }: Run): Promise<void> {
     const run = { runId, dueMs: due.getTime() };
     if (this.#asking) {
@@ -200,7 +203,7 @@ export class Tracing implements EnqueueTracing {
     return answer;
   }
 
-  /** A trace is not worth a run: with the store away there is none. */
+  /** A trace is not worth a run: while the store is unreachable, runs have no trace. */
   async #fetch(runs: { runId: number; dueMs: number }[]): Promise<void> {
     const unknown = runs.filter(({ runId }) => !this.#known.has(runId));
     if (unknown.length === 0) return;
@@ -209,7 +212,7 @@ export class Tracing implements EnqueueTracing {
     trim(this.#known);
   }
 
-  /** Of verdicts that may begin a run: whoever claims it finds from where it comes. Those of a run that is over are forgotten. */
+  /** Stores the spans of verdicts that may begin a run, so that its worker finds its origin. Spans of ended runs are dropped. */
   async #leaveOf(settlements: Settlement[]): Promise<void> {
     const begins = ({ linked, verdict }: Settlement) =>
       verdict.kind === "ended" && (linked || verdict.onward !== undefined);
@@ -221,7 +224,7 @@ export class Tracing implements EnqueueTracing {
     const spans = fences.flatMap((fence) => this.#spans.get(fence) ?? []).filter(({ left }) => !left);
     if (spans.length === 0) return;
     for (const span of spans) span.left = true;
-    // What they begin begins a trace of its own then, and runs as ever.
+    // If it fails, the runs that they begin start traces of their own, and run as usual.
     await this.#source.leave(spans).catch(() => undefined);
   }
 
@@ -230,7 +233,9 @@ export class Tracing implements EnqueueTracing {
   }
 }
 
-/** What is not its own is the target's, with the target as `this`: classes keep private what a mere heir could not reach. */
+/**
+ * Properties that `own` lacks come from the target, with the target as `this`: a class's private fields cannot be reached by inheritance.
+ */
 function withOwn<Target extends object>(target: Target, own: object): Target {
   return new Proxy(target, {
     get(_, name) {

@@ -7,14 +7,14 @@ import type { TaskDefinition } from "../task/task.ts";
 
 const mostFires = 100_000;
 
-/** What has a schedule: itself, a task's options, or its definition. */
+/** A value with a schedule: a schedule itself, a task's options, or its definition. */
 type Firing = ScheduleSpec | (SlotRuleOptions & { schedule?: ScheduleSpec }) | TaskDefinition;
 
 /**
- * When a schedule fires from `from` on and before `to`: worked out, not run. A cron follows its zone through changes of
- * clocks; what calendar and blackouts skip is left out, and what they move or delay is where it runs. Jitter, misfires and
- * overlap are a run's business, and not in it.
- * @param calendar the days of the task's calendar, since the stored one is not asked
+ * The times at which a schedule fires, from `from` on and before `to`: computed, not run. A cron follows its zone through changes of
+ * clocks; slots that the calendar or a blackout skips are left out; slots that these move or delay appear at the time at which they run.
+ * Jitter, misfires and overlap are not included.
+ * @param calendar the days of the task's calendar, since the stored one is not read
  * @throws SCHEDULE_INVALID for a fixed delay, whose slots depend on its runs; OPTION_INVALID for more than 100,000 fires and for
  * a calendar whose days are not given
  */

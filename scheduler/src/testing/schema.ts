@@ -1,6 +1,6 @@
 import pg from "pg";
 
-/** Removes what a test tower made, as a whole. @param schema a name of our own making: letters, digits and _ */
+/** Drops the whole schema of a test tower. @param schema a generated name: letters, digits and _ */
 export async function dropSchema(url: string, schema: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -12,8 +12,8 @@ export async function dropSchema(url: string, schema: string): Promise<void> {
 }
 
 /**
- * Counts the statements on a schema that wait, at first or second hand, for a lock of a transaction whose connection stands idle. A store's
- * own transactions stand idle for moments only, so such a transaction is a handler's or the test's.
+ * Counts the statements on a schema that wait, directly or indirectly, for a lock of a transaction whose connection is idle. A store's own
+ * transactions are idle for moments only, so such a transaction is a handler's or the test's.
  */
 export class HeldUp {
   readonly #url: string;

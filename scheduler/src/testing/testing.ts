@@ -1,6 +1,6 @@
 /**
- * carillon/testing: a whole Carillon (scheduler, worker, store) on a time that the test owns. What it runs is what
- * production runs, on a real PostgreSQL, in a schema of its own that is gone afterwards: docs/testing.md.
+ * carillon/testing: a whole Carillon (scheduler, worker, store) on a time that the test owns. It runs the code of production, on a real
+ * PostgreSQL, in a schema of its own that is dropped afterwards: docs/testing.md.
  */
 import { randomBytes } from "node:crypto";
 import { pause, unfakedClock } from "../base/clock.ts";
@@ -30,16 +30,16 @@ export interface TestTowerOptions
   extends Pick<CarillonOptions, "directory" | "concurrency" | "groups" | "commands" | "httpTasks" | "retention"> {
   /** Defines the tasks, as the program under test does. */
   tasks(tower: Carillon): void | Promise<void>;
-  /** When its time begins; default now. */
+  /** The time at which the tower starts; default now. */
   now?: Date | string | number;
-  /** A postgres:// URL, or "embedded", which is what it is when it is left out. A schema is made there, and dropped by `close`. */
+  /** A postgres:// URL, or "embedded" (the default). A schema is created there; `close` drops it. */
   store?: string;
   /**
    * How long, in real time, the tower's time stands still for a handler that waits for something else (a file, another
    * database) before it goes on without it; default 1 s.
    */
   patience?: Duration;
-  /** Of what is drawn by chance: back-off. Default 1. */
+  /** Seed of random values: back-off. Default 1. */
   seed?: number;
   log?: Log;
 }
@@ -49,9 +49,9 @@ export interface RunReport {
   runId: number;
   outcome: Outcome;
   result: Json;
-  /** What the last attempt threw; null when it succeeded. */
+  /** The error of the last attempt; null when it succeeded. */
   error: { code?: string; message: string } | null;
-  /** How many there were. */
+  /** Number of attempts. */
   attempts: number;
   logs: LogLine[];
   /** All that the store has of it. */
@@ -60,20 +60,20 @@ export interface RunReport {
   earlier: AttemptRecord[];
 }
 
-/** Slots are planned so far ahead, and refilled when a quarter of it is used: see planner.ts. */
+/** Slots are planned this far ahead, and refilled when a quarter of it is used: see planner.ts. */
 const horizonMs = 8_000;
 const plannedAheadMs = 5_000;
-/** What a beat would tell is told when it is so: see time-travel.ts. */
+/** Long, because the tower signals each change at once instead of by heartbeat: see time-travel.ts. */
 const beatMs = 30_000;
 /** Longer than any leap of time: see time-travel.ts. */
 const trustedMs = 10 * 86_400_000;
 /** In real time. */
 const storeAnswerMs = 60_000;
 const logLinesMost = 10_000;
-/** The worker sends what was logged this often. */
+/** The worker sends log lines this often. */
 const logsAfterMs = 250;
 
-/** @throws what the tasks' definitions throw; OPTION_INVALID of `store: undefined`; STORE_…, EMBEDDED_… */
+/** @throws what the tasks' definitions throw; OPTION_INVALID for `store: undefined`; STORE_…, EMBEDDED_… */
 export async function testTower(options: TestTowerOptions): Promise<TestTower> {
   checkStoreDefined(options);
   const { store = "embedded", directory, log = silentLog } = options;
@@ -85,7 +85,7 @@ export async function testTower(options: TestTowerOptions): Promise<TestTower> {
   try {
     return await tower.open();
   } catch (error) {
-    // That it could not be opened says more than that it then could not be closed.
+    // The error of opening matters more than a later error of closing.
     await tower.close().catch(() => undefined);
     throw error;
   }
@@ -123,10 +123,10 @@ export class TestTower {
       clock: this.#clock,
       callersClock: unfakedClock,
       random: { next: () => this.#random.next() },
-      // Claimed when they are due, not before: what the store says is to come is then all that is to come.
+      // Runs are claimed when they are due, not before: so the store's answer about coming events is complete.
       settings: { sessionTimeoutMs: trustedMs, beatMs, horizonMs, claimAheadMs: 0, drainMs: 0 },
-      // A month of its time is over in a moment: to make each of its days' partitions would take longer than all else.
-      // A busy machine is waited for, too: an answer that is given up on would be asked for again at a later time of the tower.
+      // A month of the tower's time passes in a moment: creating each day's partitions would take longer than all else. The timeout is long
+      // for a busy machine: a query that timed out would be repeated at a later time of the tower.
       postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs },
       around: async (real) => {
         this.#real = real;
@@ -162,7 +162,7 @@ export class TestTower {
     return this;
   }
 
-  /** @internal What is drawn by chance from now on follows from this seed, whatever was drawn before. */
+  /** @internal Random values from now on follow from this seed, whatever was drawn before. */
   reseed(seed: number): void {
     this.#random = seeded(seed);
   }
@@ -241,7 +241,7 @@ export class TestTower {
     await this.#travel?.sleep(parseDuration(time, "sleep"), signal);
   }
 
-  /** Stops it, and removes all that it made. Handlers that still run are told to stop. */
+  /** Stops the tower, and removes all that it made. Handlers that still run are aborted. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -256,7 +256,7 @@ export class TestTower {
     const stopping = this.carillon.stop().finally(() => {
       stopped = true;
     });
-    // What its stop waits for is its own time, which nobody else moves any more.
+    // Its stop waits for the tower's time, which only this loop moves now.
     while (!stopped) {
       await Promise.race([stopping, this.#watched?.answered()]);
       await Promise.race([stopping, pause(unfakedClock, 1)]);

@@ -10,31 +10,31 @@ export interface TravelOptions {
   sessionId: () => number;
   /** How long before its time a slot can be planned. */
   aheadMs: number;
-  /** Real time that a handler may take for what is not the tower's time, before time goes on without it. */
+  /** Real time that a handler may spend on other things than the tower's time, before time goes on without it. */
   patienceMs: number;
-  /** How many of the store's statements wait for a transaction that stands idle in a caller's hands. */
+  /** Number of the store's statements that wait for a caller's idle transaction. */
   heldUp: () => Promise<number>;
 }
 
-/** Promises that follow from each other settle within so many turns of the microtask queue; another costs nothing. */
+/** Chained promises settle within this many turns of the microtask queue; a further turn costs nothing. */
 const turns = 30;
 /** Sessions are trusted for longer than this (see tower.ts), so that none is lost on the way. */
 const longestLeapMs = 5 * 86_400_000;
 
 /**
- * Moves time from one thing that happens to the next, and waits at each until the engine, the store and the handlers have
- * done what there is to do. Where nothing is due it leaps: timers on the way then fire once, at its end.
+ * Moves time from one event to the next, and waits at each until the engine, the store and the handlers have finished their work. Where
+ * nothing is due it leaps: timers on the way then fire once, at its end.
  */
 export class TimeTravel {
   readonly #options: TravelOptions;
   readonly #running = new Set<string>();
-  /** Waited for in vain: they wait for time to pass, or for nothing. */
+  /** Running handlers that did not end within the patience: they wait for time to pass, or for nothing. */
   readonly #stubborn = new Set<string>();
   #sleeping = 0;
-  /** What the store said when nothing more happened, and after how many questions that was. */
+  /** The store's pulse when nothing more happened, and the number of queries by then. */
   #pulse: Pulse | undefined;
   #seen = -1;
-  /** Of the pulse that the process was made to look at last. */
+  /** The part of the pulse with which the process was last nudged. */
   #told = "";
   #stir: () => void = () => undefined;
 
@@ -82,10 +82,10 @@ export class TimeTravel {
     }
   }
 
-  /** Until `endMs`, or `done` says so at some moment on the way. @returns whether it did */
+  /** Moves time to `endMs`, or until `done` returns true on the way. @returns whether it did */
   async travel(endMs: number, done: () => Promise<boolean> = async () => false): Promise<boolean> {
     const { clock } = this.#options;
-    // What was written beside this store is not known to it.
+    // Changes made beside this store are not counted by it.
     this.#seen = -1;
     for (;;) {
       await this.settle();
@@ -98,8 +98,8 @@ export class TimeTravel {
   }
 
   /**
-   * Beats are rare on the way (see testing.ts): a process is made to look whenever there is another thing to come, and
-   * when the next slot can be planned. @returns whether there was any
+   * Heartbeats are rare on the way (see testing.ts): the process is nudged whenever the next event changes, and when the next slot can be
+   * planned. @returns whether it was nudged
    */
   #tell(endMs: number): boolean {
     const { clock, watched, aheadMs } = this.#options;
@@ -113,14 +113,14 @@ export class TimeTravel {
     return true;
   }
 
-  /** Up to when nothing happens that matters; null: something may at once. */
+  /** The time until which nothing relevant happens; null: something may happen at once. */
   #calmUntil(endMs: number): number | null {
     const { clock, aheadMs } = this.#options;
-    // What runs may have timers of its own: its timeout, its sleep.
+    // A running handler may have timers of its own: its timeout, its sleep.
     if (this.#running.size > 0 || this.#pulse === undefined) return null;
     const { nextSlotMs, nextHeldMs, nextReadyMs, nextPauseEndMs, nextDirectMs = null, nextMineMs = null } = this.#pulse;
     const openMs = (nextSlotMs ?? Number.POSITIVE_INFINITY) - aheadMs;
-    // What is to be addressed and is late already waits for a worker that can take it, however long.
+    // A late run that is to be addressed waits for a worker that can take it, however long.
     const directMs = nextDirectMs === null || nextDirectMs <= clock.wall() ? endMs : nextDirectMs;
     const leapMs = clock.wall() + longestLeapMs;
     const calmMs = Math.min(

@@ -8,7 +8,7 @@ interface Timer {
   fire: (() => void) | undefined;
 }
 
-/** Time that moves only when it is told to. Its monotonic and its wall time never differ by more than where it began. */
+/** A clock that moves only on request. The difference between its monotonic and its wall time stays what it was at the start. */
 export class TravelClock implements Clock {
   readonly leaps = true;
   readonly #beganMs: number;
@@ -35,7 +35,7 @@ export class TravelClock implements Clock {
     };
   }
 
-  /** Wall time of the next timer; null: there is none. */
+  /** Wall time of the next timer; null if there is none. */
   get nextMs(): number | null {
     for (let key = this.#timers.least; key !== undefined; key = this.#timers.least) {
       const first = this.#timers.pop() as Timer;
@@ -46,7 +46,7 @@ export class TravelClock implements Clock {
     return this.#timers.least === undefined ? null : this.#beganMs + this.#timers.least;
   }
 
-  /** Moves to that wall time at once; what was due on the way fires there, in order, once. */
+  /** Moves to that wall time at once; timers due on the way fire there, in order, once. */
   moveTo(wallMs: number): void {
     this.#monoMs = Math.max(this.#monoMs, wallMs - this.#beganMs);
     const due: Timer[] = [];

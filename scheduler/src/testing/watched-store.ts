@@ -24,27 +24,27 @@ const parts = [
 ];
 /** In real time. */
 const deafAfterMs = 30_000;
-/** So much later than asked, in real time, it is worth a look why there is no answer. */
+/** If there is no answer this long, in real time, the server is asked why. */
 const lookMs = 100;
 
 /**
- * A store that can be waited for: it knows what is asked of it and not answered, and which signals are on their way. Its
- * time is the test's; all else is the real one's.
+ * A store that can be waited for: it tracks calls without an answer, and signals under way. Its time is the test's; all else is the real
+ * store's.
  */
 export class WatchedStore {
   readonly #real: Store;
   readonly #clock: Clock;
   readonly store: Store;
-  /** Asked so far: another number says that something was done meanwhile. */
+  /** Number of calls so far: a different number means that something was done meanwhile. */
   asked = 0;
-  /** Each run that ends leaves its row, also a success of a task that keeps its failures only: for whoever waits to look at it. */
+  /** Each run that ends leaves its row, even a success of a task that keeps only failures, so that the test can read it. */
   keepsAll = false;
   #open = 0;
   #beating: Promise<unknown> = Promise.resolve();
-  /** When this was last looked at: then it most likely still is. */
+  /** Set if the last check found statements held up: then they most likely still are. */
   #wasHeldUp = false;
   #answered: (() => void)[] = [];
-  /** The latest beat of each session that a signal told of. */
+  /** The latest beat of each session, from signals. */
   readonly #heard = new Map<number, number>();
   #listening = false;
   #onHeard: (() => void)[] = [];
@@ -67,7 +67,7 @@ export class WatchedStore {
         },
       }) as Store["sessions"],
       claims: Object.assign(Object.create(watched.claims as object), {
-        // What a claim brings has a question of its own, which the worker asks before it sets its next timer.
+        // A claim's result has a query of its own, which the worker makes before it sets its next timer.
         claim: async (...given: Parameters<typeof claim>) => {
           const claimed = await claim(...given);
           return { ...claimed, nextDue: () => this.#counted(claimed.nextDue()) };
@@ -87,14 +87,14 @@ export class WatchedStore {
     };
   }
 
-  /** Resolves when all that was asked is answered. */
+  /** Resolves when all calls are answered. */
   async answered(): Promise<void> {
     while (this.#open > 0) await this.#nextAnswer();
   }
 
   /**
-   * Resolves when all that was asked is answered, or when everything else waits for a transaction that a caller keeps open: the store
-   * answers only once that has ended. @param waiting how many statements of this store wait for such a transaction
+   * Resolves when all calls are answered, or when all open ones wait for a transaction that a caller keeps open: the store answers only
+   * after that transaction ends. @param waiting how many statements of this store wait for such a transaction
    */
   async answeredOrHeldUp(waiting: () => Promise<number>): Promise<void> {
     let afterMs = this.#wasHeldUp ? 1 : lookMs;
@@ -107,7 +107,7 @@ export class WatchedStore {
       afterMs = lookMs;
       if (answer.signal.aborted) continue;
       const held = await waiting();
-      // Nothing was asked or answered while the server was asked: its answer is about just these.
+      // No call was made or answered during the server's query, so its answer is about exactly these calls.
       this.#wasHeldUp = held > 0 && held >= this.#open && asked === this.asked && !answer.signal.aborted;
       if (this.#wasHeldUp) return;
     }
@@ -118,11 +118,11 @@ export class WatchedStore {
   }
 
   /**
-   * What a session's pulse says now. When this leads, it resolves no sooner than every signal of before has been heard:
-   * a leader's beat tells of itself by a signal, and signals come in the order of their commits.
+   * The session's present pulse. If the session leads, it resolves only after every earlier signal has been received: a leader's beat sends
+   * a signal, and signals arrive in the order of their commits.
    */
   async look(sessionId: number) {
-    // A signal that is sent after its commit comes before this beat's.
+    // A signal that is sent after its commit arrives before this beat's.
     await this.#real.runs.announced();
     const pulse = await this.#beatInTurn(() => this.#real.sessions.beat(sessionId, this.#clock.wall()));
     const own = pulse.members.find((member) => member.sessionId === sessionId);
@@ -141,8 +141,8 @@ export class WatchedStore {
   }
 
   /**
-   * A process makes one heartbeat at a time, and takes an answer that is behind one before it for a sign that the store went back. So
-   * ours and the process's go one after the other.
+   * A process makes one heartbeat at a time, and takes an answer older than the previous one as a sign that the store went back. So this
+   * class's beats and the process's are made one after the other.
    */
   #beatInTurn<T>(beat: () => Promise<T>): Promise<T> {
     const turn = this.#beating.then(beat, beat);
@@ -150,7 +150,7 @@ export class WatchedStore {
     return turn;
   }
 
-  /** Makes every process on this store look at once, as a signal does that comes when there is nothing new. */
+  /** Wakes every process on this store, as a signal without news does. */
   nudge(): void {
     for (const listener of this.#listeners) listener({ kind: "leadership" });
   }

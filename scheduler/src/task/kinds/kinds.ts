@@ -1,7 +1,6 @@
 /**
- * Kinds of values that a task's option may have. A kind reads what was given, writes what is kept in a file's words, and has a
- * shape: plain data from which the HTTP contract, the reference table, the words of the command line and the console's fields
- * are made.
+ * Kinds of values that a task's option may have. A kind reads a given value, writes the stored value in a file's form, and has a shape:
+ * plain data from which the HTTP contract, the reference table, the words of the command line and the console's fields are made.
  */
 import { type Duration, formatDuration, parseDuration } from "../../base/duration.ts";
 import { CarillonError, pathTo, within } from "../../base/errors.ts";
@@ -9,9 +8,9 @@ import { type Json, jsonText, shownValue, sortedJson } from "../../base/json.ts"
 import { meant } from "../../base/nearest.ts";
 import { checkName } from "../names.ts";
 
-/** Where a value stands while it is read. */
+/** The position of a value while it is read. */
 export interface Place {
-  /** Begins the message of an error; undefined: whoever shows the error names the task beside it. */
+  /** Prefix of an error's message; undefined: the caller names the task beside the error. */
   task: string | undefined;
   /** "retry.attempts" */
   path: string;
@@ -21,7 +20,7 @@ export interface FieldShape {
   shape: Shape;
   required: boolean;
   description: string;
-  /** Of what is left out, as a file writes it; undefined: nothing stands for it. */
+  /** The value that an omitted field stands for, in a file's form; undefined: none. */
   usual: Json | undefined;
 }
 
@@ -47,12 +46,12 @@ export type Shape =
 
 export interface Kind<Kept = unknown> {
   readonly shape: Shape;
-  /** What can be given. */
+  /** The allowed values, in words. */
   readonly hint: string;
   /** @throws TASK_INVALID and what the value's own check throws, with the path */
   read(given: unknown, place: Place): Kept;
   write(kept: Kept): Json;
-  /** Of an edit that names some of the fields: the given value with the other fields as they are kept. */
+  /** Applies an edit that names only some of the fields: returns the given value, completed with the stored fields. */
   merged?(kept: Kept, given: unknown): unknown;
 }
 
@@ -65,13 +64,13 @@ export const says = ({ task, path }: Place): string =>
 
 export const inner = ({ task, path }: Place, name: string): Place => ({ task, path: pathTo(path, name) });
 
-/** @param what follows the path, such as " cannot be 5" */
+/** @param what the text after the path, such as " cannot be 5" */
 export const wrong = (place: Place, what: string, hint: string): CarillonError =>
   new CarillonError("TASK_INVALID", `${says(place)}${what}`, { hint, path: place.path });
 
 const cannotBe = (place: Place, given: unknown, hint: string) => wrong(place, ` cannot be ${shownValue(given)}`, hint);
 
-/** @param place of what should have this part @param names that it has */
+/** @param place of the object with the unknown part @param names the parts that it may have */
 export const stranger = (place: Place, name: string, names: readonly string[]): CarillonError =>
   new CarillonError("TASK_INVALID", `${says(place)} has no ${JSON.stringify(name)}${meant(name, names)}`, {
     hint: `It has ${names.join(", ")}.`,
@@ -147,7 +146,7 @@ export const text = (longest: number | null = null): Kind<string> => ({
   write: (kept) => kept,
 });
 
-/** Of a group or the like. */
+/** The name of a group or the like. */
 export const name = (longest: number): Kind<string> => ({
   shape: { is: "text", longest, isName: true },
   hint: `Use 1 to ${longest} letters, digits and . _ : / @ -, the first a letter or digit.`,
@@ -192,9 +191,9 @@ export const json: Kind<Json> = {
 export interface Field {
   kind: Kind;
   description: string;
-  /** Its name in a definition; default: as it is given. */
+  /** Its name in a definition; default: the name as given. */
   kept?: string;
-  /** Read where none is given. null: kept as null. undefined: left out of what is kept. */
+  /** The default, read if no value is given. null: stored as null. undefined: left out. */
   usual?: unknown;
   /** The same, where it depends on the fields before it. */
   usualOf?: (kept: Record<string, unknown>) => unknown;
@@ -202,17 +201,17 @@ export interface Field {
 }
 
 interface ObjectOptions<Kept> {
-  /** As the hint writes one. */
+  /** An example as the hint shows it. */
   example: string;
-  /** What is no object stands for this field. */
+  /** A value that is not an object stands for this field. */
   alone?: string;
   /** An edit may name some of the fields only; see `merged`. */
   mergedByEdits?: true;
-  /** What its fields cannot be together. */
+  /** Refuses combinations of its fields. */
   together?: (kept: Kept, place: Place) => void;
 }
 
-/** Of JSON, null is a value; of all others that have something usual it is as if nothing were given. */
+/** For JSON, null is a value; for every other field with a default, null means that no value was given. */
 const takesNull = ({ shape }: Kind) => shape.is === "json";
 
 export function object<Kept extends object>(
@@ -223,7 +222,7 @@ export function object<Kept extends object>(
   const keptName = (one: string) => fields[one]?.kept ?? one;
   const usualOf = ({ usual, usualOf }: Field, kept: Record<string, unknown>) => (usualOf ? usualOf(kept) : usual);
   const nowhere: Place = { task: undefined, path: "" };
-  /** As written; undefined: there is none. */
+  /** The field in a file's form; undefined: it has no value. */
   const written = (kept: Record<string, unknown>, one: string): Json | undefined => {
     const value = kept[keptName(one)];
     const { kind } = fields[one] as Field;

@@ -59,7 +59,7 @@ const writtenBounds = ({ fromMs, untilMs, times }: Bounds): { [name: string]: Js
 
 type Policies = Pick<ScheduleSpec & { type: "cron" }, "gap" | "overlap">;
 
-/** Those that are not as they are by themselves. */
+/** Policies that differ from their defaults. */
 const writtenPolicies = ({ gap, overlap }: Policies, usual: Policies): { [name: string]: Json } => ({
   ...(gap === usual.gap ? {} : { gap }),
   ...(overlap === usual.overlap ? {} : { overlap }),
