@@ -2,7 +2,7 @@ import type { OperationRequest } from "../../scheduler/src/run/operations.ts";
 import type { TaskDefinition } from "../../scheduler/src/task/task.ts";
 import type { LockHistory } from "./lock-history.ts";
 
-/** An attempt in its worker: told by the handler itself. `storeMs` is the server's clock, which no node can read so well. */
+/** An attempt in its worker, reported by the handler itself. `storeMs` is the server's clock, which no node can read as exactly. */
 export interface Execution {
   readonly node: string;
   readonly life: number;
@@ -14,22 +14,22 @@ export interface Execution {
   readonly dueMs: number;
   readonly startMs: number;
   readonly startStoreMs: number;
-  /** What its process took the store's time for. */
+  /** The store's time as its process estimated it. */
   readonly believedMs: number;
-  /** How the handler ended; null: its process was killed, or it was at work at the end. */
+  /** When the handler ended; null: its process was killed, or it was still running at the end. */
   endMs: number | null;
   how: "returned" | "threw" | "stopped" | null;
-  /** The code of what told it to stop. */
+  /** The code of the abort signal. */
   stoppedWhy: string | null;
-  /** It was told that its time was over, whether it looked at its signal or not. */
+  /** Its timeout aborted it, whether it heeded its signal or not. */
   timedOut?: true;
-  /** It does not look at its signal. */
+  /** It ignores its signal. */
   readonly deaf: boolean;
-  /** Its worker tells its server how long ago something was, which makes a time of it by its own reading. */
+  /** Its worker reports to its server how long ago an event was; the server converts that to a time by its own clock reading. */
   readonly toldAgo?: boolean;
 }
 
-/** Something asked of the cluster. `unknown`: no answer came, or one that says neither. */
+/** A request to the cluster. `unknown`: no answer came, or one that does not settle whether it was carried out. */
 export interface Operation {
   readonly id: string;
   readonly kind:
@@ -49,21 +49,21 @@ export interface Operation {
   endedStoreMs: number | null;
   outcome: "ok" | "refused" | "unknown";
   readonly definition?: TaskDefinition;
-  /** Of an enqueue: when it is wanted, and what came of it. */
+  /** For an enqueue: its due time, and its result. */
   readonly dueMs?: number;
   readonly key?: string | null;
   readonly limitKey?: string | null;
   run?: number;
   created?: boolean;
-  /** Of an operation on many. */
+  /** For an operation on many. */
   request?: OperationRequest;
   operationId?: number;
-  /** It is told of here because an operation on many did it; nobody waits for what that asks back from its workers. */
+  /** Listed because an operation on many did it; no process waits for the runs that it recalls. */
   readonly isOfMany?: boolean;
   answer?: string;
 }
 
-/** A statement that changed something the checks ask for, when the server had done it. */
+/** A statement that changed something that the checks use, at the time at which the server had carried it out. */
 export interface Applied {
   readonly atMs: number;
   readonly storeMs: number;
@@ -73,10 +73,12 @@ export interface Applied {
   readonly rows: readonly Record<string, unknown>[];
 }
 
-/** Stands in a list of these as the name of a moment in which a store took this one's place that may lack some of what is listed before. */
+/**
+ * The name of a list entry that marks when another store took this one's place; the new store may lack some of what is listed before it.
+ */
 export const wentBack = "(another store, of an earlier moment)";
 
-/** What happened to the cluster from outside. */
+/** An outside event that hit the cluster. */
 export interface Happening {
   readonly atMs: number;
   readonly what: string;
@@ -100,7 +102,7 @@ export interface Dump {
   readonly leadership: Row[];
   readonly tally: Row[];
   readonly operation: Row[];
-  /** Of operations: who began and stopped them. */
+  /** For operations: their authors, and those who stopped them. */
   readonly audit: Row[];
   readonly dead_letter: Row[];
 }
@@ -136,25 +138,25 @@ export interface History {
   readonly endStoreMs: number;
   readonly healMs: number;
   readonly recoveredMs: number;
-  /** What the store's clock shows at 0, if it makes no step. */
+  /** The time of the store's clock at 0, if it makes no step. */
   readonly epochMs: number;
-  /** How wrong a process may be about the store's time: by steps of the store's clock, and half of the longest round trip. */
+  /** The largest error of a process's estimate of the store's time: steps of the store's clock, and half of the longest round trip. */
   readonly clockErrorMs: number;
   readonly sessionTimeoutMs: number;
-  /** How much later than it should anything may be done, for want of a processor: 0 on virtual time. */
+  /** How much later than due anything may happen for lack of a processor: 0 on virtual time. */
   readonly slackMs: number;
   readonly nodes: readonly string[];
   readonly concurrency: number;
-  /** A service beside the store tells who lives. */
+  /** A coordination service beside the store reports which processes live. */
   readonly coordination: boolean;
   readonly executions: readonly Execution[];
   readonly operations: readonly Operation[];
   readonly applied: readonly Applied[];
   readonly happenings: readonly Happening[];
-  /** How often a statement had to wait for a lock. */
+  /** Number of statements that had to wait for a lock. */
   readonly blocked: number;
   readonly dump: Dump;
-  /** Of a history in which locks were played. */
+  /** For a history with locks. */
   readonly locks?: LockHistory | null;
 }
 
@@ -167,9 +169,9 @@ export interface Violation {
   readonly task?: string;
 }
 
-/** One invariant of the list, over one history: what breaks it first. */
+/** One invariant of the list, checked over one history: returns the first violation. */
 export interface Checker {
-  /** Its number in the list of invariants, with the words for what is looked at. */
+  /** Its number in the list of invariants, and its subject in words. */
   readonly invariant: string;
   check(history: History): Omit<Violation, "invariant"> | undefined;
 }

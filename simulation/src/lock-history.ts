@@ -1,20 +1,20 @@
-/** What was written down of locks for users. Times are those of the history that it is part of. */
+/** The record of locks for users. Times are those of the history that contains it. */
 export interface LockHistory {
-  /** In the order in which the service gave them. */
+  /** In the order in which the service granted them. */
   readonly grants: readonly Grant[];
   readonly giveUps: readonly GiveUp[];
   readonly looks: readonly Look[];
-  /** What a process did to its node, as the service carried it out. */
+  /** Operations of a process on its node, as the service carried them out. */
   readonly acts: readonly Omit<Look, "permits" | "holding">[];
-  /** In the order in which they reached what the lock protects. */
+  /** In the order in which they reached the protected resource. */
   readonly writes: readonly LockWrite[];
   readonly attempts: readonly Attempt[];
-  /** From then on nothing is wrong with anything. */
+  /** From this time on everything is in order. */
   readonly calmFromMs: number;
   readonly endMs: number;
-  /** How much later than it should anything may be done, for want of a processor; and how far from the truth a time may be. */
+  /** How much later than due anything may happen for lack of a processor, and the largest error of a recorded time. */
   readonly slackMs: number;
-  /** When the service lost what it had acknowledged, as its documentation allows for. */
+  /** When the service lost acknowledged state, as its documentation allows. */
   readonly forgotMs: readonly number[];
 }
 
@@ -26,15 +26,15 @@ export interface Grant {
   readonly process: string;
   /** The name that it keeps over its lives. */
   readonly owner: string;
-  /** What its node hangs from. */
+  /** The session that owns its node. */
   readonly session: string;
-  /** Of one that had to wait: since when it has been in line. */
+  /** For a holder that had to wait: when it joined the line. */
   readonly givenMs: number;
-  /** At the service, at the earliest; null: it is there still. */
+  /** The earliest time at the service; null: it still exists. */
   endedMs: number | null;
-  /** vanished: nobody gave it up. */
+  /** vanished: no process released it. */
   ended: "released" | "vanished" | null;
-  /** How long others wait for whoever vanished; null: this is no grace lock. */
+  /** How long other owners wait after the holder vanished; null: this is not a grace lock. */
   readonly graceMs: number | null;
 }
 
@@ -44,23 +44,23 @@ export interface GiveUp {
   readonly process: string;
   readonly fence: number;
   readonly atMs: number;
-  /** Whether the service says that this did something. */
+  /** Whether the service reports that this changed something. */
   readonly changed: boolean;
 }
 
-/** A process asked whether it has the lock, and was told that it does. */
+/** A check by a process whether it has the lock, answered with yes. */
 export interface Look {
   readonly lock: string;
   readonly permits: number;
   readonly process: string;
-  /** What it has in its hand: from one acquisition to its release. */
+  /** The id of its holding: one acquisition, until its release. */
   readonly holding: string;
-  /** Of the node that it takes for its own; null: it says that nobody else can have the lock, and has no node. */
+  /** Fence of the node that it regards as its own; null: it believes that it has the lock, but has no node. */
   readonly fence: number | null;
   readonly atMs: number;
 }
 
-/** Something under the lock's protection is asked to change. */
+/** A request to change the protected resource. */
 export interface LockWrite {
   readonly lock: string;
   readonly process: string;
@@ -73,7 +73,7 @@ export interface Attempt {
   readonly lock: string;
   readonly process: string;
   readonly askedMs: number;
-  /** With or without the lock, or with its process; null: it waits. */
+  /** Ended with or without the lock, or with its process; null: it waits. */
   endedMs: number | null;
   /** null: it was not to be had. */
   fence: number | null;
@@ -84,7 +84,7 @@ export interface LockViolation {
   readonly atMs?: number;
 }
 
-/** One invariant, over one history of locks: what breaks it first. */
+/** One invariant, checked over one history of locks: returns the first violation. */
 export interface LockChecker {
   readonly invariant: string;
   check(history: LockHistory): LockViolation | undefined;

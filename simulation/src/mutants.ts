@@ -22,7 +22,7 @@ export const allMutants: readonly Mutant[] = [
   ...recoveryMutants,
 ];
 
-/** Of this program's compiled files: the simulation and the scheduler in it. */
+/** Folder of this program's compiled files, which contain the simulation and the scheduler. */
 const compiled = fileURLToPath(new URL("../..", import.meta.url));
 
 export interface Planted {
@@ -31,7 +31,7 @@ export interface Planted {
   /** The invariant that it was found to break; undefined: it was not found. */
   readonly caughtBy: string | undefined;
   readonly seed: number | undefined;
-  /** What the violation says. */
+  /** The text of the violation. */
   readonly what: string | undefined;
   readonly tried: number;
 }
@@ -42,7 +42,7 @@ export async function plant(options: {
   only: string | undefined;
   seeds: number;
   lengthMs: number;
-  /** No seed is small. */
+  /** All seeds are full ones. */
   full: boolean;
   processes: number;
   onResult: (planted: Planted) => void;
@@ -79,7 +79,7 @@ export async function plant(options: {
   return results;
 }
 
-/** The first so many of that sort. */
+/** The first `count` seeds of that sort. */
 function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): number[] {
   const planned = (seed: number) => planOf(seed, undefined, allFull);
   const isOne = (seed: number) => {
@@ -98,7 +98,7 @@ function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): numb
 export const plantingsOf = (mutant: Planting & { readonly also?: Planting }): Planting[] =>
   mutant.also ? [mutant, mutant.also] : [mutant];
 
-/** The compiler breaks lines elsewhere: any white space is like any other. @throws unless it is there exactly once */
+/** The compiler breaks lines elsewhere, so any white space matches any other. @throws unless the text occurs exactly once */
 export function planted(name: string, { file, find, put }: Planting, text: string): string {
   const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(words.join("\\s+")));
@@ -106,7 +106,7 @@ export function planted(name: string, { file, find, put }: Planting, text: strin
   return parts.join(put);
 }
 
-/** @param program of the simulation, as it is compiled @returns that of a copy in which these stand */
+/** @param program path of the compiled simulation @returns its path in a copy that contains these plantings */
 export function plantedCopy(name: string, plantings: readonly Planting[], into: string, program: string): string {
   const folder = join(compiled, "mutants", into);
   rmSync(folder, { recursive: true, force: true });

@@ -1,6 +1,9 @@
-/** What is no number would make a run of nothing, which passes: it is refused, with the option, what was given and what is wanted. */
+/**
+ * An option that is not a number would make a run of nothing, which passes: it is refused, with the option, the value given and the value
+ * wanted.
+ */
 
-/** A count or a seed. @param option as it is written, without its dashes @param least the smallest that makes sense */
+/** A count or a seed. @param option its name, without dashes @param least the smallest sensible value */
 export function wholeNumber(option: string, text: string, least = 1): number {
   const value = numberOf(text);
   if (!Number.isSafeInteger(value) || value < least)
@@ -8,7 +11,7 @@ export function wholeNumber(option: string, text: string, least = 1): number {
   return value;
 }
 
-/** A length of time, of which a part is something too. */
+/** A length of time; fractions are allowed. */
 export function positiveNumber(option: string, text: string): number {
   const value = numberOf(text);
   if (!Number.isFinite(value) || value <= 0)
@@ -17,5 +20,5 @@ export function positiveNumber(option: string, text: string): number {
 }
 
 const numberOf = (text: string) => (text.trim() === "" ? Number.NaN : Number(text));
-/** As `parseArgs` refuses: whoever starts a harness tells it in one line. */
+/** An error like those of `parseArgs`: the harness prints it in one line. */
 const refused = (message: string) => Object.assign(new Error(message), { code: "ERR_PARSE_ARGS_INVALID_OPTION_VALUE" });

@@ -1,6 +1,6 @@
 import type { Checker } from "../history.ts";
 
-/** A definition that was changed has one version by whoever changed it; one that was refused has none. */
+/** A changed definition has one version, by the operation that changed it; a refused change has none. */
 export const audited: Checker = {
   invariant: "18: each change has one entry",
   check({ operations, dump }) {

@@ -8,7 +8,7 @@ import { type Span, spansOf } from "./slots-accounted.ts";
 
 type Found = ReturnType<Checker["check"]>;
 
-/** A backfill makes one run of each slot of its range that has none, and of no others. */
+/** A backfill makes one run for each slot of its range that has none, and for no other slot. */
 export const backfilled: Checker = {
   invariant: "19, 2: a backfill runs each slot of its range that has not run, once",
   check(history) {
@@ -21,7 +21,7 @@ export const backfilled: Checker = {
   },
 };
 
-/** What it made is what it says. */
+/** The runs that it made match its own count. */
 function made(asked: Operation, row: Row, history: History): Found {
   const { dump, clockErrorMs } = history;
   const { fromMs, toMs } = row.range as BackfillRange;
@@ -40,7 +40,7 @@ function made(asked: Operation, row: Row, history: History): Found {
     );
     if (slotMs < fromMs || slotMs > toMs || !isOne) return { what: `slot ${slotMs} is none of its range` };
   }
-  // Of what was skipped since, the ledger tells that, and another backfill may have taken it.
+  // Slots whose run was skipped since: the ledger says so, or another backfill has taken them.
   const perhaps = ledgerOf(asked, history).filter(
     (slot) =>
       !own.includes(slot) &&
@@ -54,7 +54,9 @@ function made(asked: Operation, row: Row, history: History): Found {
     : undefined;
 }
 
-/** Another backfill has taken it since, and it was skipped again: the first run of it, due in this one's time, is in history. */
+/**
+ * Another backfill has taken the slot since, and its run was skipped too: the slot's first run, due in this backfill's time, is in history.
+ */
 function wasSkippedBefore({ task_id, slot_ms, run_id }: Row, { created_ms }: Row, { dump, clockErrorMs }: History) {
   return dump.run_history.some(
     (run) =>
@@ -66,7 +68,7 @@ function wasSkippedBefore({ task_id, slot_ms, run_id }: Row, { created_ms }: Row
   );
 }
 
-/** Every slot of the range has its run when it is done, but for those that somebody else had accepted, or accepts later. */
+/** When it is done, every slot of its range has its run, except slots that another process accepted before, or accepts later. */
 function left(asked: Operation, row: Row, history: History): Found {
   if (row.state !== "done") return undefined;
   const { dump, applied, clockErrorMs } = history;

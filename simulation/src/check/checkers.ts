@@ -23,7 +23,7 @@ import { timeouts } from "./timeouts.ts";
 import { trustKept } from "./trust-kept.ts";
 import { verdictsFenced } from "./verdicts-fenced.ts";
 
-/** What a broken promise usually breaks first comes first. */
+/** Sorted so that the first symptom of a bug is usually found first. */
 export const checkers: readonly Checker[] = [
   oneRunASlot,
   fencesRise,

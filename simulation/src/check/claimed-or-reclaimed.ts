@@ -3,7 +3,7 @@ import type { Checker } from "../history.ts";
 /** A verdict reaches the store within this, unless its process ends, or the store is away. */
 const toldWithinMs = 100_000;
 
-/** A fence ends as a verdict or as taken back, never as both; taken back only once its session was over. */
+/** A fence ends by a verdict or by being reclaimed, never by both; it is reclaimed only after its session has ended. */
 export const claimedOrReclaimed: Checker = {
   invariant: "12: claimed or reclaimed, never both",
   check({ dump, clockErrorMs, executions, happenings, endMs }) {

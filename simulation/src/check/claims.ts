@@ -7,7 +7,7 @@ export interface Claim {
   readonly sessionId: number;
 }
 
-/** Of an enqueue that claims: the place of its session among its values. */
+/** For an enqueue that claims: the index of the session among the statement's values. */
 const sessionOfInsert = new Map([
   ["run-insert-here", 11],
   ["run-insert-keyed-here", 11],
@@ -38,7 +38,7 @@ export function claimsOf({ applied }: History): Map<number, Claim> {
   return claims;
 }
 
-/** To which session a claim belonged at some moment: adoption moves it. */
+/** The session to which a claim belonged at some moment: adoption moves it. */
 export function sessionAt(claim: Claim, adoptions: readonly Applied[], atMs: number): number {
   let session = claim.sessionId;
   for (const { values, rows, atMs: movedMs } of adoptions)

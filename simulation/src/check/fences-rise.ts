@@ -1,6 +1,6 @@
 import { type Checker, wentBack } from "../history.ts";
 
-/** In the order of the server: a run's later claim has a higher fence, a later term a higher number. */
+/** In the server's order, a later claim of a run has a higher fence, and a later term a higher number. */
 export const fencesRise: Checker = {
   invariant: "7: fences and terms rise",
   check({ applied, dump, coordination }) {

@@ -2,10 +2,10 @@ import type { Checker, History } from "../history.ts";
 import { claimsOf, sessionAt } from "./claims.ts";
 import { definitionsOf } from "./lost-workers.ts";
 
-/** A worker looks this often, and a process that stood still looks when it goes on. */
+/** A worker checks its claims this often, and a process that stood still checks when it goes on. */
 const toldWithinMs = 1_500;
 
-/** A handler whose claim is over is told so by its signal: it does not work on as if nothing had been. */
+/** A handler whose claim is over is aborted by its signal: it does not go on working. */
 export const handlersTold: Checker = {
   invariant: "12: a handler that lost its claim is told to stop",
   check(history) {
@@ -31,7 +31,10 @@ export const handlersTold: Checker = {
   },
 };
 
-/** The latest time at which a process tells its handler of a loss that it can know since `knownMs`; a process that stands still tells it when it goes on. */
+/**
+ * The latest time at which a process aborts a handler after a loss that it can detect from `knownMs` on; a process that stands still does
+ * so when it goes on.
+ */
 function toldBy({ happenings, clockErrorMs }: History, node: string, knownMs: number): number {
   let byMs = knownMs + toldWithinMs;
   for (const { atMs, what } of happenings) {
@@ -71,10 +74,10 @@ const tookOver = "took over the claims of this process's lost session";
 
 const longestMs = 60_000;
 
-/** The length of a pause, as the happening says it. */
+/** The length of a pause, from the happening's text. */
 const standing = (what: string): number => Number(/ for (\d+) ms/.exec(what)?.[1] ?? longestMs);
 
-/** Who is cut off hears of no edit, and goes by the grace that its task had: by how much that may be too long. */
+/** A process that is cut off receives no edit, and uses its task's old grace. By task, how much too long that grace may be. */
 function gracesUnheard(history: History): Map<string, number> {
   const unheard = new Map<string, number>();
   for (const [task, all] of definitionsOf(history)) {

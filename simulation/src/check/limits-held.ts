@@ -1,7 +1,7 @@
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
-/** Of a task whose every version has a limit, no more executions that still had their claims at a time than it allows. */
+/** For a task whose every version has a limit: the number of executions that hold their claims at the same time never exceeds it. */
 export const limitsHeld: Checker = {
   invariant: "13: never more at once than the limit",
   check(history) {
@@ -48,7 +48,10 @@ function endOf({ endMs, node, startMs }: Execution, { happenings, endMs: overMs 
   return killed?.atMs ?? overMs;
 }
 
-/** When the store took the claim for ended, whatever the handler did: by whoever ended it, and so early at the earliest. */
+/**
+ * When the store regards each claim as ended, whatever the handler does; the earliest possible time, since any process may have recorded
+ * it.
+ */
 function claimEnds({ dump, epochMs, clockErrorMs }: History): Map<number, number> {
   const ends = new Map<number, number>();
   for (const { fence, ended_ms } of [...dump.attempt, ...dump.run_history])

@@ -1,7 +1,7 @@
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Checker, Execution, History } from "../history.ts";
 
-/** What comes of runs whose worker was lost is what their task says; and they wait out its grace where they had started. */
+/** Runs of a lost worker end as their task defines; if they had started, they first wait for its grace. */
 export const lostWorkers: Checker = {
   invariant: "12, 1: a lost worker's runs are taken back when and as their task says",
   check(history) {
@@ -41,8 +41,8 @@ export const lostWorkers: Checker = {
 };
 
 /**
- * Its process was killed while it was at work, or it was told to stop for want of a session. One that ignored its timeout is given up
- * by its worker, and may be at work at the end.
+ * The process was killed while the handler ran, or the handler was aborted because the session was lost. A handler that ignored its timeout
+ * is given up by its worker, and may still run at the end.
  */
 const isLost = ({ how, stoppedWhy, timedOut }: Execution): boolean =>
   (how === null && !timedOut) || stoppedWhy === "SESSION_LOST";

@@ -1,11 +1,11 @@
 import type { Checker, Dump } from "../history.ts";
 
-/** Of runs: where they come from. */
+/** Sources and outcome of runs, as the store encodes them. */
 export const ofASlot = 1;
 export const byHand = 3;
 export const skipped = 3;
 
-/** Somebody asked for what had run to be run once more; so what comes after it comes once more too, and has its slot. */
+/** Ids of runs that were rerun by hand, and of the runs that follow them: both may have the slot of an earlier run. */
 function askedAgain(dump: Dump): Set<number> {
   const again = new Set<number>();
   const rows = [...dump.run, ...dump.run_history].sort((a, b) => (a.id as number) - (b.id as number));
@@ -29,7 +29,7 @@ export const oneRunASlot: Checker = {
     for (const row of [...dump.run, ...dump.run_history]) {
       const id = row.id as number;
       if (row.slot_ms === null || row.source !== ofASlot) continue;
-      // One that was skipped can be caught up with.
+      // A skipped slot can be backfilled.
       if (isBackfilled && row.outcome === skipped) continue;
       const slot = `${row.task_id} ${row.slot_ms}`;
       const other = ofSlot.get(slot);

@@ -5,19 +5,21 @@ import { isMeant, lastStep } from "../play/of-many.ts";
 import { claimsOf } from "./claims.ts";
 import { byHand } from "./one-run-a-slot.ts";
 
-/** With everything in order, beside what its rate takes. A batch whose process died is taken up again after 5 s. */
+/**
+ * The longest time to the end with everything in order, beside the time that its rate takes. A dead process's batch is taken up after 5 s.
+ */
 const endsWithinMs = 15_000;
-/** What was done, or said, so long before has been committed, or never is. */
+/** A change older than this has been committed, or never will be. */
 const committedMs = 30_000;
-/** An end is told so much later where its process was cut off, or the store was away for as long as it ever is. */
+/** An end is recorded up to this much later if its process was cut off, or the store was away for its longest time. */
 const heldUpMs = 150_000;
-/** Its task was removed, or has no slots any more that can be told beforehand. */
+/** The task was removed, or its slots can no longer be predicted. */
 const mayBreak = /^(?:TASK_UNKNOWN|OPTION_INVALID)/;
 const [cancelled, dismissed] = [2, 2];
 
 type Found = ReturnType<Checker["check"]>;
 
-/** What was acknowledged of operations on many, and what they say of themselves, is what the store has. */
+/** The store has every acknowledged operation on many, and its counts match what it did. */
 export const operationsKept: Checker = {
   invariant: "19: an operation is begun once, comes to its end, and counts what it did",
   check(history) {
@@ -90,7 +92,7 @@ function counted(asked: Operation, row: Row, history: History): Found {
   return own > done ? { what: `tells of ${done} runs, and ${own} were cancelled by it` } : undefined;
 }
 
-/** What it can have found to act on: each once. */
+/** The most that it can have found to act on, each once. */
 function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: History): number {
   const { created_ms, last_run_id } = row;
   const filter = row.filter as OperationFilter;
@@ -109,7 +111,7 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
           isOfIts(run) &&
           states.includes(outcomes[run.outcome as number] as Outcome) &&
           (run.ended_ms as number) >= sinceMs &&
-          // Also of those that ended while it was carried out, should it not have passed their place.
+          // Includes runs that ended while it was carried out, if it had not passed their position yet.
           (run.ended_ms as number) <= endedMs + clockErrorMs,
       ).length;
     case "cancel": {
@@ -126,7 +128,7 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
   }
 }
 
-/** What a pause, an edit or a removal beside it took away, of which nothing is left: at most so many runs. */
+/** Runs that a simultaneous pause, edit or removal withdrew without leaving a row: an upper bound. */
 function withdrawnBeside(asked: Operation, row: Row, dump: Dump, operations: readonly Operation[]): number {
   const [beganMs, endedMs] = [row.created_ms as number, (row.ended_ms as number | null) ?? Number.POSITIVE_INFINITY];
   const isBeside = operations.some(
@@ -141,7 +143,7 @@ function withdrawnBeside(asked: Operation, row: Row, dump: Dump, operations: rea
   return Array.from({ length: row.last_run_id as number }, (_, i) => i + 1).filter((id) => !known.has(id)).length;
 }
 
-/** What it was to act on when it began, and did not. */
+/** Targets that existed when it began, and that it did not act on. */
 function left(asked: Operation, row: Row, history: History): Found {
   if (row.state !== "done" || row.failed !== 0) return undefined;
   const { dump, applied } = history;
@@ -165,7 +167,7 @@ function left(asked: Operation, row: Row, history: History): Found {
   return letter && { what: "left its letter open", run: letter.run_id as number };
 }
 
-/** Of an array as it is given to the server. */
+/** The numbers of an array in the form in which the server receives it. */
 const numbersOf = (array: unknown) => String(array).slice(1, -1).split(",").map(Number);
 
 /** Runs that were certainly there, and the numbers of their tasks. */

@@ -1,8 +1,8 @@
 import type { ScheduleSpec } from "../../../scheduler/src/schedule/schedule.ts";
 
 /**
- * When a schedule is due, second by second, by Intl and by nothing that the scheduler uses for it. For spans of minutes,
- * and for crons of lists, ranges and steps whose days are all days.
+ * The slots of a schedule, computed second by second with Intl and with none of the scheduler's own code. For spans of minutes, and for
+ * crons of lists, ranges and steps whose days are all days.
  */
 export function slotsBetween(spec: ScheduleSpec, fromMs: number, toMs: number): number[] {
   if (spec.type === "at") return spec.atMs >= fromMs && spec.atMs <= toMs ? [spec.atMs] : [];
@@ -45,7 +45,7 @@ function cronSlots(spec: ScheduleSpec & { type: "cron" }, fromMs: number, toMs: 
   return slots;
 }
 
-/** One of the two times of an hour that comes twice, and not the one that the policy takes. */
+/** True for one of the two passes of a repeated hour, if the policy does not take that pass. */
 function isOtherTime(atMs: number, overlap: string, change: Change | undefined): boolean {
   if (!change || change.byMs >= 0 || overlap === "both") return false;
   const lengthMs = -change.byMs;
@@ -59,7 +59,7 @@ interface Change {
   byMs: number;
 }
 
-/** The one change of the offset near that time, if there is any. */
+/** The only change of the offset near that time, if there is any. */
 function changeNear(offset: (atMs: number) => number, fromMs: number, toMs: number): Change | undefined {
   const stepMs = 900_000;
   let before = offset(Math.floor(fromMs / stepMs) * stepMs - 4 * stepMs);
@@ -73,7 +73,7 @@ function changeNear(offset: (atMs: number) => number, fromMs: number, toMs: numb
 
 const known = new Map<string, (atMs: number) => number>();
 
-/** Offsets change on quarters of an hour, so each is asked for once. */
+/** Offsets change at quarters of an hour, so each quarter is computed once. */
 function offsets(zone: string): (atMs: number) => number {
   const present = known.get(zone);
   if (present) return present;

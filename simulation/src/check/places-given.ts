@@ -3,7 +3,7 @@ import type { Checker, History } from "../history.ts";
 
 const boundMs = 1_500;
 
-/** With everything in order, and room on every worker, a run that waits for a place has it when one is free. */
+/** With everything in order, and free workers, a run that waits for a slot of concurrency gets it when one is free. */
 export const placesGiven: Checker = {
   invariant: "17: a free place is given at once",
   check(history) {

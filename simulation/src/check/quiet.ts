@@ -1,10 +1,10 @@
 import type { Checker } from "../history.ts";
 
 const spanMs = 10_000;
-/** Every signal of an election asks for a look, and one that fails is tried again four times a second. */
+/** Every signal of an election causes a heartbeat, and a failed one is repeated four times a second. */
 const mostBeats = 150;
 
-/** A process proves its life so often, and not as often as it can. */
+/** A process sends heartbeats at its interval, not as often as it can. */
 export const quiet: Checker = {
   invariant: "16: nothing spins",
   check({ applied }) {

@@ -5,10 +5,10 @@ const longestHandlerMs = 36_000;
 const graceMs = 10_000;
 /** The leader looks this often for runs that a change of their task left set aside: engine/janitor.ts. */
 const takenUpMs = 60_000;
-/** From a claim to its start, and from an end to its verdict, with everything in order. */
+/** The longest time from a claim to its start, and from an end to its verdict, with everything in order. */
 const stuckMs = 20_000;
 
-/** Once the faults have ended for long enough: one leader, everyone a member, nothing stuck and nothing left open. */
+/** Long enough after the faults have ended: one leader, every process a member, nothing stuck and nothing left open. */
 export const recovered: Checker = {
   invariant: "16: it recovers",
   check({ dump, nodes, endStoreMs, clockErrorMs, executions, endMs }) {

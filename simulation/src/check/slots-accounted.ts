@@ -14,18 +14,18 @@ export interface Span {
   readonly next: string;
 }
 
-/** While a task was certainly enabled under one definition, each of its slots is in the ledger, and no others are. */
+/** While a task was certainly enabled under one definition, the ledger has each of its slots, and no others. */
 export const slotsAccounted: Checker = {
   invariant: "2, 5: every slot accounted for, none invented",
   check(history) {
     const { dump, endStoreMs, clockErrorMs } = history;
-    // What has ended already is in history, whatever its task is set to later.
+    // Ended runs stay in history, whatever the task's later settings.
     const endOf = new Map(dump.run_history.map(({ id, ended_ms }) => [id as number, ended_ms as number]));
     for (const row of dump.task) {
       const [task, id] = [row.name as string, row.id as number];
       const own = dump.slot.filter(({ task_id }) => task_id === id);
       const ledger = new Set(own.map(({ slot_ms }) => slot_ms as number));
-      // Of the schedule that the task has when it is caught up with: see backfilled.ts.
+      // By the schedule that the task has at the time of the backfill: see backfilled.ts.
       const caughtUp = new Set(
         own.flatMap((slot) => (isCaughtUp(slot, dump, clockErrorMs) ? [slot.slot_ms as number] : [])),
       );
@@ -65,7 +65,7 @@ export const slotsAccounted: Checker = {
   },
 };
 
-/** What is certain of a task, between the end of what changed it and the beginning of what changed it next. */
+/** The certain states of a task, each from the end of one change to the beginning of the next. */
 export function spansOf(task: string, { operations, endStoreMs }: History): Span[] {
   const changes = operations.filter(
     (one) => one.task === task && /save|task$/.test(one.kind) && one.outcome !== "refused",
@@ -85,7 +85,7 @@ export function spansOf(task: string, { operations, endStoreMs }: History): Span
     if (change.outcome === "unknown" || overlaps) {
       if (change.kind === "save" || change.kind === "remove task" || overlaps) definition = undefined;
       if (change.kind !== "save" || definition === null || overlaps) paused = undefined;
-      // A save may have brought back a task that was removed; then it is not paused.
+      // A save may have restored a removed task; then the task is not paused.
       continue;
     }
     if (change.kind === "save") {

@@ -3,7 +3,7 @@ import type { Checker, Execution } from "../history.ts";
 
 const boundMs = 1_000;
 
-/** With everything in order, and room on every worker, a run starts when it is due. */
+/** With everything in order, and free workers, a run starts when it is due. */
 export const startLag: Checker = {
   invariant: "3: what is due starts",
   check({ executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency, slackMs }) {
@@ -24,7 +24,7 @@ export const startLag: Checker = {
   },
 };
 
-/** Some worker had no room at that time, as one has not while much is run again or caught up with. */
+/** A worker was full at that time, as while many runs are rerun or backfilled. */
 function isFull(executions: readonly Execution[], concurrency: number, atMs: number): boolean {
   const under = new Map<string, number>();
   for (const { node, startMs, endMs } of executions)

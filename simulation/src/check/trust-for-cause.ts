@@ -1,11 +1,11 @@
 import type { Checker, Happening } from "../history.ts";
 
-/** What of a session is lost is told when its node has joined again, which takes as long as the store is not reached. */
+/** A lost session is noticed when its node has joined again, which takes as long as the store is unreachable. */
 const toldWithinMs = 15_000;
 
 /**
- * What may cost a process its session: it stood still, or did not reach the store. That a coordination service goes away, or
- * comes back, is none of it. Of simulated seeds: elsewhere nobody knows all that disturbed a process.
+ * Events that may cost a process its session: it stood still, or did not reach the store. A coordination service that goes away, or comes
+ * back, is no such cause. For simulated seeds only: elsewhere not everything that disturbs a process is recorded.
  */
 export const trustForCause: Checker = {
   invariant: "12: nobody is told that its session is in doubt without a cause",

@@ -1,13 +1,13 @@
 import type { Checker } from "../history.ts";
 import { claimsOf, sessionAt } from "./claims.ts";
 
-/** What a scheduler's margin leaves for its own clock to be wrong in. */
+/** The part of a scheduler's margin that is left for errors of its own clock. */
 const roundingMs = 20;
 
-/** What a process keeps between the end of its trust and its timeout; see membership.ts. */
+/** A process's margin between the end of its trust and its timeout; see membership.ts. */
 const marginMs = 500;
 
-/** Nobody is taken for dead before its time, and who was starts nothing on the claims that it had. */
+/** No session is ended before its time, and a process whose session was ended starts nothing on the claims that it had. */
 export const trustKept: Checker = {
   invariant: "12: nothing starts on a session that is over, and none is over before its time",
   check(history) {

@@ -12,7 +12,7 @@ import type { Universe } from "../world/universe.ts";
 
 type GraceLock = Awaited<ReturnType<Carillon["graceLock"]>>;
 
-/** One life of a process that uses locks, and nothing else. */
+/** One life of a process that only uses locks. */
 export interface Contender {
   readonly name: string;
   readonly life: number;
@@ -20,22 +20,22 @@ export interface Contender {
   readonly carillon: Carillon;
 }
 
-/** Something that a process has in its hand, or had: it may be asked at any time what it says of itself. */
+/** A lock that a process holds, or held: it can be queried at any time. */
 interface InHand {
   readonly contender: Contender;
   readonly permits: number;
   readonly holding: string;
-  /** Whether nobody else can have it, by its own word. */
+  /** Whether the process believes that it alone can have the lock. */
   believes(): boolean;
-  /** Of the node that it says it has. */
+  /** Fence of the node that it reports to have. */
   fence(): bigint | undefined;
 }
 
-/** What is done under a lock. */
+/** A use of a lock. */
 interface Use {
-  /** Of the node that is held. */
+  /** Fence of the node that is held. */
   fence(): bigint;
-  /** It writes to the place that the lock protects. */
+  /** It writes to the resource that the lock protects. */
   readonly writes: boolean;
   note?(): Promise<unknown>;
 }
@@ -46,11 +46,11 @@ export interface ContendersOptions {
   readonly recorder: Recorder;
   readonly seed: number;
   readonly played: LocksPlayed;
-  /** It has a lock now, for so long. */
+  /** Called when it has got a lock, with the time for which it keeps it. */
   readonly onHeld: (name: string, forMs: number) => void;
 }
 
-/** What ends without a bug: the store is away, others have it, the process stops, the lock was lost. */
+/** Errors that occur without a bug: the store is away, other processes have the lock, the process stops, the lock was lost. */
 const expected = new Set([
   "STORE_UNREACHABLE",
   "LOCK_BUSY",
@@ -63,9 +63,9 @@ const expected = new Set([
 const over = new Set(["STOPPED", "CLOSED"]);
 
 /**
- * Processes that pass locks around. Each looks whether it has the lock, thinks, and writes to a place that takes no fence
- * below the highest; whoever stands still between looking and writing writes all the same. Whenever one gets a lock, all who
- * had it are asked what they believe, also those that stand still.
+ * Processes that pass locks around. Each checks whether it has the lock, waits, and writes to a resource that accepts no fence below the
+ * highest; a process that stood still between check and write writes all the same. Whenever a process gets a lock, all earlier holders are
+ * checked for what they believe, even those that stand still.
  */
 export class Contenders {
   readonly looks: Look[] = [];
@@ -98,14 +98,14 @@ export class Contenders {
       loop.catch((error) => recorder.unexpected(`${name} and its locks: ${error?.stack ?? error}`));
   }
 
-  /** By its own word. */
+  /** By its own belief. */
   hasSome(name: string): boolean {
     return [...this.#hands.values()].some((hands) =>
       [...hands].some((hand) => hand.contender.name === name && hand.believes()),
     );
   }
 
-  /** It was killed: it waits for nothing any more. */
+  /** The process was killed: it no longer waits for anything. */
   ended(machine: Machine): void {
     for (const hands of this.#hands.values())
       for (const hand of hands) if (hand.contender.machine === machine) hands.delete(hand);
@@ -158,7 +158,7 @@ export class Contenders {
         await this.#use(name, hand, dice, { fence: () => use.fence, writes: true, note });
         if ((await this.#quietly(() => use.end())) === "over") return;
       }
-      // Also where it is not held: then nothing may come of it.
+      // Also called while the lock is not held: then it must have no effect.
       if (dice.chance(0.6) && (await this.#quietly(() => lock.release())) === "over") return;
     }
   }
@@ -214,7 +214,7 @@ export class Contenders {
     return hand;
   }
 
-  /** Asks it now, and writes down what it says. */
+  /** Checks the lock now, and records the result. */
   #look(lock: string, hand: InHand): boolean {
     const fence = hand.fence();
     const isHeld = hand.believes();
@@ -246,7 +246,7 @@ export class Contenders {
     }
   }
 
-  /** To a place beside the store, over the same weather. */
+  /** Writes to a resource beside the store, over the same network weather. */
   #write(lock: string, { name, life }: Contender, fence: number): void {
     const { network, universe } = this.#options;
     network.send(`${name} place`, "to", network.latency(), () => {

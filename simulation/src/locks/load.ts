@@ -4,7 +4,7 @@ import { CoordinationService } from "../../../scheduler/src/coordination/service
 import type { Store } from "../../../scheduler/src/store/store.ts";
 import { StoreClock } from "../../../scheduler/src/store/store-clock.ts";
 
-/** Whoever first uses a lock loads their code. That takes time of which a simulation knows nothing, so it is done before. */
+/** The first use of a lock loads its code. A simulation cannot account for that time, so the code is loaded beforehand. */
 export async function loadLocks(store: Store): Promise<void> {
   const { signal } = new AbortController();
   const service = new CoordinationService({

@@ -1,7 +1,7 @@
 import type { Applied } from "../history.ts";
 import { type GiveUp, type Grant, type LockHistory, processOf } from "../lock-history.ts";
 
-/** What the recorder keeps of locks: the statements that give them, and that end them. */
+/** Statements about locks that the recorder keeps: those that grant them and those that end them. */
 export const lockStatements: readonly string[] = [
   "lock-session-open",
   "lock-session-end",
@@ -17,7 +17,7 @@ export const lockStatements: readonly string[] = [
 export type Service = Pick<LockHistory, "grants" | "giveUps" | "acts">;
 type Lives = readonly { readonly name: string; readonly life: number; readonly fromMs: number }[];
 
-/** What the store gave out and took back, by the statements that it carried out, one after the other. */
+/** Derives the locks that the store granted and ended from the statements that it carried out, one after the other. */
 export function serviceOf(applied: readonly Applied[], lives: Lives, graceMs: number): Service {
   const seen = new Seen(lives, graceMs);
   for (const one of applied) seen.read(one);
@@ -30,7 +30,7 @@ class Seen implements Service {
   readonly acts: LockHistory["acts"][number][] = [];
   readonly #lives: Lives;
   readonly #graceMs: number;
-  /** By its token in a line, or its holder's name in a row. */
+  /** By its token in a line, or by its holder's name in a row. */
   readonly #nodes = new Map<string, Grant>();
   readonly #inLine = new Set<string>();
   readonly #sessions = new Map<string, { process: string; owner: string; endedMs: number | null }>();
@@ -107,21 +107,21 @@ class Seen implements Service {
       if (grant.graceMs === null && grant.session === id) this.#end(grant, "vanished", atMs);
   }
 
-  /** Whoever is in line already stays where it is. */
+  /** A token that is in line already keeps its position. */
   #enter(lock: string, token: string, fence: number, atMs: number): void {
     if (this.#inLine.has(token)) return;
     this.#inLine.add(token);
     const [session = ""] = token.split(".");
     const known = this.#sessions.get(session) ?? { process: "nobody", owner: "nobody", endedMs: null };
     this.#give(token, { lock, process: known.process, owner: known.owner, session, fence, atMs });
-    // By one that is over it is nobody's.
+    // If the session is over, the node has no holder.
     if (known.endedMs !== null) this.#end(this.#nodes.get(token), "vanished", atMs);
   }
 
   #leave(lock: string, token: string, who: string, did: boolean, atMs: number): void {
     const grant = this.#nodes.get(token);
     const wasThere = this.#inLine.delete(token);
-    // What a session that is over left in a line is nobody's, and whoever comes by may clear it away.
+    // A node that an ended session left in a line has no holder, and any process may clear it away.
     const changed = did && !(wasThere && grant?.ended === "vanished");
     if (!grant && !changed) return;
     this.giveUps.push({ lock, process: this.#by(who, atMs).process, fence: grant?.fence ?? -1, atMs, changed });

@@ -2,13 +2,13 @@ import type { OperationFilter, OperationKind } from "../../../scheduler/src/run/
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Cut, Weather } from "../world/network.ts";
 
-/** What is asked of many at once. Times are told from the moment in which it is asked. */
+/** An operation on many. Times are relative to the moment of the request. */
 export interface Asked {
   readonly kind: OperationKind;
   readonly filter: OperationFilter;
-  /** Of runs: none that came due, or ended, before. */
+  /** For runs: excludes those that came due, or ended, before. */
   readonly sinceAgoMs: number | null;
-  /** Of a backfill. */
+  /** For a backfill. */
   readonly range: {
     readonly fromAgoMs: number;
     readonly toAgoMs: number;
@@ -16,24 +16,23 @@ export interface Asked {
     readonly reverse: boolean;
     readonly missed: boolean;
   } | null;
-  /** Whoever asks does it twice at once, with one token, as if the first reply had been lost. */
+  /** The caller sends it twice at once, with one token, as if the first reply had been lost. */
   readonly twice: boolean;
-  /** Whoever asks carries it out as well, beside the leader. */
+  /** The caller carries it out as well, beside the leader. */
   readonly waits: boolean;
 }
 
-/** One thing that is done to the cluster, at a time of the universe. A seed is a list of them and what the dice say after. */
+/** One event for the cluster, at a time of the universe. A seed is a list of these, and the later throws of its dice. */
 export type Act =
   | { kind: "crash"; node: string; forMs: number }
   | { kind: "restart"; node: string; forMs: number }
   | { kind: "pause"; node: string; forMs: number }
   | { kind: "cut"; node: string; service: "store" | "coordination"; way: Cut; forMs: number }
   /**
-   * The same to the next node that begins a run of some length, in the midst of it, or that claims one before its time,
-   * between the two, or that gets a lock, while it has it, or that steps an operation, in the midst of the step, or that has
-   * a lock and beats, while the answer is on its way, or that sees of a grace lock nothing new, so that it has the answer when the
-   * holder's timeout is over by its clock. `edited`: meanwhile its task loses its grace. With an `aim` it waits for a run at
-   * which that can be seen (strikes.ts):
+   * The same for the next node that does `at`: it begins a run of some length (struck in the midst of it), claims a run before its time
+   * (between the two), gets a lock (while it has it), steps an operation (in the midst of the step), has a lock and beats (while the answer
+   * is on its way), or sees no change of a grace lock (so that the answer arrives when the holder's timeout is over by the node's clock).
+   * `edited`: meanwhile its task loses its grace. With an `aim` it waits for a run that can show the bug (strikes.ts):
    * - `taken back`: the node's line to the store comes back once its session was ended, while the worker still grants the run its grace;
    * - `shown again`: the node stands still until its session was ended; the coordination service shows it again, and the store
    *   cannot answer;
@@ -52,11 +51,11 @@ export type Act =
   /** Every process stands still, as when their machine does. */
   | { kind: "standstill"; forMs: number }
   | { kind: "store down"; forMs: number }
-  /** What it has now is all that the standby has which takes the store's place next. */
+  /** The standby that takes the store's place next will have only what the store has now. */
   | { kind: "standby falls behind" }
-  /** The primary dies, and that standby is the store after `forMs`; of a sequence it has so many numbers more, as its log has. */
+  /** The primary dies, and that standby is the store after `forMs`; its sequences are ahead by `numbersAhead`, as its log has them. */
   | { kind: "store goes back"; forMs: number; numbersAhead: number }
-  /** Its disk stands still: reads are answered, and no commit is. */
+  /** The store's disk stands still: reads are answered, but no commit. */
   | { kind: "store stalls"; forMs: number }
   | { kind: "coordination down"; forMs: number; wiped: boolean }
   | { kind: "wall"; node: string; stepMs: number }
@@ -75,11 +74,11 @@ export interface TimedAct {
 }
 
 /**
- * What a seed is mostly about. `mixed`: of everything something; `doubt`: processes that are away for about as long as a
- * session lasts, in the midst of runs and of claims; `stops`: pauses, edits and cancellations close to when runs are due;
- * `outage`: all of it stands still for longer than is planned ahead; `night`: crons about the hour in which the clocks are
- * changed; `crowd`: many runs at once for few places; `locks`: no tasks at all, and processes that pass locks around; `behind`: a standby
- * that lacks the last seconds takes the store's place, while nobody edits, pauses or cancels, which processes do not remember.
+ * The main subject of a seed. `mixed`: something of everything; `doubt`: processes that are away for about as long as a session lasts, in
+ * the midst of runs and of claims; `stops`: pauses, edits and cancellations close to when runs are due; `outage`: everything stands still
+ * for longer than is planned ahead; `night`: crons about the hour in which the clocks are changed; `crowd`: many runs at once for few slots
+ * of concurrency; `locks`: no tasks at all, and processes that pass locks around; `behind`: a standby that lacks the last seconds takes the
+ * store's place, without edits, pauses or cancellations, which processes do not remember.
  */
 export const sorts = ["mixed", "doubt", "stops", "outage", "night", "crowd", "locks", "behind"] as const;
 export type Sort = (typeof sorts)[number];

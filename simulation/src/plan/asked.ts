@@ -5,7 +5,7 @@ import type { Dice } from "./dice.ts";
 
 export const taskNames = ["t1", "t2", "t3", "t4", "t5"];
 
-/** What is asked of the cluster. */
+/** The operations of a seed on the cluster. */
 export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: number, small: boolean): TimedAct[] {
   const acts: TimedAct[] = [];
   const add = (atMs: number, act: Act) => {
@@ -20,7 +20,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
   };
   for (const task of taskNames.slice(0, small ? 1 : dice.whole(1, 3))) {
     let atMs = dice.between(2_000, 60_000);
-    // Most tasks keep these through their edits, so that more can be said of them.
+    // Most tasks keep these traits through their edits, so that the checks can assert more.
     const traits = traitsOf(dice, sort);
     const definition = () => definitionOf(dice, sort, task, dice.chance(0.75) ? traits : traitsOf(dice, sort));
     add(atMs, { kind: "save", node: dice.one(nodes), task, definition: definition() });
@@ -45,7 +45,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
             definition: definition(),
           });
       } else if (what < (stops ? 8 : 7)) {
-        // While it is being paused, others ask for runs of it.
+        // While the task is being paused, other processes enqueue runs of it.
         if (dice.chance(0.4))
           for (let left = 5; left > 0; left--) enqueue(atMs + dice.between(0, dice.one([15, 200])), task, 0);
         add(atMs, { kind: "pause task", node, task });
@@ -66,7 +66,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     const cancelMs = atMs + inMs * dice.one([0.5, 1]) + dice.between(0, 12_000);
     if (dice.chance(0.5)) add(cancelMs, { kind: "cancel", node: dice.one(nodes), run });
   }
-  // Cancelled while they are at work, and some fail before they hear of it.
+  // Cancelled while they run; some fail before they receive the cancellation.
   for (let left = sort === "stops" ? (small ? 4 : 8) : 0; left > 0; left--) {
     const atMs = dice.between(60_000, untilMs);
     const run = enqueue(atMs, dice.one(tasks.slice(0, 3)), 0);
@@ -86,7 +86,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
 /** Night in which New York's clocks go on from 2:00 to 3:00, and Lord Howe's, elsewhere in the year, by half an hour. */
 export const cronZones = ["UTC", "America/New_York"] as const;
 
-/** Often, and at times that are known beforehand: the day begins with a slot of each. */
+/** Short periods with predictable times: the day begins with a slot of each. */
 const oftenMs = [20_000, 30_000];
 const soonBeforeDue = (dice: Dice, atMs: number) => {
   const everyMs = dice.one(oftenMs);
@@ -142,7 +142,7 @@ const pacedOf = (dice: Dice): Pick<TaskOptions, "overlap" | "limit" | "rate"> =>
   ...(dice.chance(0.6) ? { limit: { perKey: dice.whole(1, 2) } } : { rate: { limit: dice.whole(1, 3), per: "10s" } }),
 });
 
-/** One follows from the end of the other. */
+/** Each run follows from the end of the one before. */
 const delayed: Pick<TaskOptions, "overlap" | "limit" | "rate"> = { overlap: "queue" };
 
 function definitionOf(dice: Dice, sort: Sort, task: string, traits: Traits): TaskDefinition {

@@ -25,7 +25,7 @@ export function faults(dice: Dice, sort: Sort, coordination: boolean, setting: S
     ...(["store down", "standstill", "wall", "store clock"] as const),
     ...(coordination ? (["coordination cut", "coordination cut", "coordination down"] as const) : []),
   ];
-  // Each seed has some faults much, and others not at all.
+  // Each seed has some kinds of faults often, and others not at all.
   const chosen: string[] = Array.from({ length: dice.whole(1, 4) }, () => dice.one(kinds));
   if (sort === "outage") chosen.splice(0, chosen.length, "store down", "standstill", "store down", dice.one(kinds));
   if (sort === "stops" && dice.chance(0.7)) return [unheard(dice, untilMs)];
@@ -39,7 +39,7 @@ export function faults(dice: Dice, sort: Sort, coordination: boolean, setting: S
   return acts;
 }
 
-/** Nothing breaks; but who is asked to stop hears of it late or by looking, and some statements are on their way for long. */
+/** Nothing breaks, but workers receive stops late or only by polling, and some statements take long to arrive. */
 const unheard = (dice: Dice, untilMs: number): TimedAct => ({
   atMs: 1_000,
   act: {
@@ -57,7 +57,7 @@ const unheard = (dice: Dice, untilMs: number): TimedAct => ({
   },
 });
 
-/** The store's disk, or its standby. Drawn by dice of their own, so that other seeds are what they were. */
+/** The store's disk stalls, or its standby. Drawn with dice of their own, so that other seeds do not change. */
 export function stalls(dice: Dice, untilMs: number): TimedAct[] {
   if (!dice.chance(1 / 6)) return [];
   return Array.from({ length: dice.whole(1, 3) }, () => {
@@ -66,12 +66,15 @@ export function stalls(dice: Dice, untilMs: number): TimedAct[] {
   });
 }
 
-/** By how much a standby lags at most: what was acknowledged before that, processes do not remember for sure. */
+/** The longest lag of a standby; processes may not remember operations that were acknowledged before that. */
 const lagMostMs = 40_000;
 /** All tasks are there. */
 const definedMs = 61_000;
 
-/** One to three times a standby that lacks something takes the store's place; who is away meanwhile is so for less than a session lasts. */
+/**
+ * One to three times an outdated standby takes the store's place; a process that is away at that time is away for less than a session
+ * lasts.
+ */
 export function behind(dice: Dice, { nodes, untilMs, timeoutMs }: Setting): TimedAct[] {
   const acts: TimedAct[] = [];
   const times = dice.whole(1, 3);
@@ -112,7 +115,7 @@ export function behind(dice: Dice, { nodes, untilMs, timeoutMs }: Setting): Time
 /** Share of the seeds of sort `doubt`. */
 const takenBackShare = 0.6;
 
-/** A process is back while it still grants its runs a grace that their task has lost. Drawn with dice of their own. */
+/** A process returns while it still grants its runs a grace that their task has lost. Drawn with dice of their own. */
 export function takenBackStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): TimedAct[] {
   if (!dice.chance(takenBackShare)) return [];
   return Array.from({ length: dice.whole(1, 3) }, () => {
@@ -138,10 +141,10 @@ export function serviceStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): Tim
   });
 }
 
-/** Of a session: shorter than it lasts, or longer. */
+/** A fraction of a session's length: shorter than it lasts, or longer. */
 export const awhile = (dice: Dice) => (dice.chance(0.4) ? dice.between(0.02, 0.8) : dice.between(0.9, 2.5));
 
-/** Processes go away while they have claims, and come back when others have begun to take them for dead, or are about to. */
+/** Processes go away while they have claims, and return when other processes have begun to regard them as dead, or are about to. */
 function doubt(dice: Dice, { nodes, untilMs, timeoutMs, small }: Setting): TimedAct[] {
   const acts: TimedAct[] = [];
   const slow = dice.chance(0.5);

@@ -2,12 +2,12 @@ import { defineTask } from "../../../scheduler/src/task/task.ts";
 import type { TimedAct } from "./act.ts";
 import type { Dice } from "./dice.ts";
 
-/** A task that comes after the first one, in some seeds. */
+/** A task that follows the first one, in some seeds. */
 export const followerName = "f1";
 const upstreamName = "t1";
 const share = 0.15;
 
-/** It is saved once there is what it comes after, and once more, should that have failed; then it stays. @param acts of the seed */
+/** Saved once its upstream task exists, and again in case that failed; then it stays. @param acts of the seed */
 export function following(dice: Dice, nodes: readonly string[], acts: readonly TimedAct[]): TimedAct[] {
   const upstream = acts.find(({ act }) => act.kind === "save" && act.task === upstreamName);
   if (!upstream || !dice.chance(share)) return [];

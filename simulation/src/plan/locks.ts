@@ -3,12 +3,12 @@ import type { TimedAct } from "./act.ts";
 import type { Dice } from "./dice.ts";
 import { awhile, faultOf, type Setting } from "./faults.ts";
 
-/** Which locks a seed plays. */
+/** The locks that a seed plays. */
 export interface LocksPlayed {
   readonly ledger: boolean;
   readonly gpu: boolean;
   readonly nightly: boolean;
-  /** Of the grace lock. */
+  /** Grace of the grace lock. */
   readonly graceMs: number;
 }
 
@@ -54,7 +54,7 @@ export function lockFaults(dice: Dice, graceMs: number, setting: Setting): Timed
   for (let left = small ? dice.whole(4, 8) : dice.whole(8, 18); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const graced = dice.chance(0.3) ? graceMs * dice.between(0.2, 1.5) : 0;
-    // About when others take it for dead is when most can go wrong.
+    // Most can go wrong at about the time at which other processes regard it as dead.
     const sessions = dice.chance(0.5) ? dice.between(0.75, 1.4) : awhile(dice);
     const forMs = Math.min(timeoutMs * sessions + graced, untilMs - atMs);
     const how = dice.one(["crash", "pause", "pause", "cut", "cut"] as const);
@@ -70,20 +70,21 @@ export function lockFaults(dice: Dice, graceMs: number, setting: Setting): Timed
   return acts;
 }
 
-/** Of seeds with locks. */
+/** Shares of the seeds with locks. */
 const [beatShare, lookShare] = [0.5, 0.5];
 
 /**
- * A holder stands still between its beat, as the store has it, and the answer, for nearly as long as it may be silent: it wakes
- * to an answer that is as old, shortly before others take it for dead. Drawn with dice of their own.
+ * A holder stands still between its beat, as the store has it, and the answer, for nearly as long as it may be silent: it wakes to an
+ * answer of that age, shortly before other processes regard it as dead. Drawn with dice of their own.
  */
 export function beatFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
   return standStills(dice, untilMs, timeoutMs, "beat", beatShare);
 }
 
 /**
- * Who waits for a grace lock stands still between its look, as the store answers it, and the answer, for most of what the
- * holder may be silent: meanwhile the holder goes on beating, and what is seen is as old as a dead one's. Drawn with dice of their own.
+ * A process that waits for a grace lock stands still between the store's reply to its look and the receipt of that reply, for most of the
+ * time for which the holder may be silent: meanwhile the holder goes on beating, and the waiting process sees a beat as old as a dead
+ * holder's. Drawn with dice of their own.
  */
 export function lookFaults(dice: Dice, untilMs: number, timeoutMs: number): TimedAct[] {
   return standStills(dice, untilMs, timeoutMs, "look", lookShare);

@@ -3,17 +3,17 @@ import { fairWeather } from "../world/network.ts";
 import type { Asked, TimedAct } from "./act.ts";
 import type { Dice } from "./dice.ts";
 
-/** Of seeds. */
+/** Share of seeds. */
 const share = 1 / 8;
 const firstMs = 40_000;
-/** So long before the faults end none is begun any more: what it makes has to be worked off. */
+/** No operation begins later than this before the faults end: its runs have to be worked off. */
 const lastMs = 10_000;
 const kinds: readonly OperationKind[] = [
   ...(["backfill", "backfill", "backfill", "backfill", "rerun", "rerun", "redrive", "redrive"] as const),
   ...(["cancel", "cancel", "pause", "pause", "pause", "dismiss"] as const),
 ];
 
-/** Operations, and what goes wrong in the midst of their steps. @param acts of the seed */
+/** Operations, and faults in the midst of their steps. @param acts of the seed */
 export function operated(
   dice: Dice,
   nodes: readonly string[],
@@ -35,7 +35,7 @@ export function operated(
     const asked = askedOf(dice, dice.one(kinds), dice.one(tasks));
     begin(atMs, asked);
     if (asked.kind !== "pause") continue;
-    // What was paused is let go on: by another operation, or one after the other, perhaps while it is being paused.
+    // A paused task is resumed: by another operation, or each task by itself, perhaps while it is being paused.
     const onMs = atMs + dice.between(1_000, dice.one([12_000, 40_000]));
     if (dice.chance(0.5)) begin(onMs, { ...asked, kind: "resume" });
     else
@@ -68,7 +68,7 @@ function askedOf(dice: Dice, kind: OperationKind, task: string): Asked {
   };
 }
 
-/** It strikes whoever steps an operation next, in the midst of the step; or replies are lost while it is asked and begun. */
+/** Strikes the next process that steps an operation, in the midst of the step; or loses replies while it is requested and begun. */
 function trouble(dice: Dice, atMs: number, timeoutMs: number): TimedAct[] {
   if (dice.chance(0.5)) {
     const how = dice.one(["pause", "pause", "crash", "cut"] as const);

@@ -14,7 +14,7 @@ export interface NodePlan {
   readonly wallAheadMs: number;
 }
 
-/** How often, of so many in all. */
+/** Relative frequency of each sort. */
 const shares: Readonly<Record<Sort, number>> = {
   mixed: 10,
   doubt: 2,
@@ -25,7 +25,7 @@ const shares: Readonly<Record<Sort, number>> = {
   locks: 0,
   behind: 0,
 };
-/** Drawn beside the others. */
+/** Drawn separately from the others. */
 const locksShare = 1 / 12;
 const behindShare = 1 / 16;
 const drawn: readonly Sort[] = sorts.flatMap((sort) => Array<Sort>(shares[sort]).fill(sort));
@@ -40,9 +40,9 @@ export interface Plan {
   readonly sessionTimeoutMs: number;
   readonly beatMs: number;
   readonly concurrency: number;
-  /** Of its runs, how many take half a minute or more. */
+  /** Share of long runs, which take 8 to 35 s. */
   readonly longRuns: number;
-  /** By what the server tells that it has taken another's place: the timeline of its log, or, as some services do, its start alone. */
+  /** How a server shows that it replaced another: by the timeline of its log, or, as some services do, by its start time alone. */
   readonly timeline: "log" | "start";
   /** All processes begin at the same moment. */
   readonly together: boolean;
@@ -55,12 +55,12 @@ export interface Plan {
 
 /** After the faults end, everything has to be in order within this. */
 export const recoveryMs = 60_000;
-/** What is watched after that. */
+/** Time that is observed after that. */
 const watchedMs = 60_000;
 
 /**
- * Most seeds are small: a process or two that plan, one task, a few faults. They cost half of a full one, and find most of
- * what those find: what goes wrong between two goes wrong in few steps.
+ * Most seeds are small: a process or two that plan, one task, a few faults. They take half the time of a full one, and find most of its
+ * bugs: a fault between two processes shows in few steps.
  */
 const smallShare = 0.9;
 export const isSmall = (seed: number): boolean => new Dice(seed ^ 0x5a11).chance(smallShare);
@@ -134,7 +134,7 @@ export function planOf(seed: number, lengthMs = 600_000, full = false): Plan {
   };
 }
 
-/** Of what is asked for, the definition of each task and all enqueues. */
+/** The first definition of each task, and all enqueues. */
 function firstAndEnqueues(asked: readonly TimedAct[]): TimedAct[] {
   const saved = new Set<string>();
   return asked.filter(({ act }) => {
@@ -151,7 +151,7 @@ function processes(dice: Dice): { schedulers: number; workers: number } {
   return { schedulers, workers: schedulers === 2 && dice.chance(0.3) ? 1 : 0 };
 }
 
-/** With locks, one would have nobody to pass them to. */
+/** With locks there are at least two processes, so that they can pass locks on. */
 const fewProcesses = (dice: Dice, sort: Sort) =>
   dice.one([
     { schedulers: 2, workers: 0 },

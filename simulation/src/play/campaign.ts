@@ -11,7 +11,7 @@ export interface Figures {
   readonly differing: number[];
   readonly statements: number;
   readonly seconds: number;
-  /** By path, in how many seeds. */
+  /** Number of seeds by path. */
   readonly paths: Record<string, number>;
 }
 
@@ -19,36 +19,36 @@ export interface CampaignOptions {
   readonly url: string;
   readonly seeds: readonly number[];
   readonly lengthMs: number;
-  /** No seed is small. */
+  /** All seeds are full ones. */
   readonly full?: boolean;
   readonly processes: number;
-  /** What plays a seed: this program, or a mutant's copy of it. */
+  /** The program that plays a seed: this one, or a mutant's copy of it. */
   readonly program?: string;
   /** Ends with the first violation. */
   readonly untilBroken?: boolean;
   /** A process that dies has broken something. */
   readonly mayFail?: boolean;
   readonly onProgress?: (done: number) => void;
-  /** As soon as it is known. */
+  /** Called as soon as a violation is found. */
   readonly onBroken?: (seed: number, violation: Violation) => void;
 }
 
 const progressEvery = 500;
-/** A seed makes much that lives for moments. */
+/** A seed makes many short-lived objects. */
 const execArgv = ["--max-semi-space-size=32"];
 /**
- * For one seed, by its process's own time where /proc tells it: a loop without end in what is simulated lets no event of its
- * own come any more, and a busy machine is no such loop.
+ * For one seed, in CPU time of its process where /proc shows it: an endless loop in simulated code processes no further event, and a busy
+ * machine is not mistaken for such a loop.
  */
 const hungCpuMs = 60_000;
-/** In real time: it waits for something that does not come, or there is no /proc. */
+/** In real time: for a process that waits for something that does not come, or without /proc. */
 const hungMs = 900_000;
 const hungLookMs = 5_000;
-/** Of the times in /proc: a hundredth of a second on every Linux. */
+/** Unit of the times in /proc: a hundredth of a second on every Linux. */
 const tickMs = 10;
 export const player = fileURLToPath(new URL("player.js", import.meta.url));
 
-/** What the process has had of a processor. @returns 0 where that is not to be known */
+/** CPU time of the process. @returns 0 if it cannot be read */
 function cpuMs(pid: number | undefined): number {
   try {
     const [, after = ""] = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ");
@@ -59,7 +59,7 @@ function cpuMs(pid: number | undefined): number {
   }
 }
 
-/** Many seeds, on as many processes; each takes the next seed when it is done with one. */
+/** Plays many seeds on several processes; each takes the next seed when it has finished one. */
 export async function playSeeds(options: CampaignOptions): Promise<Figures> {
   const { seeds, processes, program = player, url, lengthMs, full = false } = options;
   const { untilBroken = false, onProgress, onBroken } = options;

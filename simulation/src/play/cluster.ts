@@ -30,7 +30,7 @@ interface Node {
   machine: Machine;
   carillon: Carillon;
   started: boolean;
-  /** Until then it is down. */
+  /** It is being stopped, and is down afterwards. */
   stopping: boolean;
 }
 
@@ -44,13 +44,13 @@ export interface ClusterOptions {
   readonly stage: Stage;
 }
 
-/** What one seed runs: its processes, each a whole Carillon as users have it, and what is done to them. */
+/** Runs one seed: its processes, each a whole Carillon as users have it, and the faults that hit them. */
 export class Cluster {
   readonly doors = new Doors();
   readonly #options: ClusterOptions;
   readonly #nodes = new Map<string, Node>();
   readonly #runs: (number | undefined)[] = [];
-  /** Of a seed that plays locks: then its processes do nothing else. */
+  /** Set for a seed with locks: then its processes do nothing else. */
   readonly contenders: Contenders | undefined;
   /** Is notified of the statements that the server carried out. */
   readonly strikes: Strikes;
@@ -159,7 +159,7 @@ export class Cluster {
     }
   }
 
-  /** Everything works again, and goes on working. */
+  /** Repairs everything; no fault follows. */
   heal(): void {
     const { network, recorder, coordination, plan } = this.#options;
     recorder.happened("healed");
@@ -170,7 +170,7 @@ export class Cluster {
     for (const { name } of plan.nodes) this.#resume(name);
   }
 
-  /** Nothing of it goes on. */
+  /** Ends everything. */
   async end(): Promise<void> {
     for (const { machine } of this.#nodes.values()) machine.kill();
     for (const client of [...this.doors.clients]) client.breaks(new Error("the simulation is over"));
@@ -193,16 +193,16 @@ export class Cluster {
       postgres: {
         clock: machine,
         random,
-        // Those of this day are there, and those of others would only be gone through.
+        // The partitions of this day exist; those of other days would only slow queries down.
         partitions: "there",
         standby: sort === "behind",
         driver: lineDriver({ machine, network, server, doors: this.doors, note: (line) => universe.note(line) }),
       },
       openWitness: (options) => coordination.open(machine, options),
-      // Its tasks are defined while it runs, by whoever saves them; what is in its code is the handlers alone.
+      // Tasks are defined at run time by the process that saves them; the code has only the handlers.
       around: async (store) => {
         const { tasks, history, operations } = store;
-        // Asked for one, by who enqueues a run of it.
+        // Called for one task, by a process that enqueues a run of it.
         const saveAll: typeof tasks.saveAll = async ([first, ...more]) =>
           first && more.length === 0 ? [await tasks.byName(first.name)] : [];
         // Days do not pass here, and there are partitions for this one.
@@ -258,7 +258,7 @@ export class Cluster {
     );
   }
 
-  /** A handler's work, as the seed has it; it tells of itself. */
+  /** A handler's work, as the seed defines it; it records itself. */
   async #work(node: Node, run: Run, believedMs: number): Promise<string> {
     const { universe, server, recorder, plan } = this.#options;
     const { machine, life } = node;
@@ -349,7 +349,7 @@ export class Cluster {
     universe.after(forMs, () => this.#begin(node.plan, node.life + 1));
   }
 
-  /** The system closes its connections, whatever was going on in them. */
+  /** The system closes the process's connections, whatever happens on them. */
   #kill({ machine }: Node): void {
     machine.kill();
     this.contenders?.ended(machine);

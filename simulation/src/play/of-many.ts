@@ -1,34 +1,34 @@
 import { type BackfillRange, likeOf } from "../../../scheduler/src/run/operations.ts";
 import type { Applied, Dump, Operation, Row } from "../history.ts";
 
-/** Of slots. */
+/** An outcome of slots. */
 export const accepted = 1;
 
-/** Whether an operation's filter has the task. */
+/** Whether an operation's filter includes the task. */
 export function isMeant({ request }: Operation, task: string): boolean {
   const { task: named, matching } = request?.filter ?? {};
   if (named !== undefined) return named === task;
   return matching === undefined || new RegExp(`^${likeOf(matching).replaceAll("%", ".*")}$`).test(task);
 }
 
-/** The row of an operation that was asked for; its reason is the number of what asked for it. */
+/** The row of a requested operation; its reason is the id of the request. */
 export const rowOf = ({ operation }: Pick<Dump, "operation">, { id }: Operation): Row | undefined =>
   operation.find(({ reason }) => reason === id);
 
-/** When the last of it was counted: nothing of it is done after that. */
+/** The operation's last count: it does nothing after that. */
 export const lastStep = (applied: readonly Applied[], { id }: Row): Applied | undefined =>
   applied.findLast(
     ({ name, values }) => (name === "operation-settle" || name === "operation-advance") && values[0] === id,
   );
 
-/** Whether a slot may be one that a backfill made a run of: its row says so, unless that run was skipped since. */
+/** Whether a slot may have a run made by a backfill: its row says so, unless that run was skipped since. */
 export function isCaughtUp(slot: Row, { operation }: Pick<Dump, "operation">, errorMs: number): boolean {
   if (/\bbackfill \d+/.test(String(slot.reason))) return true;
   if (slot.run_id === null || slot.outcome === accepted) return false;
   return operation.some((row) => isMadeDuring(slot, row, errorMs));
 }
 
-/** It was accepted while that backfill was carried out, and is of its range. */
+/** The slot was accepted while that backfill was carried out, and is in its range. */
 export function isMadeDuring(slot: Row, { kind, range, created_ms, ended_ms }: Row, errorMs: number): boolean {
   if (kind !== "backfill") return false;
   const { fromMs, toMs } = range as BackfillRange;
@@ -43,8 +43,8 @@ export function isMadeDuring(slot: Row, { kind, range, created_ms, ended_ms }: R
 }
 
 /**
- * Pauses and resumes of many, told for each task as if they had been asked of it, for the checks that follow what a task
- * was. @returns all that was asked, in order
+ * Lists pauses and resumes of many as if each task had been paused or resumed by itself, for the checks that follow a task's state.
+ * @returns all operations, in order
  */
 export function withThoseOfMany(
   operations: readonly Operation[],
@@ -86,7 +86,7 @@ function wasThere(operations: readonly Operation[], task: string, fromMs: number
     toMs !== null &&
     saved?.kind === "save" &&
     saved.outcome === "ok" &&
-    // One that was asked before it may have been done after it, by a process that stood still meanwhile.
+    // An earlier request may have been carried out later, by a process that stood still meanwhile.
     before.every((one) => one.endedMs !== null && one.endedMs <= (one === saved ? fromMs : saved.invokedMs)) &&
     own.every(({ invokedMs }) => invokedMs <= fromMs || invokedMs > toMs)
   );

@@ -3,7 +3,7 @@ import type { OperationRequest } from "../../../scheduler/src/run/operations.ts"
 import type { Store } from "../../../scheduler/src/store/store.ts";
 import type { Asked } from "../plan/act.ts";
 
-/** As an operator asks for it. @param nowMs of the store */
+/** The request as an operator makes it. @param nowMs the store's time */
 export function requestOf(asked: Asked, nowMs: number, author: string, reason: string): OperationRequest {
   const { kind, filter, sinceAgoMs, range } = asked;
   return {
@@ -27,7 +27,7 @@ export function requestOf(asked: Asked, nowMs: number, author: string, reason: s
 
 const lookMs = 1_000;
 
-/** As `--wait` does. @throws STORE_… */
+/** Carries an operation out as `--wait` does. @throws STORE_… */
 export async function carryOut(store: Store, operationId: number, clock: Clock, now: () => number): Promise<void> {
   for (;;) {
     const { stepped, nextMs } = await store.operations.step(now(), operationId);

@@ -1,4 +1,4 @@
-/** A process that plays the seeds it is told, one after the other, and tells what came of each. */
+/** A process that plays the seeds that it receives, one after the other, and reports each result. */
 
 import type { Violation } from "../history.ts";
 import { planOf } from "../plan/plan.ts";
@@ -9,7 +9,7 @@ import { Stages } from "./stages.ts";
 
 export interface Order {
   readonly url: string;
-  /** Which of them it is, from 0. */
+  /** Its number, from 0. */
   readonly player: number;
   readonly lengthMs: number;
   readonly full: boolean;
@@ -22,7 +22,7 @@ export interface Told {
   readonly violation: Violation | undefined;
   readonly statements: number;
   readonly paths: string[];
-  /** Whether it came to the same when it was played once more; undefined: it was not. */
+  /** Whether a second play gave the same result; undefined: there was none. */
   readonly replayed: boolean | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { byLock, type LockChecker, type LockHistory } from "../../lock-history.ts";
 
-/** From the first look to the last of one holding: that long at least it was believed in. */
+/** From the first to the last look of one holding: the process believed that it had the lock for at least this time. */
 export interface Belief {
   readonly lock: string;
   readonly permits: number;
@@ -30,7 +30,7 @@ export interface Overlap {
   readonly forMs: number;
 }
 
-/** Where more processes at once believed that they have a lock than it has permits. Measured, wherever it may happen. */
+/** Times at which more processes believed that they have a lock than it has permits. Measured in any case, even where it is allowed. */
 export function overlapsOf(beliefs: readonly Belief[]): Overlap[] {
   const overlaps: Overlap[] = [];
   for (const [lock, own] of byLock(beliefs)) {
@@ -46,7 +46,9 @@ export function overlapsOf(beliefs: readonly Belief[]): Overlap[] {
   return overlaps;
 }
 
-/** Where the service keeps what it acknowledged, a belief ends before another's can begin: docs/locks.md promises more than 8 asks. */
+/**
+ * If the service keeps what it acknowledged, a belief ends before another's begins: docs/locks.md promises more than invariant 8 requires.
+ */
 export const beliefsApart: LockChecker = {
   invariant: "8: no more believe that they have a lock than it has permits",
   check(history) {

@@ -1,6 +1,6 @@
 import { byLock, type LockChecker } from "../../lock-history.ts";
 
-/** Whoever gets a lock has a higher fence than all who had it before, also after the service forgot them. */
+/** A new holder's fence is higher than all earlier fences of the lock, even after the service forgot them. */
 export const lockFencesRise: LockChecker = {
   invariant: "7: fences of a lock rise",
   check({ grants }) {

@@ -6,11 +6,11 @@ export interface LockFigures {
   readonly holders: number;
   readonly vanished: number;
   readonly writes: number;
-  /** Writes that came too late, and were not taken. */
+  /** Late writes that were refused. */
   readonly refused: number;
-  /** What would have been broken where nobody looks at fences. */
+  /** The violation that would have happened without a check of fences. */
   readonly unfenced: string | undefined;
-  /** How often more believed that they have a lock than it has permits, and for how long at most. */
+  /** How often more processes believed that they have a lock than it has permits, and the longest such time. */
   readonly overlaps: number;
   readonly overlap_ms_max: number;
 }

@@ -1,9 +1,9 @@
 import { byLock, type LockChecker } from "../../lock-history.ts";
 
-/** Nobody keeps a lock for longer, nor stays away from it. */
+/** No process keeps a lock, or stays away from it, for longer than this. */
 const boundMs = 45_000;
 
-/** With everything in order nobody waits for ever. A grace lock is nobody's turn: there somebody has to get it. */
+/** With everything in order no process waits for ever. A grace lock has no order: there, some process has to get it. */
 export const locksGoOn: LockChecker = {
   invariant: "16: with everything in order, locks go round",
   check({ attempts, grants, calmFromMs, endMs, slackMs }) {

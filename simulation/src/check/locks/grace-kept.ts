@@ -1,11 +1,11 @@
 import { byLock, type Grant, type LockChecker, type LockHistory, type LockViolation } from "../../lock-history.ts";
 
-/** By how much a process's monotonic clock may run faster than the truth. */
+/** The highest rate of a process's monotonic clock. */
 const fastestClock = 1 + 5e-4;
 
 /**
- * After a grace lock's holder vanished, one gets it: the same owner, at any time and with a new fence, its next process even before
- * anybody noticed the end of the one before; or another, once the grace has passed since. Of one that was released nobody waits for anything.
+ * After a grace lock's holder vanished, one process gets the lock: a process of the same owner at any time, with a new fence, even before
+ * the end of the earlier process was noticed; or a process of another owner, after the grace. After a release no process waits.
  */
 export const graceKept: LockChecker = {
   invariant: "10: a grace lock's vacancy has one taker, and a grace for all but its owner",
@@ -27,7 +27,7 @@ function together(before: Grant, next: Grant, { attempts, slackMs, forgotMs }: L
   if (forgotten) return undefined;
   const isSame = next.owner === before.owner;
   const isRestarted = isSame && next.process !== before.process;
-  // The answer was lost: the process did not know that it had it, looked, and took it anew.
+  // The answer was lost: the process did not know that it had the lock, looked, and took it again.
   const isUnanswered =
     next.process === before.process &&
     !attempts.some(
@@ -45,7 +45,7 @@ function together(before: Grant, next: Grant, { attempts, slackMs, forgotMs }: L
     : undefined;
 }
 
-/** Looked at where nothing else could keep anybody from it. */
+/** Checked only where nothing else could keep a process from the lock. */
 function clean(before: Grant, next: Grant, { attempts, calmFromMs, slackMs }: LockHistory): Told {
   const asked = attempts.find(({ lock, fence }) => lock === next.lock && fence === next.fence);
   if (before.ended !== "released" || before.endedMs === null || !asked) return undefined;

@@ -1,6 +1,6 @@
 import type { Grant, LockChecker } from "../../lock-history.ts";
 
-/** What a release changed, it changed for who had it then; and nothing of anybody is given up but by its own release. */
+/** A release takes effect only for the holder at that time; and a node is given up only by its own holder's release. */
 export const releasedByHolder: LockChecker = {
   invariant: "11: a release by who does not hold it, or under an old fence, changes nothing",
   check({ grants, giveUps, slackMs }) {

@@ -1,15 +1,15 @@
 import { byLock, type LockChecker, type LockViolation, type LockWrite } from "../../lock-history.ts";
 
 /**
- * Of what was taken, nothing is under a fence below one that was taken before: so what was taken under one fence lies
- * wholly before what was taken under the next. And a fence is one process's.
+ * No accepted write has a fence below that of an earlier accepted write: so all writes under one fence come before all writes under the
+ * next. And a fence belongs to one process.
  */
 export const writesFenced: LockChecker = {
   invariant: "8: no write with a fence below the highest accepted is applied",
   check: ({ writes }) => staleWrite(writes.filter(({ accepted }) => accepted)),
 };
 
-/** @param writes that were taken, or would be where nobody looks at fences */
+/** @param writes those that were accepted, or would be without a check of fences */
 export function staleWrite(writes: readonly LockWrite[]): LockViolation | undefined {
   for (const [lock, own] of byLock(writes)) {
     let highest: LockWrite | undefined;
