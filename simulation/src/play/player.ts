@@ -29,7 +29,7 @@ export interface Told {
 const replayEvery = 50;
 let stages: Stages | undefined;
 tripwire.install();
-// Errors are many here, and their stacks are read where one seed is told.
+// Errors are many here, and their stacks are read only in the report of one seed.
 Error.stackTraceLimit = 3;
 
 async function play({ url, player, lengthMs, full, seed }: Order): Promise<void> {
@@ -55,5 +55,5 @@ process.on("message", (order: Order) => {
     process.exit(1);
   });
 });
-// Without the one who asks there is nobody to play for.
+// Without its parent process a player has nothing to do.
 process.on("disconnect", () => process.exit(0));

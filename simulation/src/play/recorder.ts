@@ -25,7 +25,7 @@ const kept = new Set([
   ...lockStatements,
 ]);
 
-/** Of those within transactions, which have no names: the one with which a step of an operation ends. */
+/** Statements within a transaction have no names; this text marks the one that ends a step of an operation. */
 const advanceText = /\.operation set done = done \+ \$2/;
 const isAdvance = new Map<string, boolean>();
 
@@ -39,13 +39,13 @@ function nameOf({ name, text }: Statement): string {
   return known ? "operation-advance" : name;
 }
 
-/** Writes down what happens, in the order in which it does. */
+/** Records events, in their order. */
 export class Recorder {
   readonly executions: Execution[] = [];
   readonly operations: Operation[] = [];
   readonly applied: Applied[] = [];
   readonly happenings: Happening[] = [];
-  /** What must not happen at all: a bug's own words. */
+  /** Events that must never happen; each shows a bug. */
   readonly surprises: Happening[] = [];
   readonly traced: boolean;
   readonly #universe: Universe;
@@ -60,12 +60,12 @@ export class Recorder {
     this.happenings.push({ atMs: this.#universe.nowMs, what });
   }
 
-  /** What follows in `applied` came upon a store that may lack what stands before. */
+  /** Marks that the following entries of `applied` ran on a store that may lack the earlier ones. */
   wentBack(storeMs: number): void {
     this.applied.push({ atMs: this.#universe.nowMs, storeMs, who: "", name: wentBack, values: [], rows: [] });
   }
 
-  /** In a log: an error tells of trouble, and a service that failed for no known reason is a bug. */
+  /** Records a log line: an error is a sign of trouble, and a service that failed for an unknown reason is a bug. */
   logged(what: string, isError: boolean): void {
     this.happenings.push({ atMs: this.#universe.nowMs, what });
     if (isError && /a service failed/.test(what)) this.unexpected(what);
@@ -76,7 +76,7 @@ export class Recorder {
     this.surprises.push({ atMs: this.#universe.nowMs, what });
   }
 
-  /** @returns what was claimed */
+  /** @returns the claimed runs */
   ran(who: string, statement: Statement, given: Record<string, unknown>[], storeMs: number): Applied["rows"] {
     const { values } = statement;
     const name = nameOf(statement);
@@ -87,7 +87,7 @@ export class Recorder {
   }
 }
 
-/** A claim's runs come in one row, as columns, their times told from that of the claim, which is its last value. */
+/** A claim's runs come in one row, as columns, with times relative to that of the claim, which is its last value. */
 function told(name: string, rows: Record<string, unknown>[], values: unknown[]): Record<string, unknown>[] {
   if (name === "session-beat") return [];
   if (name !== "claim") return rows;

@@ -4,7 +4,7 @@ import type { Verdict } from "./simulate.ts";
 const linesAround = 60;
 const nearMs = 3_000;
 
-/** One violation for people: what broke, how to see it again, what was done to the cluster, and what happened around it. */
+/** One violation for people: what broke, how to replay it, the faults, and the events around it. */
 export function tell(plan: Plan, verdict: Verdict, places: readonly number[] | undefined): string {
   const { violation, trace } = verdict;
   if (!violation) return `seed ${plan.seed}: no violation, trace ${verdict.hash}`;

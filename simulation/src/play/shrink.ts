@@ -2,12 +2,12 @@ import type { Violation } from "../history.ts";
 
 const mostTries = 80;
 
-/** What is done one act after the other. */
+/** A plan of acts, done one after the other. */
 interface Acting {
   readonly acts: readonly unknown[];
 }
 
-/** The plan with only these of its acts, by their place. */
+/** The plan with only the acts at these indices. */
 export const only = <Plan extends Acting>(plan: Plan, places: readonly number[]): Plan => ({
   ...plan,
   acts: plan.acts.filter((_, i) => places.includes(i)),
@@ -15,7 +15,7 @@ export const only = <Plan extends Acting>(plan: Plan, places: readonly number[])
 
 /**
  * Leaves acts out, ever fewer at a time, while what remains breaks the same invariant: first half of them, then quarters.
- * @returns the places of those that are left
+ * @returns the indices of the acts that are left
  */
 export async function shrink<Plan extends Acting>(
   plan: Plan,

@@ -27,10 +27,10 @@ export interface Verdict {
 }
 
 const farthestMs = 5_000;
-/** What a quartz of a process is off by, after a minute and a half without the store. */
+/** The most that a process's quartz is off by, after a minute and a half without the store. */
 const driftMs = 20;
 
-/** One seed, from its plan to the verdict. @param traced keeps the trace, with what is logged for debugging */
+/** Plays one seed, from its plan to the verdict. @param traced keeps the trace, with the debug log */
 export async function simulate(plan: Plan, stage: Stage, server: Server, traced = false): Promise<Verdict> {
   await stage.reset(plan.timeline);
   const universe = new Universe(traced);

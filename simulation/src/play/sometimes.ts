@@ -1,7 +1,7 @@
 import { type History, type Row, wentBack } from "../history.ts";
 import type { Grant } from "../lock-history.ts";
 
-/** What must come about in some seed, or the seeds do not try what they are for. */
+/** Paths that some seed must take: otherwise the seeds do not test what they are for. */
 const paths: Record<string, (history: History) => boolean> = {
   "a leader was followed by another": ({ dump }) => dump.term.length > 1,
   "a session was ended by another": ({ applied }) =>
@@ -52,7 +52,7 @@ const paths: Record<string, (history: History) => boolean> = {
   "a statement waited for a lock": ({ blocked }) => blocked > 0,
 };
 
-/** From a holder that vanished. */
+/** Whether a grace lock passed on from a vanished holder. */
 const passed = (locks: History["locks"], how: (before: Grant, next: Grant) => boolean): boolean => {
   const grants = locks?.grants.filter(({ graceMs }) => graceMs !== null) ?? [];
   return grants.some((next, i) => grants[i - 1]?.ended === "vanished" && how(grants[i - 1] as Grant, next));
@@ -65,7 +65,7 @@ const steppers = (applied: History["applied"], { id }: Row) =>
   );
 const saw = (happenings: History["happenings"], what: RegExp) => happenings.some((one) => what.test(one.what));
 
-/** Of the paths, those that this history took. */
+/** The paths that this history took. */
 export function taken(history: History): string[] {
   return Object.keys(paths).filter((path) => paths[path]?.(history));
 }

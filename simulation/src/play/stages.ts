@@ -18,8 +18,8 @@ export class Stages {
   }
 
   /**
-   * @param name of what is played, for the schemas: two that run at the same time have two
-   * @param onConnection hears of the server's process of each connection that seeds are played on
+   * @param name for the schemas: two campaigns at the same time need two names
+   * @param onConnection receives the server's process id of each connection on which seeds are played
    */
   static async open(url: string, name: string, onConnection: (pid: number) => void = () => undefined): Promise<Stages> {
     const near = await nearest(url);
@@ -44,7 +44,7 @@ export class Stages {
   }
 }
 
-/** A Unix socket, where the server has one on this machine: half of the time goes into getting there and back. */
+/** A Unix socket, if the server has one on this machine: half of the time is spent on the way there and back. */
 async function nearest(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

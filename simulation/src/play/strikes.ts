@@ -6,7 +6,7 @@ import type { Universe } from "../world/universe.ts";
 
 type Strike = Extract<Act, { kind: "strike" }>;
 
-/** How a strike is carried out. */
+/** Carries out a strike. */
 export interface StrikeHost {
   readonly network: Network;
   readonly universe: Universe;
@@ -22,7 +22,7 @@ export interface StrikeHost {
   /** Saves the task without a grace, on another node. */
   withoutGrace(node: string, task: string): void;
   leads(node: string): boolean;
-  /** By its own word. */
+  /** By its own belief. */
   hasLocks(node: string): boolean;
 }
 
@@ -37,18 +37,18 @@ const editedRunMs = 15_000;
 const leastGraceMs = 3_000;
 /** After this the worker has reported the run as started, so the store grants the task's grace. */
 const reportedMs = 1_500;
-/** A handler runs this much longer than it is allowed to, so that the checks see it. */
+/** A handler runs this much longer than allowed, so that the checks see it. */
 const seenMs = 4_000;
 /** Length of the cut from the store for a process that the service shows again: more than a grace and `seenMs`. */
 const shownAgainCutMs = 12_000;
 /** A session is ended within this many timeouts of its last beat: watchers look every half timeout. */
 const endedWithin = 1.6;
 
-/** Keeps the strikes of a seed until their moment comes, and carries them out. The cluster reports the moments. */
+/** Holds the strikes of a seed until their moment comes, and carries them out. The cluster reports the moments. */
 export class Strikes {
   readonly #host: StrikeHost;
   readonly #waiting: Strike[] = [];
-  /** What each node saw last of the grace lock, and since when. */
+  /** The last state of the grace lock that each node saw, and since when. */
   readonly #sights = new Map<string, { seen: string; sinceMs: number }>();
   readonly #nodeOfSession = new Map<number, string>();
   /** By node: ends its strike, once another process has ended its session. */
@@ -126,7 +126,7 @@ export class Strikes {
     });
   }
 
-  /** @param lengthMs of what it is struck in the midst of; of a look how long until the holder is taken for dead */
+  /** @param lengthMs of the action that is struck; for a look, the time until the holder is regarded as dead */
   #struck(at: Strike["at"], node: string, lengthMs: number, task?: string): Strike | undefined {
     const place = this.#healed
       ? -1

@@ -51,7 +51,7 @@ export class Campaign {
     return { scenarios, runs, tries, broken };
   }
 
-  /** One scenario, at the place that its seed has. */
+  /** Plays one scenario, at the position that follows from its seed. */
   see(scenario: Scenario): Promise<Seen> {
     return this.#at(scenario, scenario.seed % placesOfTower);
   }

@@ -9,7 +9,7 @@ const steps = [3, 7, 13, 25, 49];
 /** Scenarios take less. */
 const days = 20;
 
-/** Tasks of few slots a day, whose calendar and blackouts take some of them out or move them. */
+/** Tasks with few slots a day, some of which their calendar and blackouts exclude or move. */
 export function calendarScenario(seed: number): Scenario {
   const dice = new Dice(Math.imul(seed, 0x85ebca6b) + 29);
   const tasks = Array.from({ length: dice.whole(1, 2) }, () => taskOf(dice));

@@ -2,7 +2,7 @@ import { Dice } from "../plan/dice.ts";
 import { calendarScenario } from "./draw-calendars.ts";
 import { type Act, type Behaviour, concurrencies, groupCount, type Scenario, type TaskPlan } from "./scenario.ts";
 
-/** What scenarios are about: each has some of these, so that what meets in one meets often. */
+/** Subjects of scenarios: each scenario has some of these, so that their combinations are frequent. */
 const themes = [
   "keys",
   "retries",
@@ -17,7 +17,7 @@ const themes = [
 ] as const;
 type Theme = (typeof themes)[number];
 
-/** The scenario of a seed: of one in five it is about calendars. */
+/** The scenario of a seed: one in five is about calendars. */
 export function scenarioOf(seed: number): Scenario {
   if (seed % 5 === 3) return calendarScenario(seed);
   const dice = new Dice(Math.imul(seed, 0x9e3779b1) + 17);
@@ -42,7 +42,7 @@ export function scenarioOf(seed: number): Scenario {
   return { seed, concurrency, tasks: changed[seed % 10]?.(seed, tasks) ?? tasks, acts };
 }
 
-/** More at one time than the worker has places for, of all priorities, so that who comes first is to be seen. */
+/** More runs at one time than the worker can take, of all priorities, to show which start first. */
 function crowd(seed: number, tasks: readonly TaskPlan[]): Act[] {
   const dice = new Dice(seed);
   return Array.from({ length: dice.whole(8, 16) }, () => ({
@@ -53,7 +53,7 @@ function crowd(seed: number, tasks: readonly TaskPlan[]): Act[] {
   }));
 }
 
-/** The first task has a slot before its last run has ended, and a misfire policy for what waits. */
+/** The first task has its next slot before its last run has ended, and a misfire policy for waiting runs. */
 function tooSlow(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPlan[] {
   const dice = new Dice(seed);
   const { perKey: _, perWorker: __, rate: ___, route: ____, group: _____, ...plan } = first as TaskPlan;
@@ -67,7 +67,7 @@ function tooSlow(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPla
   return [slow, ...others];
 }
 
-/** Of the first task so many runs wait, and no more. */
+/** The first task has a bound on its number of waiting runs. */
 function shortQueue(seed: number, [first, ...others]: readonly TaskPlan[]): TaskPlan[] {
   const { perKey: _, perWorker: __, rate: ___, ...plan } = first as TaskPlan;
   return [{ ...plan, overlap: { queue: new Dice(seed).whole(1, 3) } }, ...others];
@@ -145,11 +145,11 @@ const misfireOf = (dice: Dice): NonNullable<TaskPlan["misfire"]> => {
 };
 
 interface Flow {
-  /** Whose runs are split into these children, and what joins them. */
+  /** The task whose runs spawn these children, and the task that joins them. */
   readonly spawns?: { readonly task: number; readonly children: number; readonly join: number };
 }
 
-/** Tasks that come after others, or are spawned by them. */
+/** Adds tasks that follow others, or are spawned by them. */
 function addFlow(dice: Dice, tasks: TaskPlan[]): Flow {
   const still = (task: TaskPlan): TaskPlan => {
     const { every: _, blackout: __, misfire: ___, ...rest } = task;
@@ -179,7 +179,7 @@ function actOf(dice: Dice, about: Set<Theme>, tasks: readonly TaskPlan[], flow: 
     return { op: "limit", group: dice.whole(0, groupCount - 1), runs: dice.one([null, 1, 1, 2]) };
   if (about.has("edits") && roll < 0.64) {
     const plan = tasks[task] as TaskPlan;
-    // What comes after, and what hangs from it, stays.
+    // A task that follows another, or has followers that depend on its history, is not edited.
     if (plan.after || plan.history) return undefined;
     const { history: _, ...to } = taskOf(dice, about);
     return { op: "edit", task, to };

@@ -2,13 +2,13 @@ import { every } from "../../../scheduler/src/schedule/schedule.ts";
 import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
 import type { TaskPlan } from "./scenario.ts";
 
-/** What names and times of a plan are in the store. */
+/** Names and times of a plan in the store. */
 export interface Naming {
   readonly group: (group: number) => string;
   /** Other tasks of the scenario. */
   readonly task: (task: number) => string;
   readonly calendar: string;
-  /** When the scenario's time begins. */
+  /** The beginning of the scenario's time. */
   readonly beganMs: number;
 }
 

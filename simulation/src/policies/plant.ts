@@ -17,7 +17,10 @@ interface Told {
   readonly broken?: readonly { readonly seed: number; readonly invariant: string; readonly what: string }[];
 }
 
-/** Plants one bug after the other in a copy of the compiled scheduler, and plays scenarios there until one breaks the rule that it is to break. */
+/**
+ * Plants one bug after the other in a copy of the compiled scheduler, and plays scenarios there until one breaks the rule that the bug is
+ * meant to break.
+ */
 export async function plantAll(
   only: string | undefined,
   seeds: number,

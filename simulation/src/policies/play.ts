@@ -17,17 +17,17 @@ const dayMs = 86_400_000;
 /** A whole number of each period that schedules have here, so that slots lie alike wherever a scenario is played. */
 const weekMs = 7 * dayMs;
 const firstDayMs = Date.parse("2030-01-01T00:00:00Z");
-/** Until it is told to, or for longer than any timeout and pause here. */
+/** The handler runs until it is aborted, or for longer than any timeout and pause here. */
 const endlessMs = 90_000;
-/** After the last act all that was asked for has ended within this: ten slots in a queue, each of three tries that end only when they are told to. */
+/** Everything ends within this time after the last act: ten slots in a queue, each of three tries that end only when they are aborted. */
 const quietWithinMs = 90 * 60_000;
 const quietStepMs = 60_000;
 
 type TestHandler = (run: Run, does: Behaviour | null) => Promise<unknown>;
 
 /**
- * A test tower in which scenarios are played one after the other. Everything that a scenario can depend on follows from its seed: the
- * day, the numbers of its tasks, and what is drawn by chance. So it is the same alone and among others.
+ * A test tower in which scenarios are played one after the other. Everything that a scenario can depend on follows from its seed: the day,
+ * the numbers of its tasks, and its random values. So it plays alike alone and among others.
  */
 export class PolicyStage {
   readonly #tower: TestTower;
@@ -60,7 +60,7 @@ export class PolicyStage {
     return new PolicyStage(tower, handlers, told);
   }
 
-  /** Where a scenario can be played at once. */
+  /** The first position at which a scenario can be played at once. */
   get nextPlace(): number {
     return this.#place + 1;
   }
@@ -103,7 +103,7 @@ class Player {
   readonly #done: Done[] = [];
   readonly #looks: Look[] = [];
   readonly #tries: Try[] = [];
-  /** By the fences of claims whose worker was taken for dead. */
+  /** By the fences of claims whose worker was declared dead. */
   readonly #lostMs = new Map<number, number>();
   #happened = 0;
   readonly #plans: { atMs: number; version: number; plan: TaskPlan }[][];
@@ -128,7 +128,7 @@ class Player {
   async play(): Promise<Omit<Seen, "told">> {
     const { tasks, acts, holidays } = this.#scenario;
     if (holidays) await this.#setCalendar(holidays);
-    // In the order of what comes after what.
+    // Saved in the order of their dependencies.
     for (const [task, plan] of tasks.entries()) await this.#save(task, plan);
     await this.#settle();
     for (const act of acts) await this.#act(act);
@@ -137,9 +137,9 @@ class Player {
       if (acts.some((act) => act.op === "limit" && act.group === group))
         await this.#act({ op: "limit", group, runs: null });
     const healedMs = this.#nowMs;
-    // Slots would come for ever: what has come so far is to end.
+    // Slots would never end: the schedules end now, and the runs so far are to end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
-    // What a blackout delays comes at its end, and what jitter delays after that.
+    // A slot that a blackout delays runs at its end, and jitter may delay it further.
     const plans = this.#plans.flat().map(({ plan }) => plan);
     const jitterMs = Math.max(0, ...plans.map(({ every }) => every?.jitterMs ?? 0));
     const lastMs = Math.max(healedMs, ...plans.map(({ blackout }) => blackout?.toMs ?? 0)) + jitterMs;
@@ -164,7 +164,7 @@ class Player {
     };
   }
 
-  /** What still waits for a decision fails. */
+  /** Lets runs that still wait for a decision fail. */
   async #decideAll(): Promise<void> {
     for (const { runId, state } of this.#looks.at(-1)?.live ?? [])
       if (state === "undecided") {
@@ -176,7 +176,7 @@ class Player {
 
   async clear(): Promise<void> {
     for (const name of this.#names) await this.#tower.carillon.remove(name);
-    // Handlers that were told to stop do so.
+    // Aborted handlers end.
     await this.#tower.advance(endlessMs + 60_000);
   }
 
@@ -238,7 +238,7 @@ class Player {
       told = { refused: error.code };
     }
     this.#done.push({ act, fromMs, toMs: this.#nowMs, ...told });
-    // What follows from it happens before the next act: else the speed of the machine would decide what meets.
+    // Its consequences happen before the next act: otherwise the speed of the machine would decide what coincides.
     await this.#settle();
     if (act.op === "advance") await this.#look();
   }
@@ -301,7 +301,7 @@ class Player {
     }
   }
 
-  /** As the others do it: the claims are those of a session that has ended, and are taken back when the longest grace has passed. */
+  /** Loses the claims as in other takeovers: they become those of a session that has ended, and are reclaimed after the longest grace. */
   async #lose(): Promise<Partial<Done>> {
     const { carillon } = this.#tower;
     const { store } = await carillon.open();
@@ -325,7 +325,7 @@ class Player {
     const names = this.#names;
     const since = await store.runs.list({ sinceMs: this.#beganMs, limit: 10_000 });
     const runs = since.filter(({ task }) => names.includes(task));
-    // Numbers are drawn in blocks, so that what was played before decides which of two kinds of runs has the higher ones.
+    // Numbers are drawn in blocks, so earlier scenarios decide which of two kinds of runs has the higher ones.
     const order = (run: RunRecord) => [run.createdMs, run.taskId, run.slotMs ?? 0, run.runId] as const;
     runs.sort((a, b) => {
       const [left, right] = [order(a), order(b)];

@@ -3,7 +3,7 @@ import type { RunSeen, Seen, TaskSeen } from "./seen.ts";
 
 const most = 10_000;
 
-/** Everything that a user reads of these tasks, its times counted from `beganMs` on. @param endMs slots up to this time, epoch ms */
+/** Everything that a user can read about these tasks, with times counted from `beganMs`. @param endMs slots up to this time, epoch ms */
 export async function readAll(
   store: Store,
   names: readonly string[],
@@ -16,7 +16,7 @@ export async function readAll(
   for (const [of, name] of names.entries()) {
     const { taskId } = await store.tasks.byName(name);
     for (const run of await store.runs.list({ task: name, limit: most })) {
-      // Nothing else is a letter, or made of one.
+      // No other run is a dead letter, or made from one.
       const mayLink = run.state === "failed" || run.source === "manual";
       const { letter, redrives } = mayLink
         ? await store.deadLetters.linksOf(run.runId)

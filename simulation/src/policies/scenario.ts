@@ -1,20 +1,20 @@
-/** One scenario, as plain data: it can be written as JSON, made smaller, and played again. */
+/** One scenario as plain data: it can be written as JSON, shrunk, and replayed. */
 
-/** How a handler behaves. It is the payload of its run. */
+/** The behaviour of a handler. It is the payload of its run. */
 export interface Behaviour {
-  /** How long a try takes. */
+  /** Duration of a try. */
   readonly ms: number;
-  /** The first so many tries fail. */
+  /** The first `fails` tries fail. */
   readonly fails: number;
-  /** It does not look at its signal: it takes its time, and then returns. */
+  /** It ignores its signal: it runs to its end, and then returns. */
   readonly deaf?: true;
-  /** It ends only when it is told to. */
+  /** It ends only when it is aborted. */
   readonly endless?: true;
-  /** It ends its run so. */
+  /** It ends its run by spawning these children. */
   readonly spawns?: { readonly task: number; readonly children: number; readonly join: number };
 }
 
-/** A task's options as JSON, as a file of tasks has them; other tasks by their place. */
+/** A task's options as JSON, in the form of a file of tasks; other tasks are given by their index. */
 export interface TaskPlan {
   readonly every?: { readonly ms: number; readonly jitterMs?: number; readonly delay?: true };
   readonly blackout?: { readonly fromMs: number; readonly toMs: number; readonly then: "skip" | "delay" };
@@ -51,7 +51,7 @@ export interface TaskPlan {
   readonly history?: "failures";
   readonly group?: number;
   readonly after?: { readonly task: number; readonly on: "success" | "failure" | "any" };
-  /** Of the runs that its schedule makes, and of those that come after others. */
+  /** Behaviour of the runs that its schedule makes, and of those that follow other tasks. */
   readonly slots?: Behaviour;
 }
 
@@ -69,7 +69,7 @@ export type Act =
   | { readonly op: "pause" | "resume"; readonly task: number }
   /** The n-th of the runs that there are then, in the order in which they were made, counted round. */
   | { readonly op: "cancel" | "rerun"; readonly run: number }
-  /** The worker is taken for dead, with all that it has claimed; it goes on, as one that stood still does. */
+  /** The worker is declared dead, with all its claims; it goes on, like one that stood still. */
   | { readonly op: "lose" }
   | { readonly op: "decide"; readonly run: number; readonly how: "retry" | "fail" }
   | { readonly op: "limit"; readonly group: number; readonly runs: number | null }
@@ -79,11 +79,11 @@ export type Act =
 
 export interface Scenario {
   readonly seed: number;
-  /** Of the worker: how many runs at once. */
+  /** The worker's maximum of concurrent runs. */
   readonly concurrency: number;
   readonly tasks: readonly TaskPlan[];
   readonly acts: readonly Act[];
-  /** Days of its calendar on which nothing is worked: 0 is the day on which the scenario begins. */
+  /** Days off of its calendar: 0 is the day on which the scenario begins. */
   readonly holidays?: readonly number[];
 }
 

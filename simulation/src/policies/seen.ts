@@ -4,24 +4,24 @@ import type { SlotRange, SlotRecord } from "../../../scheduler/src/slots/history
 import type { Counters } from "../../../scheduler/src/task/task-record.ts";
 import type { Act, Behaviour, Scenario, TaskPlan } from "./scenario.ts";
 
-/** One act, when it was asked for, and what was answered. Times are virtual, in ms from the scenario's beginning. */
+/** One act, with the times of its call and its answer. Times are virtual, in ms from the scenario's beginning. */
 export interface Done {
   readonly act: Act;
   readonly fromMs: number;
   readonly toMs: number;
   /** The run that it made or was about. */
   readonly runId?: number;
-  /** Of an enqueue and a rerun. */
+  /** For an enqueue and a rerun. */
   readonly created?: boolean;
-  /** Of a cancel. */
+  /** For a cancel. */
   readonly outcome?: "cancelled" | "stopping";
-  /** Of a loss: the runs that the worker had claimed. */
+  /** For a loss: the runs that the worker had claimed. */
   readonly lost?: readonly number[];
   /** The code of the error with which it was refused. */
   readonly refused?: string;
 }
 
-/** One try, as its handler saw it. */
+/** One try, as its handler recorded it. */
 export interface Try {
   readonly runId: number;
   readonly task: number;
@@ -29,13 +29,13 @@ export interface Try {
   readonly fence: number;
   readonly does: Behaviour;
   readonly fromMs: number;
-  /** Its place among all beginnings and ends of tries: many happen at one time. */
+  /** Its position among all beginnings and ends of tries: many happen at one time. */
   readonly began: number;
-  /** When its signal told it to stop, and the code. */
+  /** When its signal aborted it, and the code. */
   abort?: { readonly atMs: number; readonly code: string };
-  /** When its worker was taken for dead. */
+  /** When its worker was declared dead. */
   lostMs?: number;
-  /** It began after that. */
+  /** It began after its worker was declared dead. */
   readonly afterLoss?: true;
   /** When and how it ended by itself. */
   end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" };
@@ -46,19 +46,19 @@ export interface TaskSeen {
   readonly counters: Counters;
   readonly slots: readonly SlotRecord[];
   readonly ranges: readonly SlotRange[];
-  /** When it was stored and how: the first one, then what edits made of it. */
+  /** The definitions, with the times at which they were stored: the first one, then those after edits. */
   readonly plans: readonly { readonly atMs: number; readonly version: number; readonly plan: TaskPlan }[];
 }
 
 export interface RunSeen extends RunRecord {
-  /** The place of its task. */
+  /** The index of its task. */
   readonly of: number;
   readonly letter: DeadLetter | null;
   /** The ended run that it was made of. */
   readonly redrives: number | null;
 }
 
-/** Of each run that lives, at a moment between two acts, by one statement. */
+/** The live runs at a moment between two acts, read by one statement. */
 export interface Look {
   readonly atMs: number;
   readonly live: readonly Pick<RunRecord, "runId" | "task" | "state" | "key" | "attempt" | "dueMs">[];
@@ -67,7 +67,7 @@ export interface Look {
 /** All that a user can see of a scenario. Times of records are virtual too, from the scenario's beginning. */
 export interface Seen {
   readonly scenario: Scenario;
-  /** When its time begins: epoch ms. */
+  /** The beginning of its time: epoch ms. */
   readonly beganMs: number;
   readonly done: readonly Done[];
   readonly looks: readonly Look[];
@@ -77,6 +77,6 @@ export interface Seen {
   /** From this time on all tasks are resumed and no group is limited. */
   readonly healedMs: number;
   readonly endMs: number;
-  /** Warnings and errors of the log: for whoever looks into it; no rule reads them. */
+  /** Warnings and errors of the log, for debugging; no rule reads them. */
   readonly told: readonly string[];
 }

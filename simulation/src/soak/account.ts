@@ -1,4 +1,4 @@
-/** Holds what was asked, what handlers wrote and what the store has at the end against the invariants. */
+/** Checks the operations, the handlers' notes and the store's final state against the invariants. */
 import pg from "pg";
 import { acknowledged } from "../check/acknowledged.ts";
 import { attempts } from "../check/attempts.ts";
@@ -17,8 +17,8 @@ import { startLag } from "../check/start-lag.ts";
 import { type Checker, type Dump, dumped, type History, type Row, type Violation } from "../history.ts";
 
 /**
- * Those that need no record of the statements that were applied: a soak looks from outside, as a user does. What they
- * check of clocks allows for one machine's busy cores.
+ * The checkers that need no record of the applied statements: a soak observes from outside, as a user does. Their checks of clocks allow
+ * for one machine's busy cores.
  */
 const checkers: readonly Checker[] = [
   oneRunASlot,
@@ -47,7 +47,7 @@ export interface Account {
   readonly violations: Violation[];
 }
 
-/** Numbers of the store that fit: epoch milliseconds and counts. */
+/** The store's numbers fit: epoch milliseconds and counts. */
 const numbers: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") =>
     oid === 20 || oid === 1700 ? Number : pg.types.getTypeParser(oid, format)) as pg.CustomTypesConfig["getTypeParser"],
@@ -58,7 +58,7 @@ export async function dumpOf(url: string, schema: string): Promise<Dump> {
   await client.connect();
   try {
     const dump = {} as Record<keyof Dump, Row[]>;
-    // The cluster goes on meanwhile: all of it as it was at one moment.
+    // The cluster goes on meanwhile, so everything is read in one snapshot.
     await client.query("begin isolation level repeatable read, read only");
     for (const [table, text] of Object.entries(dumped))
       dump[table as keyof Dump] = (await client.query(text.replaceAll("S.", `"${schema}".`))).rows;
@@ -100,7 +100,7 @@ export function account(history: History): Account {
   };
 }
 
-/** What was enqueued and is due has ended; and what ended well, a handler came to. */
+/** Every enqueued run that is due has ended; and a handler reached each good end. */
 function endedOnce({ operations, dump, executions, endStoreMs }: History): Violation | undefined {
   const ended = new Map(dump.run_history.map((row) => [row.id as number, row]));
   const returned = new Set(executions.filter(({ how }) => how === "returned").map(({ fence }) => fence));

@@ -6,7 +6,7 @@ import type { Asked, Held, Order, Told } from "./order.ts";
 const startMs = 90_000;
 const answerMs = 5_000;
 
-/** One process of the cluster, which can be begun again after its end. */
+/** One process of the cluster, which can be restarted after its end. */
 export class Member {
   readonly order: Order;
   readonly #program: string;
@@ -14,9 +14,9 @@ export class Member {
   #gone: Promise<unknown> = Promise.resolve();
   /** Stopped by a signal, so it cannot answer. */
   stands = false;
-  /** It is to be there: an end that nobody asked for is a violation. */
+  /** It should be running: an end that the harness did not cause is a violation. */
   #wanted = false;
-  /** How it ended although it was to go on. */
+  /** How it ended although it should have gone on. */
   readonly surprises: string[] = [];
 
   constructor(order: Order, program = new URL("./process.js", import.meta.url).pathname) {
@@ -67,7 +67,7 @@ export class Member {
     this.#child?.kill("SIGCONT");
   }
 
-  /** In order. */
+  /** Stops it in order. */
   async stop(): Promise<void> {
     if (!this.alive) return;
     this.#wanted = false;
@@ -80,7 +80,7 @@ export class Member {
     }
   }
 
-  /** undefined: it stands, starts, or is not there. */
+  /** undefined: it stands still, starts, or is not running. */
   async held(): Promise<(Held & { files: number; pid: number }) | undefined> {
     if (!this.alive || this.stands) return undefined;
     const told = this.#told("held", answerMs);
@@ -92,7 +92,7 @@ export class Member {
   }
 
   #ask(asked: Asked): void {
-    // A process that has just ended cannot be asked; its end is told by itself.
+    // A process that has just ended cannot be reached; its exit event reports that.
     this.#child?.send(asked, () => undefined);
   }
 
@@ -114,12 +114,12 @@ export class Member {
   }
 }
 
-/** NaN where the system does not tell. */
+/** NaN if the system does not show it. */
 function openFiles(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/fd`).length;
   } catch {
-    // It has ended, or this is no Linux.
+    // The process has ended, or this is not Linux.
     return Number.NaN;
   }
 }

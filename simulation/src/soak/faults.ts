@@ -1,4 +1,4 @@
-/** What goes wrong once in a while. One that lasts is undone before the next comes. */
+/** Faults that occur once in a while. A lasting one is undone before the next begins. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Member } from "./crew.ts";
 import type { Line } from "./line.ts";
@@ -8,16 +8,16 @@ export interface Stage {
   readonly store: StoreServer;
   readonly nodes: readonly { readonly member: Member; readonly line: Line }[];
   readonly workers: readonly Member[];
-  /** They are not to be killed: what they hold is watched from beginning to end. */
+  /** Processes that must not be killed: their resources are watched from beginning to end. */
   readonly steady: ReadonlySet<string>;
   readonly random: () => number;
-  /** As the checkers read it. */
+  /** Records an event in the form that the checkers read. */
   happened(what: string): void;
 }
 
 export interface Fault {
   readonly name: string;
-  /** Resolves when it is over, and what it took down is up again. */
+  /** Resolves when the fault is over, and all that it took down is up again. */
   run(stage: Stage): Promise<void>;
 }
 

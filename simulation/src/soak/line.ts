@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** The way of one process to the store, by TCP: it can be cut, and it can fall silent. It knows no protocol. */
+/** The TCP line of one process to the store: it can be cut, or fall silent. It is independent of the protocol. */
 export class Line {
   readonly #server: Server;
   readonly #target: URL;
@@ -41,7 +41,7 @@ export class Line {
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
-  /** What was silent is cut first: what of it was lost, nobody knows. */
+  /** A silent line is cut first: it is unknown which of its bytes were lost. */
   heal(): void {
     if (this.#state === "silent") for (const pair of this.#pairs) this.#end(pair);
     this.#state = "open";
@@ -64,7 +64,7 @@ export class Line {
     upstream.pipe(client, { end: false });
     for (const socket of pair) {
       socket.setNoDelay(true);
-      // Whichever side ends, the other is told by the end of its own connection.
+      // When either side ends, the other one's connection ends too.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
       if (this.#state === "silent") socket.pause();

@@ -1,4 +1,4 @@
-/** Series over time as SVG text: a panel for each. Nothing but text is made here. */
+/** Series over time as SVG text, with a panel for each. Pure: it only makes text. */
 export interface Panel {
   readonly title: string;
   /** Said beside the title. */
@@ -15,7 +15,7 @@ const top = 40;
 const bottom = 18;
 const hues = ["#2f6fde", "#d1622b", "#2e9e5b", "#8f4fc4", "#b8860b", "#c43d6b"];
 
-/** Dark and light by the reader's own setting, for the page it stands on has either. */
+/** Dark or light by the reader's own setting, since the page around it supports both. */
 const style = `
   text { font: 11px system-ui, sans-serif; fill: #24292f }
   .title { font-weight: 600; font-size: 13px }

@@ -1,12 +1,12 @@
-/** What the soak has its cluster do: little, of every kind, all the time. */
+/** The load of the soak: small, of every kind, all the time. */
 import { cron, every, manual } from "../../../scheduler/src/schedule/schedule.ts";
 import { defineTask, type TaskDefinition } from "../../../scheduler/src/task/task.ts";
 
 export interface LoadTask {
   readonly definition: TaskDefinition;
-  /** How long its handler takes, at least and at most. */
+  /** Minimum and maximum duration of its handler. */
   readonly worksMs: readonly [number, number];
-  /** Seconds from one run that is enqueued to the next, and how far ahead it is due at most; absent: it has slots. */
+  /** Interval between enqueued runs, and how far ahead they are due at most; absent: it has slots. */
   readonly enqueued?: { readonly everyMs: number; readonly aheadMs: number };
 }
 
@@ -35,7 +35,7 @@ export const load: readonly LoadTask[] = [
   },
 ];
 
-/** Of a run's number alone, so that every attempt of it takes the same time. */
+/** Depends on the run's number alone, so that every attempt takes the same time. */
 export function worksFor(task: string, run: number): number {
   const [least, most] = load.find(({ definition }) => definition.name === task)?.worksMs ?? [0, 0];
   return least + ((Math.imul(run, 2_654_435_761) >>> 0) / 2 ** 32) * (most - least);

@@ -1,6 +1,6 @@
 /**
- * How much this process, which has nothing much to do, has to wait for a processor. Where the machine has no room, runs are
- * late and processes are taken for dead without any fault of the cluster's: then nobody is judged by the clock.
+ * Measures how long this mostly idle process waits for a processor. On an overloaded machine runs are late and processes are declared dead
+ * through no fault of the cluster: then no check by the clock applies.
  */
 export class MachineLoad {
   readonly #timer: NodeJS.Timeout;
@@ -14,7 +14,7 @@ export class MachineLoad {
     this.#timer.unref();
   }
 
-  /** All that it waited, in ms, since the last time that it was asked. */
+  /** The total wait in ms since the last call. */
   take(): number {
     const taken = Math.round(this.#stoodMs);
     this.#stoodMs = 0;

@@ -25,7 +25,7 @@ const hours = positiveNumber("hours", values.hours);
 const faultsPerMinute = positiveNumber("faults-per-minute", values["faults-per-minute"]);
 const seed = wholeNumber("seed", values.seed ?? String(Date.now() % 1_000_000), 0);
 const hourMs = 3_600_000;
-/** What a process takes on until it has done everything once is no leak. */
+/** Growth of a process until it has done everything once is not a leak. */
 const warmUp = 0.2;
 
 const say = (line: string) => {
@@ -44,7 +44,7 @@ const trends = trendsOf(soaked);
 writeFileSync(values.svg, picture(soaked, trends));
 report(soaked, trends);
 
-/** Of what has moved at all: most tables are of what this load does not use. */
+/** Only for series that changed at all: this load does not use most tables. */
 function trendsOf({ sampler, beganMs, endedMs }: Soaked): Map<string, Trend> {
   const from = beganMs + warmUp * (endedMs - beganMs);
   const trends = new Map<string, Trend>();

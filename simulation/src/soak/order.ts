@@ -1,8 +1,8 @@
-/** What a process of the soak is to be, and what it says to the one who holds it. */
+/** Order for a process of the soak, and its messages to its parent process. */
 export interface NodeOrder {
   readonly kind: "node";
   readonly name: string;
-  /** By way of its own line. */
+  /** Through its own line. */
   readonly store: string;
   readonly coordination?: string;
   readonly schema: string;
@@ -20,13 +20,13 @@ export interface WorkerOrder {
 
 export type Order = NodeOrder | WorkerOrder;
 
-/** Asked of a process: what it holds now, after its garbage was collected. */
+/** Resources of a process, after a garbage collection. */
 export interface Held {
   readonly rssBytes: number;
   readonly heapBytes: number;
-  /** Memory outside of the heap that JavaScript holds. */
+  /** Memory outside the heap that JavaScript holds. */
   readonly externalBytes: number;
-  /** Sockets, timers, files that keep Node running. */
+  /** Sockets, timers and files that keep Node running. */
   readonly handles: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * One process of the soak: a node, or a worker that reaches the nodes by HTTP. Its handlers write down that they start and
- * end, and wait in between.
+ * One process of the soak: a node, or a worker that reaches the nodes by HTTP. Its handlers record their start and end, and wait in
+ * between.
  */
 import { openSync, writeSync } from "node:fs";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
@@ -77,7 +77,7 @@ function nodeOf({ store, coordination, schema, name, listen }: NodeOrder) {
       log,
       ...(coordination === undefined ? {} : { coordination }),
     },
-    // The tasks are saved by the one who holds this process; here are only their handlers.
+    // The parent process saves the tasks; this process has only their handlers.
     {
       ...realSurroundings,
       around: async (opened) => ({ ...opened, tasks: { ...opened.tasks, saveAll: async () => [] } }),
@@ -96,7 +96,7 @@ function workerOf({ servers, key, name }: WorkerOrder) {
 const own = order.kind === "node" ? nodeOf(order) : workerOf(order);
 process.on("message", (asked: Asked) => {
   if (asked === "held") {
-    // What the first leaves to finalizers, the second takes.
+    // The second collection takes what the first one left to finalizers.
     globalThis.gc?.();
     globalThis.gc?.();
     const { rss, heapUsed, external } = process.memoryUsage();
@@ -112,7 +112,7 @@ process.on("message", (asked: Asked) => {
     },
   );
 });
-// Without the one who holds it there is nobody to work for.
+// Without its parent process it has nothing to do.
 process.on("disconnect", () => process.exit(1));
 await own.start();
 tell({ kind: "started" });

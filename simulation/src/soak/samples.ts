@@ -1,4 +1,4 @@
-/** What is looked at again and again: what processes hold, what the store holds, and how late runs start. */
+/** Samples taken again and again: the resources of processes, the content of the store, and the lateness of starts. */
 import pg from "pg";
 import type { Member } from "./crew.ts";
 import { percentile } from "./slope.ts";
@@ -11,11 +11,11 @@ export interface Sample {
 }
 
 const mib = 2 ** 20;
-/** How late a run may start while nothing is broken, and its sample tells of it. */
+/** The latest start that counts as an undisturbed one in the samples of lateness. */
 const countedMs = 60_000;
 
 const asked = {
-  // A partition counts as its table.
+  // A partition counts with its table.
   tables: `select coalesce(p.relname, c.relname) as name, sum(pg_total_relation_size(c.oid))::float8 as bytes,
              sum(coalesce(s.n_live_tup, 0))::float8 as rows, sum(coalesce(s.n_dead_tup, 0))::float8 as dead
            from pg_class c join pg_namespace n on n.oid = c.relnamespace left join pg_inherits i on i.inhrelid = c.oid
@@ -23,7 +23,7 @@ const asked = {
            where n.nspname = $1 and c.relkind = 'r' group by 1 order by 1`,
   connections:
     "select count(*)::float8 as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
-  // One that is claimed may be at work; the longest handler takes three seconds.
+  // A claimed run may be active; the longest handler takes three seconds.
   live: `select count(*)::float8 as runs,
            count(*) filter (where due_ms < $1 and (state <> 3 or due_ms < $1 - 5000))::float8 as overdue from S.run`,
 };
@@ -42,7 +42,7 @@ export class Sampler {
     this.samples.push({ atMs, name, value });
   }
 
-  /** @param steady those that live from beginning to end: of others there is no slope */
+  /** @param steady the processes that live from beginning to end: a slope needs that */
   async lookAtProcesses(members: readonly Member[], steady: ReadonlySet<string>): Promise<void> {
     for (const member of members) {
       if (!steady.has(member.name)) continue;
@@ -57,10 +57,10 @@ export class Sampler {
     }
   }
 
-  /** Nothing, while the store is away. */
+  /** Adds nothing while the store is away. */
   async lookAtStore(): Promise<void> {
     const client = new pg.Client({ connectionString: this.#url, connectionTimeoutMillis: 2_000 });
-    // The store may be stopped while it is asked: then this look fails, and the next comes.
+    // The store may stop during the queries: then this sample fails, and the next follows.
     client.on("error", () => undefined);
     try {
       await client.connect();
@@ -83,7 +83,7 @@ export class Sampler {
     }
   }
 
-  /** Of what started since the last look. */
+  /** Samples the lateness of starts since the last call. */
   lookAtLateness(log: StartLog): void {
     const late = log.takeLateness().filter((ms) => ms < countedMs);
     if (late.length === 0) return;
@@ -103,7 +103,7 @@ export class Sampler {
   }
 }
 
-/** As a server says that it is not there, starts, ends, or has just ended. */
+/** True for errors of a server that is not there, starts, ends, or has just ended. */
 export function isAway(error: unknown): boolean {
   const { code = "", message = "" } = error as { code?: string; message?: string };
   return (

@@ -4,15 +4,15 @@ export interface Point {
 }
 
 export interface Trend {
-  /** Of the points' values, by the hour: the median of the slopes of all pairs (Theil and Sen), which outliers do not move. */
+  /** Change of the points' values per hour: the median of the slopes of all pairs (Theil and Sen), which outliers do not move. */
   readonly perHour: number;
-  /** What stands for the level: the median. */
+  /** The typical value: the median. */
   readonly median: number;
   readonly first: number;
   readonly last: number;
 }
 
-/** Pairs grow with the square: above this, points are taken evenly. */
+/** The number of pairs grows with the square: above this, points are sampled evenly. */
 const mostPoints = 600;
 
 export function trendOf(points: readonly Point[]): Trend {

@@ -1,4 +1,4 @@
-/** The cluster, its load and its faults, from the beginning to what is left at the end. */
+/** The cluster, its load and its faults, from the beginning to the final account. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -34,12 +34,12 @@ export interface Soaked {
     readonly atMs: number;
     readonly name: string;
     readonly recoveredMs: number;
-    /** The machine had room meanwhile, so that being late is the cluster's own. */
+    /** The machine had free processors meanwhile, so lateness is the cluster's own. */
     readonly judged: boolean;
   }[];
   readonly sampler: Sampler;
   readonly account: Account;
-  /** How long after each fault's end nothing was overdue any more. */
+  /** Processes that were never killed. */
   readonly steady: readonly string[];
 }
 
@@ -55,7 +55,7 @@ const settleMs = 40_000;
 const recoveryMs = 30_000;
 /** For want of a processor, from a fault's beginning to where all is well again. */
 const stoodMsMax = 2_000;
-/** How wrong a note of a busy process may be about when something was. */
+/** The largest error of a time that a busy process records. */
 const clockErrorMs = 100;
 
 export async function soak(plan: SoakPlan): Promise<Soaked> {
@@ -115,7 +115,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
       ),
       sampling(sampler, all, log, over.signal),
     ];
-    // One that fails must not go unheard until the end.
+    // A failure must be noticed before the end.
     const failed = Promise.all(beside);
     failed.catch(() => over.abort());
 
@@ -178,7 +178,7 @@ interface Trouble {
   readonly over: AbortSignal;
 }
 
-/** One fault after the other, each until nothing is overdue any more. @returns what there was */
+/** One fault after the other, each until no run is overdue any more. @returns the faults */
 async function troubled({ plan, stage, sampler, machine, beganMs, over }: Trouble): Promise<Soaked["faults"]> {
   const faults: Soaked["faults"] = [];
   const betweenMs = 60_000 / plan.faultsPerMinute;
@@ -211,7 +211,7 @@ type Asking = (
   work: (id: string, operation: Operation) => Promise<string>,
 ) => Promise<void>;
 
-/** Writes down what is asked, and what comes of it. */
+/** Records operations and their results. */
 function asker(operations: Operation[]): Asking {
   let count = 0;
   return async (asked, work) => {
@@ -272,7 +272,7 @@ async function sampling(sampler: Sampler, members: Member[], log: StartLog, over
   }
 }
 
-/** @returns how long until nothing was overdue; at most some time more than is allowed */
+/** @returns the time until no run was overdue; at most some time more than is allowed */
 async function recovery(sampler: Sampler, over: AbortSignal): Promise<number> {
   const fromMs = Date.now();
   while (!over.aborted && Date.now() - fromMs < 2 * recoveryMs) {

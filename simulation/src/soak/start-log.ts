@@ -2,7 +2,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import type { Execution } from "../history.ts";
 import type { Noted } from "./order.ts";
 
-/** What the handlers of all processes have written, read as it grows. */
+/** The notes of all processes' handlers, read as the file grows. */
 export class StartLog {
   readonly path: string;
   readonly #file: number;
@@ -58,7 +58,8 @@ export class StartLog {
       fence,
       slotMs: slot,
       dueMs: due,
-      // One machine, one clock: the store's, the processes' and ours. What a process took for the store's time it does not tell.
+      // One machine, one clock: that of the store, the processes and the harness. A process does not record its estimate of the store's
+      // time.
       startMs: at,
       startStoreMs: at,
       believedMs: Number.POSITIVE_INFINITY,

@@ -10,7 +10,7 @@ interface User {
   readonly gid?: number;
 }
 
-/** As scripts/servers/server.mjs tells it. */
+/** The interface of scripts/servers/server.mjs. */
 interface ServerKind {
   find(): { bin: string; version: string } | undefined;
   start(
@@ -57,7 +57,7 @@ export class StoreServer {
     return new StoreServer(url, `PostgreSQL ${place.version}`, folder, user, children[0] as ChildProcess);
   }
 
-  /** As `pg_ctl stop -m immediate`: connections end, nothing is written first, and the next start recovers. */
+  /** Like `pg_ctl stop -m immediate`: connections end, nothing is written first, and the next start recovers. */
   async stopNow(): Promise<void> {
     const gone = new Promise((resolve) => this.#child.once("exit", resolve));
     this.#child.kill("SIGQUIT");
@@ -71,14 +71,14 @@ export class StoreServer {
     const deadline = performance.now() + patienceMs;
     for (;;) {
       const client = new pg.Client({ connectionString: this.url });
-      // It is lost when the server goes away again; whoever asks by it is told.
+      // The connection is lost when the server goes away again; its queries then fail.
       client.on("error", () => undefined);
       try {
         await client.connect();
         await client.end();
         return;
       } catch (error) {
-        // It recovers, and takes nobody in until it has.
+        // The server recovers, and accepts no connection until then.
         if (performance.now() > deadline) throw error;
         await pause(100);
       }

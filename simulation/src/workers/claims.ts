@@ -4,10 +4,10 @@ import { errorCodes } from "../../../scheduler/src/base/errors.ts";
 import type { Violation } from "../history.ts";
 import { type Rule, textOf, type Verdict } from "./said.ts";
 
-/** A verdict that was sent on a claim, and what is known of its answer. */
+/** A verdict that was sent for a claim, and its answer so far. */
 export interface Word {
   readonly verdict: Verdict;
-  /** Its number is in what it says: history shows which verdict counted. */
+  /** Its number is part of its content: so history shows which verdict counted. */
   readonly n: number;
   /** Not refused in some answer. */
   accepted: boolean;
@@ -15,7 +15,7 @@ export interface Word {
   late: boolean;
 }
 
-/** A claim as its worker knows it. */
+/** A claim from its worker's point of view. */
 export interface Claim {
   readonly runId: number;
   readonly fence: number;
@@ -23,9 +23,9 @@ export interface Claim {
   readonly worker: string;
   /** Verdicts that were sent and may have counted, by their text. */
   readonly words: Map<string, Word>;
-  /** Its session may have ended under it, so that it was taken back. */
+  /** Its session may have ended, so that the claim was reclaimed. */
   doubtful: boolean;
-  /** Its cancellation was asked for, perhaps. */
+  /** Its cancellation may have been requested. */
   cancelling: boolean;
   /** Messages of lines that a server answered to have. */
   readonly lines: string[];
@@ -35,7 +35,7 @@ export interface Claim {
 export interface Named {
   readonly runId: number;
   readonly fence: number;
-  /** Undefined: never given to anyone. */
+  /** Undefined: no worker ever got it. */
   readonly claim: Claim | undefined;
   readonly mine: boolean;
 }
@@ -43,9 +43,9 @@ export interface Named {
 export interface SaidVerdict extends Named {
   readonly verdict: Verdict;
   readonly n: number;
-  /** It has a number that cannot be held. */
+  /** It has a number that cannot be represented exactly. */
   readonly inexact: boolean;
-  /** Something else of the poll that is refused makes its success void. */
+  /** Another part of the poll that is refused makes its success void. */
   readonly beside: boolean;
   /** An answer has accepted it, or refused it as late, before this poll was sent. */
   readonly before: { accepted: boolean; late: boolean };
@@ -53,7 +53,7 @@ export interface SaidVerdict extends Named {
 
 export interface SaidPart extends Named {
   readonly part: Exclude<Refusal["part"], "verdict">;
-  /** It asks for what is refused whatever the claim's state is. */
+  /** It contains something that is refused whatever the claim's state is. */
   readonly wrong: boolean;
   readonly message?: string;
   /** A verdict had been accepted before the poll was sent. */
@@ -70,7 +70,7 @@ export interface SentPoll {
 const isErrorCode = (answer: string) => Object.hasOwn(errorCodes, answer);
 const claimOf = ({ runId, fence }: { runId: number; fence: number }) => `${runId} ${fence}`;
 
-/** What servers gave and said, held to the table of the protocol: scheduler/src/api/worker-table.ts. */
+/** Checks the servers' answers against the table of the protocol: scheduler/src/api/worker-table.ts. */
 export class Claims {
   readonly all = new Map<string, Claim>();
   readonly violations: Violation[] = [];
@@ -88,7 +88,7 @@ export class Claims {
     return this.all.get(claimOf({ runId, fence }));
   }
 
-  /** What this worker holds may be taken back from now on. */
+  /** This worker's claims may be reclaimed from now on. */
   doubt(worker: string): void {
     for (const claim of this.all.values()) if (claim.worker === worker) claim.doubtful = true;
   }
@@ -174,7 +174,7 @@ export class Claims {
     const allowed = this.#codes(first, first.verdict.outcome === "released" ? "release" : "verdict");
     if (first.inexact) allowed.add("PAYLOAD_NOT_JSON");
     if (first.beside) allowed.add("REQUEST_INVALID");
-    // Those after the first are late whatever the first is.
+    // Verdicts after the first are late in any case.
     for (const code of codes)
       if (!allowed.has(code) && !(verdicts.length > 1 && code === "FENCE_STALE"))
         this.broken(
@@ -200,7 +200,7 @@ export class Claims {
       word.accepted = true;
       return;
     }
-    // Of a claim that was given back nothing is kept once its run is claimed again.
+    // A claim that was given back leaves no record once its run is claimed again.
     const forgotten = [...claim.words.values()].some((one) => one.verdict.outcome === "released");
     if (first.before.accepted && !forgotten)
       this.broken("the same verdict has the same answer", `${where}: refused, and accepted before: ${textOf(verdict)}`);
@@ -239,17 +239,17 @@ export class Claims {
   #codes({ claim, mine }: Named, event: ClaimPart): Set<string> {
     const states: ClaimState[] = [];
     if (!claim) states.push("unknown");
-    // What another worker gave back is nobody's.
+    // A claim that another worker gave back has no owner.
     else if (!mine) states.push("foreign", "unknown");
     else {
       states.push("held");
       if (claim.words.size > 0) states.push("ended");
-      // Taken back; not yet; or taken back as one that cannot have been started.
+      // Reclaimed; not yet; or reclaimed as one that cannot have been started.
       if (claim.doubtful) states.push("lost", "foreign", "released", "unknown");
       if ([...claim.words.values()].some(({ verdict }) => verdict.outcome === "released"))
         states.push("released", "unknown");
     }
-    // Of what was given back nothing is kept once its run is claimed again, and its server remembers it for some seconds more.
+    // A claim that was given back leaves no record once its run is claimed again, but its server remembers it for some seconds more.
     const remembered = states.includes("released") ? ["FENCE_STALE"] : [];
     const codes = states.flatMap((state) => {
       const [, answer] = claimStandingTable[state][event];

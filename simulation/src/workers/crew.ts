@@ -26,7 +26,7 @@ export class Wire {
     for (const cut of this.#open.get(node) ?? []) cut();
   }
 
-  /** @param loseAfterMs the client gives up so long after it has sent the poll; undefined: it does not */
+  /** @param loseAfterMs the client gives up this long after it has sent the poll; undefined: it does not */
   async post(node: ServerNode, key: string, body: object, loseAfterMs?: number): Promise<Outcome> {
     const { url } = node;
     if (url === undefined) return { status: 0, body: {} };
@@ -71,23 +71,23 @@ export interface Crew {
   readonly wire: Wire;
   readonly claims: Claims;
   readonly dice: Dice;
-  /** Draws a number that stands in one verdict alone. */
+  /** Draws a number that occurs in one verdict only. */
   next(): number;
 }
 
 export interface WorkerOptions {
   readonly name: string;
   readonly key: string;
-  /** Of a worker that falls silent now and then: its session's timeout. */
+  /** For a worker that falls silent now and then: its session's timeout. */
   readonly silentAfterMs: number | undefined;
 }
 
 const steadyTimeoutMs = 60_000;
 const waitMostMs = 150;
-/** It speaks of so many of its last claims. */
+/** It mentions this many of its last claims. */
 const remembered = 30;
 
-/** A worker that says right and wrong things, in any order, at any server, several at once. */
+/** A worker that sends right and wrong messages, in any order, to any server, several at once. */
 export class RandomWorker {
   readonly name: string;
   readonly key: string;
@@ -97,9 +97,9 @@ export class RandomWorker {
   #joining: Promise<void> | undefined;
   #joins = 0;
   readonly mine: Claim[] = [];
-  /** Its key was revoked: set before the request that does it is sent. */
+  /** Its key is being revoked: set before that request is sent. */
   revoking = false;
-  /** Servers that have to know of it. */
+  /** Servers that have to know about the revocation. */
   readonly revokedAt = new Set<ServerNode>();
 
   constructor(crew: Crew, { name, key, silentAfterMs }: WorkerOptions) {
@@ -118,7 +118,7 @@ export class RandomWorker {
     return dice.one(nodes.filter(({ url }) => url !== undefined));
   }
 
-  /** What it holds may be taken back from now on. */
+  /** Its claims may be reclaimed from now on. */
   doubt(): void {
     this.#crew.claims.doubt(this.name);
   }
@@ -144,11 +144,11 @@ export class RandomWorker {
     }
   }
 
-  /** One act of the many; several polls at most. */
+  /** One random act; several polls at most. */
   async act(strangers: readonly Claim[]): Promise<void> {
     const { dice } = this.#crew;
     if (this.#silentAfterMs !== undefined && dice.chance(0.02)) {
-      // The next poll finds out what became of the session.
+      // The next poll shows the state of the session.
       if (dice.chance(0.5)) return pause(systemClock, this.#silentAfterMs * dice.between(1, 5));
       await this.leave();
       return this.join(dice.chance(0.8) ? this.#session : 0);
@@ -156,7 +156,7 @@ export class RandomWorker {
     const { body, sent } = this.#poll(strangers);
     const first = this.#node();
     if (dice.chance(0.08)) {
-      // The answer is lost, so the same is said again.
+      // The answer is lost, so the same poll is repeated.
       await this.#send(first, body, sent, dice.between(0, 15));
       await this.#send(this.#node(), body, sent);
     } else if (dice.chance(0.12)) {
@@ -167,7 +167,7 @@ export class RandomWorker {
     } else await this.#send(first, body, sent);
   }
 
-  /** Takes whatever there is and says of all of it that it is done, once. @returns of how many runs */
+  /** Claims all runs that there are and reports each as done, once. @returns their number */
   async finish(): Promise<number> {
     const { status, body } = await this.#post(this.#node(), {
       session: this.#session,
@@ -195,7 +195,7 @@ export class RandomWorker {
     await this.#post(this.#node(), { session: this.#session, leave: true });
   }
 
-  /** A poll that says nothing. @returns its status */
+  /** An empty poll. @returns its status */
   async probe(node: ServerNode): Promise<number> {
     return (await this.#post(node, { session: this.#session })).status;
   }
@@ -287,7 +287,7 @@ export class RandomWorker {
     };
   }
 
-  /** One of its own claims, seldom another's, or one that never was. */
+  /** One of its own claims, seldom another worker's, or one that never existed. */
   #named(strangers: readonly Claim[]): Named | undefined {
     const { dice, claims } = this.#crew;
     if (dice.chance(0.04)) {
@@ -302,7 +302,7 @@ export class RandomWorker {
   #part(one: Named, beside: readonly SaidPart[]): SaidPart {
     const { dice } = this.#crew;
     const drawn = dice.one(["report", "log", "log", "state", "spawn", "span", "inputs"] as const);
-    // A poll asks for the inputs of one claim.
+    // A poll may request the inputs of one claim only.
     const part = drawn === "inputs" && beside.some((other) => other.part === "inputs") ? "report" : drawn;
     const wrong = part !== "span" && part !== "inputs" && dice.chance(0.15);
     return {
@@ -322,7 +322,7 @@ export class RandomWorker {
     return { runId, fence, claim: one, mine: true, verdict, n, inexact, beside, before: was };
   }
 
-  /** One verdict or more; sometimes beside a part that is wrong. */
+  /** One verdict or more; sometimes beside a wrong part. */
   #verdictsOn(one: Named, parts: SaidPart[]): SaidVerdict[] {
     const { dice } = this.#crew;
     const { claim } = one;
@@ -359,7 +359,7 @@ export class RandomWorker {
   }
 }
 
-/** Each says a number of its own, by which history shows it. */
+/** Each verdict has a number of its own, by which history identifies it. */
 function verdictOf(task: string, n: number, dice: Dice): Verdict {
   if (task === "link" && dice.chance(0.5))
     return { outcome: "succeeded", result: { n }, onward: { continueAs: { payload: { n } } } };

@@ -7,7 +7,7 @@ type Run = Answer<"getRun">;
 const isFailure = ({ outcome }: Word["verdict"]) => outcome === "failed" || outcome === "stopped";
 const numberOf = (result: unknown): unknown => (result as { n?: unknown } | null)?.n;
 
-/** Holds what users read of each run, once nothing is under way any more, to what servers have answered. */
+/** Compares what users can read of each run, once all runs have ended, with the servers' answers. */
 export async function checkHistory(claims: Claims, api: () => Client): Promise<void> {
   const seen = new Map<number, Run>();
   const read = async (runId: number): Promise<Run> => {
@@ -25,7 +25,7 @@ export async function checkHistory(claims: Claims, api: () => Client): Promise<v
   }
 }
 
-/** Each fence ended one attempt, or the run; and what ended it was said by its worker, and not refused. */
+/** Each fence ended one attempt, or the run; its worker sent that end, and it was not refused. */
 function checkEnds(claims: Claims, run: Run, its: readonly Claim[]): void {
   const where = `run ${run.run}`;
   const fences = [...run.attempts.map(({ fence }) => fence), run.fence];
@@ -78,7 +78,7 @@ function checkWords(claims: Claims, run: Run, claim: Claim): void {
   }
 }
 
-/** What the run's success begins is there once, and nothing that another verdict asked for. */
+/** The runs that the run's success begins exist once, and none that another verdict requested. */
 async function checkOnward(
   claims: Claims,
   run: Run,
@@ -91,7 +91,7 @@ async function checkOnward(
   const counted = [...(last?.words.values() ?? [])].find(
     ({ n, verdict }) => run.state === "succeeded" && verdict.outcome === "succeeded" && numberOf(run.result) === n,
   );
-  // A run is cancelled, not a claim: the one that it was asked of may be over, and another one have the run.
+  // A cancellation applies to the run, not to a claim: the claim of that time may be over, and another claim may have the run.
   const isCancelling = its.some(({ cancelling }) => cancelling);
   const onward = counted?.verdict.onward;
   const kind = onward && ("join" in onward ? "join" : "chain");
@@ -106,7 +106,7 @@ async function checkOnward(
       );
   }
   const children = run.relatives.filter(({ relation }) => relation === "child");
-  // Each time it is spawned under the same key.
+  // It is spawned under the same key each time.
   if (children.length > 1) claims.broken("what goes on is made once", `run ${run.run} has ${children.length} children`);
   if (run.task !== "before") return;
   const followers = (await begun("after")).length;

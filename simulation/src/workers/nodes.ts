@@ -4,11 +4,11 @@ import { createInterface } from "node:readline";
 import { silentLog } from "../../../scheduler/src/base/log.ts";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 
-/** A server of the cluster under test, that can be ended abruptly and begun anew. */
+/** A server of the cluster under test, which can be ended abruptly and restarted. */
 export interface ServerNode {
-  /** Where it listens; undefined while it is down. */
+  /** Its address; undefined while it is down. */
   url: string | undefined;
-  /** How often it went down: a request that saw this rise may have got no answer, or half of one. */
+  /** Number of times that it went down: a request during which this rose may have got no answer, or half of one. */
   downs: number;
   start(): Promise<void>;
   /** Answers under way are lost. */
@@ -37,7 +37,7 @@ export async function listen({ store, schema, name }: ServerOptions): Promise<Ca
   return server;
 }
 
-/** In this process. Its clients' connections are cut before it stops, so that they read no more answers. */
+/** A server in this process. Its clients' connections are cut before it stops, so that they read no more answers. */
 export class OwnNode implements ServerNode {
   url: string | undefined;
   downs = 0;
@@ -64,7 +64,7 @@ export class OwnNode implements ServerNode {
   }
 }
 
-/** In a process of its own, which is killed with -9. */
+/** A server in a process of its own, which is killed with -9. */
 export class ProcessNode implements ServerNode {
   url: string | undefined;
   downs = 0;

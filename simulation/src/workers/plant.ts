@@ -10,7 +10,7 @@ export interface PlantedProtocol {
   readonly what: string | undefined;
 }
 
-/** Plants one bug after the other in a copy of the compiled scheduler, and lets random workers look for it there. */
+/** Plants one bug after the other in a copy of the compiled scheduler, and lets random workers search for it there. */
 export async function plantAll(
   only: string | undefined,
   polls: number,

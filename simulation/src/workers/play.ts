@@ -42,7 +42,7 @@ const tasks = {
 const knownAfterTries = 600;
 const silentAfterMs = 1_500;
 const drainGuardMs = 300_000;
-/** A server goes down after so many polls of a play, and once in a short one. */
+/** A server goes down after this many polls of a play, and once in a short one. */
 const pollsPerDown = 400;
 
 export async function play({ url, seed, polls, kill }: Play): Promise<Played> {
@@ -146,7 +146,7 @@ class Stage {
     }
   }
 
-  /** All leave, and one worker does what is left. */
+  /** All workers leave, and one last worker finishes the remaining runs. */
   async finish(): Promise<void> {
     for (const worker of this.#workers) if (!worker.revoking) await worker.leave();
     const last = await this.#hire("last", await this.#key("last"), true);
@@ -200,7 +200,7 @@ class Stage {
     }
   }
 
-  /** What an operator asks may be lost with a server; it is not asked again. */
+  /** An operator's request may be lost with a server; it is not repeated. */
   async #asked(act: () => Promise<void>): Promise<void> {
     try {
       await act();
@@ -221,7 +221,7 @@ class Stage {
     });
   }
 
-  /** Cancels what a worker has, or revokes its key. */
+  /** Cancels a worker's run, or revokes its key. */
   async #meddle(): Promise<void> {
     const { dice } = this.crew;
     const at = dice.whole(0, this.#workers.length - 1);
@@ -235,7 +235,7 @@ class Stage {
       await this.#revoke(worker);
   }
 
-  /** What one answer shows as live at once. */
+  /** Checks the keys of the runs that one answer shows as live at once. */
   async #checkKeys(): Promise<void> {
     const state = ["held", "ready", "claimed"] as const;
     const { items } = await this.api().listRuns({ state: [...state], limit: 200 });
@@ -257,7 +257,7 @@ class Stage {
     await this.api(node).revokeWorkerKey({ key, reason: "leaked" });
     if (node.downs === downs) worker.revokedAt.add(node);
     await worker.probe(node);
-    // The others come to know of it.
+    // The other servers must learn of it.
     for (const other of this.crew.nodes) {
       let tries = 0;
       while (other.url !== undefined && ![0, 401].includes(await worker.probe(other))) {
@@ -268,7 +268,7 @@ class Stage {
     }
   }
 
-  /** Ends a server now and then, and begins it anew; one is always up. */
+  /** Ends a server now and then, and restarts it; one is always up. */
   async #crash(going: () => boolean, polls: number): Promise<void> {
     const { dice, nodes, wire } = this.crew;
     const every = Math.min(pollsPerDown, polls / 2);

@@ -2,7 +2,7 @@ import type { GivenVerdict } from "../../../scheduler/src/api/worker-protocol.ts
 
 export type Verdict = Omit<GivenVerdict, "runId" | "fence">;
 
-/** What a worker said, by which two verdicts are the same. */
+/** The text of a verdict, which is equal for equal verdicts. */
 export const textOf = (verdict: Verdict): string => JSON.stringify(verdict);
 
 /** The rules that the harness looks at, as violations name them. */

@@ -5,13 +5,13 @@ import type { Shown, Witness, WitnessOptions } from "../../../scheduler/src/clus
 import type { Machine } from "./machine.ts";
 import type { Network } from "./network.ts";
 
-/** What the service keeps of one client, until then by its own time. */
+/** The service's entry for one client, valid until then by the service's own time. */
 interface Entry {
   shown: Shown | undefined;
   contends: boolean;
-  /** The number of the renewal: an older one that comes late changes nothing. */
+  /** The number of the renewal: an older one that arrives late has no effect. */
   call: number;
-  /** Of its place in the line. */
+  /** Orders the line of contenders. */
   since: number;
   untilMs: number;
 }
@@ -23,9 +23,8 @@ interface Renewed {
 }
 
 /**
- * A coordination service beside the store, with the manners of those that ship: entries that go when nobody renews them,
- * a line of those who want to lead, and an incarnation that is another after it lost its memory. Its clients reach it over
- * the simulated network, each by a line of its own.
+ * A coordination service beside the store that behaves like the real ones: entries expire without renewal, contenders for leadership form a
+ * line, and the incarnation changes after a loss of memory. Its clients reach it over the simulated network, each by a line of its own.
  */
 export class SimulatedCoordination {
   readonly network: Network;
@@ -103,7 +102,7 @@ export class SimulatedCoordination {
 }
 
 const renewalsPerTtl = 3;
-/** Clocks run at different speeds, and of a third of a TTL nobody is sure. */
+/** Clocks run at different speeds, and a third of a TTL is not exact. */
 const marginMs = 500;
 
 class SimulatedWitness implements Witness {
@@ -209,7 +208,7 @@ class SimulatedWitness implements Witness {
     await this.#ask(() => this.#service.forget(this.#client));
   }
 
-  /** Who relied on the service before it lost its memory has had time to be shown again, or knows that it is not. */
+  /** Processes that relied on the service before it lost its memory have had time to be shown again, or to learn that they are not. */
   #isOld(): boolean {
     return this.#machine.monotonic() - this.#knownSince > this.#ttlMs + marginMs;
   }
@@ -226,7 +225,7 @@ class SimulatedWitness implements Witness {
     this.#cancel = this.#machine.after(this.#ttlMs / renewalsPerTtl, () => void this.#renew());
     const call = ++this.#calls;
     const renewed = await this.#ask(() => this.#service.renew(this.#client, call, announced, contends, this.#ttlMs));
-    // What a later renewal was told, or will be, is newer.
+    // The answer to a later renewal is, or will be, newer.
     if (renewed && call !== this.#calls) return true;
     if (!renewed || this.#left) {
       this.#tell();
@@ -252,7 +251,7 @@ class SimulatedWitness implements Witness {
     if (incarnation === this.#incarnation) return;
     this.#incarnation = incarnation;
     this.#knownSince = this.#machine.monotonic();
-    // What it was told before is worth nothing now.
+    // Its earlier position in the line is no longer valid.
     this.#isHead = false;
   }
 

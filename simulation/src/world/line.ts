@@ -10,16 +10,16 @@ type Query = string | { name?: string; text: string; values?: unknown[] };
 const broken = (text: string, code: string) => Object.assign(new Error(text), { code });
 const reset = () => broken("read ECONNRESET", "ECONNRESET");
 
-/** How long a server whose client has vanished goes on with its transaction. */
+/** How long a server continues the transaction of a client that has vanished. */
 const unnoticedMs = 20_000;
 
-/** Whether the server takes connections, and who hears when it breaks them all. */
+/** Whether the server accepts connections, and the clients to notify when it breaks them all. */
 export class Doors {
   open = true;
   readonly clients = new Set<LineClient>();
   made = 0;
 
-  /** It dies, as by `pg_ctl stop -m immediate`: what was committed stays. */
+  /** The server dies, as by `pg_ctl stop -m immediate`: committed data stays. */
   shut(): void {
     this.open = false;
     for (const client of [...this.clients]) client.breaks(broken("terminating connection", "57P01"));
@@ -31,7 +31,7 @@ export interface LineOptions {
   readonly network: Network;
   readonly server: Server;
   readonly doors: Doors;
-  /** For the trace: what was asked, and what came of it. */
+  /** For the trace: queries and their results. */
   readonly note: (line: string) => void;
 }
 
@@ -55,12 +55,12 @@ class LineClient extends EventEmitter {
   readonly connection = {
     stream: Object.defineProperties({} as { bytesRead: number; pause(): void; destroy(): void }, {
       bytesRead: { get: () => this.#bytes },
-      // Here nothing is cancelled first: it is destroyed in the same turn.
+      // Nothing is cancelled first here: the connection is destroyed in the same turn.
       pause: { value: () => undefined },
       destroy: { value: () => this.breaks(broken("Connection terminated", "")) },
     }),
   };
-  /** Of the pool: gives it back. */
+  /** Set by the pool: returns the client to it. */
   release: (error?: unknown) => void = () => undefined;
 
   constructor(options: LineOptions, connectMs: number) {
@@ -105,7 +105,7 @@ class LineClient extends EventEmitter {
     });
   }
 
-  /** One after the other, as pg does. */
+  /** Queries run one after the other, as in pg. */
   query(query: Query, values?: unknown[]): Promise<{ rows: Record<string, unknown>[]; rowCount: number }> {
     const statement: Statement =
       typeof query === "string"
@@ -144,7 +144,7 @@ class LineClient extends EventEmitter {
       const isLate = slotsLate > 0 && slotsText.test(statement.text) && network.chance(slotsLate);
       const lateMs = isLate ? network.between(0, slotsLateMostMs) : 0;
       network.send(this.#line, "to", network.latency() + lateMs, () => {
-        // A client that is gone takes what it had sent with it, unless it was there already.
+        // The loss of a client also loses its messages under way, unless they had arrived already.
         if (this.#state === "ended") return;
         if (isLostBefore) return machine.deliver(() => this.breaks(reset()));
         if (/^listen\b/.test(statement.text)) this.#listen();
@@ -172,7 +172,7 @@ class LineClient extends EventEmitter {
     };
   }
 
-  /** The connection is no more; the server learns of it when the line lets it, or by itself. */
+  /** The connection is gone; the server notices when the line lets the news through, or by itself. */
   breaks(error: Error): void {
     if (this.#state === "ended") return;
     this.#state = "ended";
@@ -303,7 +303,7 @@ const known = new Map<string, string>();
 const slotsText = /insert into \S+\.slot \(task_id, slot_ms, outcome, run_id/;
 const slotsLateMostMs = 2_500;
 
-/** Another in each process that plays, and in no trace: a seed's is the same wherever it is played. */
+/** The schema's name differs between processes that play, and is removed from traces: a seed's trace is the same wherever it is played. */
 const schemaName = /"simulation_\w+"\.|simulation_\w+/g;
 
 /** For people: its own name, or its first words. */

@@ -1,12 +1,12 @@
 import type { Clock } from "../../../scheduler/src/base/clock.ts";
 import type { Universe } from "./universe.ts";
 
-/** Less would be lost when it is added to a time, and a timer would come too early, again and again. */
+/** A smaller delay would be lost in the addition to a time, and a timer would come too early, again and again. */
 const leastMs = 1e-3;
 
 /**
- * One process of the cluster, from its start to its end: what reaches it, and what its clocks show. Killed, nothing
- * reaches it any more; stopped (SIGSTOP), all of it waits: timers first, then what came from outside, as Node does it.
+ * One process of the cluster, from its start to its end: its incoming events, and its clocks. Once it is killed, nothing reaches it; while
+ * it is stopped (SIGSTOP), everything waits: timers come first afterwards, then messages from outside, as in Node.
  */
 export class Machine implements Clock {
   readonly name: string;
@@ -81,7 +81,7 @@ export class Machine implements Clock {
     const timers = this.#timers ?? [];
     const inbox = this.#inbox.splice(0);
     this.#timers = undefined;
-    // Each as an event of its own: what one sets going has run before the next.
+    // Each as an event of its own: its consequences have run before the next.
     for (const one of [...timers, ...inbox]) this.universe.after(0, () => this.deliver(one));
   }
 

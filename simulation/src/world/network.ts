@@ -1,21 +1,21 @@
 import type { Random } from "../../../scheduler/src/base/random.ts";
 import type { Universe } from "./universe.ts";
 
-/** How bad the network is; chances are of one message. */
+/** How bad the network is; chances are per message. */
 export interface Weather {
-  /** One way, as most messages take it. */
+  /** Latency of one way, for most messages. */
   readonly leastMs: number;
   readonly mostMs: number;
   readonly slowChance: number;
   readonly slowMostMs: number;
-  /** The connection breaks after the server did what it was asked, before its answer comes. */
+  /** The connection breaks after the server has carried out the request, before its answer arrives. */
   readonly replyLost: number;
-  /** It breaks before the server is reached. */
+  /** The connection breaks before the request reaches the server. */
   readonly requestLost: number;
   readonly signalLost: number;
   readonly signalDoubled: number;
   readonly signalLate: number;
-  /** Slots that are planned are on their way to the store for longer still, so that what they were planned by is edited meanwhile. */
+  /** Planned slots take still longer on their way to the store, so that the definition that they were planned from is edited meanwhile. */
   readonly slotsLate: number;
 }
 
@@ -32,10 +32,10 @@ export const fairWeather: Weather = {
   slotsLate: 0,
 };
 
-/** Which way of a machine's line to a service swallows everything. */
+/** The direction of a machine's line to a service in which everything is held back. */
 export type Cut = "none" | "to" | "from" | "both";
 
-/** The lines between machines and services. What is sent on one that is cut waits, as TCP waits, until that is mended. */
+/** The lines between machines and services. Messages on a cut line wait, as in TCP, until the line is mended. */
 export class Network {
   readonly universe: Universe;
   readonly #random: Random;
@@ -80,7 +80,7 @@ export class Network {
     return how === "both" || how === way;
   }
 
-  /** Calls `arrive` when the message is there; a cut line keeps it. */
+  /** Calls `arrive` when the message arrives; a cut line holds it back. */
   send(line: string, way: "to" | "from", afterMs: number, arrive: () => void | Promise<void>): void {
     this.universe.after(afterMs, () => {
       if (!this.isCut(line, way)) return arrive();

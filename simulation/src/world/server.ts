@@ -11,19 +11,19 @@ export interface Statement {
 
 export type Answer = Reply;
 
-/** What the server knows of one simulated connection. */
+/** The server's state of one simulated connection. */
 export interface Backend {
   readonly who: string;
   /** The real connection that has its open transaction. */
   held: Physical | undefined;
-  /** Its last statement waits for somebody's lock. */
+  /** Its last statement waits for a lock. */
   blocked: Promise<void> | undefined;
   listening: ((payload: string) => void) | undefined;
 }
 
 interface Physical {
   readonly wire: Wire;
-  /** What its transaction told of, each once: heard when that is committed. */
+  /** Notifications of its transaction, each once: delivered at the commit. */
   readonly told: Set<string>;
   busy: boolean;
 }
@@ -36,13 +36,13 @@ export interface ServerOptions {
 }
 
 interface Blocked {
-  /** Those that it waits for, and those that these wait for. */
+  /** Backends whose locks it waits for, and those for which these wait. */
   behind: ReadonlySet<number>;
   /** @returns whether it has ended */
   look: () => Promise<boolean>;
 }
 
-/** How a connection is set up; see database.ts. */
+/** The settings of a connection; see database.ts. */
 const jitOff = "set jit = off";
 const nothing: Answer = { rows: [], rowCount: 0, tag: "", error: undefined };
 
@@ -56,7 +56,7 @@ const sessionSettings =
 const clockCall = "clock_timestamp()";
 const writing = /\b(?:insert|update|delete)\b/i;
 const plain = (text: string): Statement => ({ name: "", text, values: [] });
-/** The server would count it by its real clock, which goes on while ours stands still. */
+/** The server would measure this limit by its real clock, which goes on while simulated time stands still. */
 const idleLimit = /(?<=idle_in_transaction_session_timeout = )'\w+'/;
 const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;
 
@@ -64,12 +64,12 @@ const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_time
  * A real PostgreSQL behind the simulated network. Statements run one at a time, in the order in which they arrive, and
  * the universe's time stands still meanwhile. Statements outside of a transaction share one connection, so that each is
  * planned once; each open transaction has a connection of its own, so that transactions interleave as they do in life.
- * A statement that waits for a lock is left waiting, and others go on, until whoever has the lock lets go. Of other
- * transactions the next statements are kept back meanwhile: of two that wait, the server wakes both, and nobody could say
- * which of them has the next lock first.
+ * A statement that waits for a lock is left waiting, and others go on, until the holder releases the lock. The next statements of other
+ * transactions are held back meanwhile: of two that wait, the server wakes both, and it would be uncertain which of them gets the next lock
+ * first.
  *
- * What is notified is told as a notice by the connection that does it (see Stage), and heard when it has committed, each
- * payload once, before the answer: of NOTIFY itself the moment would not be certain, and it wakes every connection.
+ * A notification is sent as a notice by the connection that makes it (see Stage), and delivered when it has committed, each payload once,
+ * before the answer: the moment of a real NOTIFY would not be certain, and it wakes every connection.
  */
 export class Server {
   readonly #options: ServerOptions;
@@ -77,7 +77,7 @@ export class Server {
   readonly #all: Physical[] = [];
   readonly #listeners = new Set<Backend>();
   readonly #backends = new Set<Backend>();
-  /** Whose commit waits for the disk, whether anybody waits for it or not. */
+  /** Backends whose commit waits for the disk, whether or not a client waits for it. */
   readonly #committing = new Set<Backend>();
   #watch: Watch = () => undefined;
   readonly #blocked = new Map<Physical, Blocked>();
@@ -103,27 +103,27 @@ export class Server {
     this.#wallAheadMs += ms;
   }
 
-  /** Its disk stands still, or a standby that it waits for: what reads is answered, and nothing is committed before that is over. */
+  /** Its disk stands still, or a standby that it waits for: reads are answered, and nothing is committed before that is over. */
   stall(ms: number): void {
     this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#universe.nowMs + ms);
   }
 
-  /** It dies: what is not committed is gone. */
+  /** The server dies: transactions without a commit are lost. */
   async dies(): Promise<void> {
     this.#stalledUntilMs = 0;
     for (const backend of [...this.#committing]) await this.#rollBack(backend);
   }
 
-  /** Another takes its place: every transaction is over, also of those who do not know that they have lost their connection. */
+  /** Another server takes its place: every transaction ends, even those of clients that have not noticed the lost connection. */
   async isReplaced(): Promise<void> {
     this.#stalledUntilMs = 0;
     for (const backend of [...this.#backends]) await this.#rollBack(backend);
   }
 
   /**
-   * A new seed begins. The real connections stay, with what they have prepared; their plans go: a plan goes by the size of
-   * its tables when it was made, and one that an earlier seed left gives rows in another order than one made now.
-   * @param wallMs what its clock shows
+   * A new seed begins. The real connections stay, with their prepared statements; their plans are discarded: a plan depends on the size of
+   * its tables when it was made, and a plan left by an earlier seed returns rows in another order than one made now.
+   * @param wallMs the time of its clock
    */
   begin(universe: Universe, wallMs: number, watch: Watch): void {
     for (const { wire } of this.#all) wire.askNow("discard plans", []);
@@ -141,11 +141,11 @@ export class Server {
     return backend;
   }
 
-  /** The connection is over: what was open is rolled back. */
+  /** The connection is over: its open transaction is rolled back. */
   async disconnect(backend: Backend): Promise<void> {
     this.#listeners.delete(backend);
     this.#backends.delete(backend);
-    // What is to be committed is committed: the server does not notice that nobody waits.
+    // A commit under way goes through: the server does not notice that its client is gone.
     if (this.#committing.has(backend)) return;
     await this.#rollBack(backend);
   }
@@ -153,7 +153,7 @@ export class Server {
   async #rollBack(backend: Backend): Promise<void> {
     this.#committing.delete(backend);
     this.#kept = this.#kept.filter((kept) => kept.backend !== backend);
-    // By itself, it goes on when the lock is free, and tells nobody; PostgreSQL would notice when it wants to answer.
+    // Without this it would go on when the lock is free, unnoticed; PostgreSQL would notice when it sends the answer.
     const { held } = backend;
     if (backend.blocked && held) {
       await this.#adminQuery("select pg_cancel_backend($1)", [held.wire.pid]);
@@ -165,7 +165,7 @@ export class Server {
   }
 
   /**
-   * Runs one statement. What it gives is waited for: until it has ended, or waits for a lock.
+   * Runs one statement. The returned promise resolves when the statement has ended, or waits for a lock.
    * @param answered called when it has ended
    */
   execute(backend: Backend, given: Statement, answered: (answer: Answer) => void): void | Promise<void> {
@@ -222,13 +222,13 @@ export class Server {
     const finish = (answer: Answer) => {
       this.#blocked.delete(physical);
       backend.blocked = undefined;
-      // A commit of a transaction that failed is a rollback; either way it is over.
+      // A commit of a failed transaction is a rollback; either way the transaction is over.
       if (!backend.held || ends) {
         backend.held = undefined;
         this.#release(physical);
         this.#committing.delete(backend);
       }
-      // One that waits for its commit is told of when it has that.
+      // A statement that waits for its commit is reported after that.
       if (!answer.error && (ends || !this.#committing.has(backend)))
         this.#watch(backend.who, given, answer.rows, this.wallMs());
       if (!backend.held) {
@@ -250,7 +250,7 @@ export class Server {
     );
   }
 
-  /** One that is its own transaction: carried out now, with its locks, and committed after so long. */
+  /** For a statement that is its own transaction: carried out now, with its locks, and committed after `ms`. */
   #writeAfter(
     ms: number,
     backend: Backend,
@@ -309,13 +309,13 @@ export class Server {
     if (this.#kept.length > 0) await this.#letGo();
   }
 
-  /** Apart from each other, transactions and what is outside of them: each statement is planned once by each connection. */
+  /** Transactions and single statements use separate connections, because each connection plans each statement once. */
   #free(forTransaction: boolean): Physical | undefined {
     const at = forTransaction ? this.#idle.findIndex((idle) => idle !== this.#all[0]) : 0;
     return at < 0 ? undefined : this.#idle.splice(at, 1)[0];
   }
 
-  /** There is nobody to wait for. */
+  /** No other statement is under way to wait for. */
   #isAlone(physical: Physical): boolean {
     return !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
   }
@@ -326,15 +326,15 @@ export class Server {
   }
 
   /**
-   * Whether somebody waits for a lock that this may have released: locks go with their transaction, and with its first
-   * error. Looking after every statement took ten times as long as the statements, while a transaction hung.
+   * Whether a statement waits for a lock that this one may have released: locks end with their transaction, and with its first error. A
+   * look after every statement took ten times as long as the statements, while a transaction hung.
    */
   #letsGo({ wire }: Physical, { held }: Backend, error: Error | undefined): boolean {
     if (held && !error) return false;
     return [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
   }
 
-  /** In the order in which they came. */
+  /** Continues the statements held back, in the order in which they came. */
   async #letGo(): Promise<void> {
     const next = this.#kept.findIndex(({ backend }) => backend.held && this.#mayGoOn(backend.held));
     const [kept] = next < 0 ? [] : this.#kept.splice(next, 1);
@@ -373,14 +373,14 @@ export class Server {
     return physical;
   }
 
-  /** The first of all comes first again: it has planned the most. */
+  /** The first connection is used first again: it has the most plans. */
   #release(physical: Physical): void {
     physical.busy = false;
     this.#idle.push(physical);
     if (this.#idle.length > 1) this.#idle.sort((a, b) => this.#all.indexOf(a) - this.#all.indexOf(b));
   }
 
-  /** Resolves when it has ended, or is known to wait for locks. @returns whose these are */
+  /** Resolves when the statement has ended, or is known to wait for locks. @returns the backends that hold these */
   async #unlessBlocked(physical: Physical, running: Promise<void>, ended: () => boolean): Promise<ReadonlySet<number>> {
     while (!ended()) {
       await tripwire.within(lockLookMs, running);
@@ -391,7 +391,7 @@ export class Server {
     return new Set();
   }
 
-  /** Who has the locks that it waits for, and so on; nobody as well in a circle, which the server is about to break. */
+  /** Backends that hold the locks that it waits for, and so on; empty in a circle, which the server is about to break. */
   async #behind(pid: number): Promise<ReadonlySet<number>> {
     const behind = new Set<number>();
     const look = [pid];
@@ -406,7 +406,7 @@ export class Server {
     return behind;
   }
 
-  /** What waited for a lock may have it now. */
+  /** Statements that waited for a lock may have it now. */
   async #lookAtBlocked(): Promise<void> {
     for (let again = true; again && this.#blocked.size > 0; ) {
       again = false;

@@ -6,15 +6,15 @@ import { loadLocks } from "../locks/load.ts";
 import type { Plan } from "../plan/plan.ts";
 import { toldState } from "./wire.ts";
 
-/** Of the partitions, those of the day before, of the day and of the day after: whatever reads history goes through all. */
+/** Only the partitions of the day before, the day and the day after are kept: every query of history visits all partitions. */
 const keptDaysMs = 1.5 * 86_400_000;
 /** Tables of one row, which is changed and never replaced. */
 const singles = ["leadership", "cluster", "audit_chain"];
 const fixedCluster = "00000000-0000-4000-8000-000000000001";
 
 /**
- * A schema that seeds take turns in, with partitions for the days around one moment. Made once; between two seeds what the
- * last one wrote is taken out, physically too, so that each finds the same: rows without an order come in that of the heap.
+ * A schema that seeds use in turn, with partitions for the days around one moment. It is made once; between two seeds the rows of the last
+ * one are removed, physically too, so that each seed finds the same state: rows without an order come in that of the heap.
  */
 export class Stage {
   readonly schema: string;
@@ -25,12 +25,12 @@ export class Stage {
   /** The row of each table that has one, as the migrations left it. */
   readonly #singles = new Map<string, unknown>();
   #sequences: { name: string; start: number }[] = [];
-  /** Each standby that takes the server's place has another. */
+  /** The timeline; each standby that takes the server's place has another one. */
   #timeline = "";
   #promoted = 0;
-  /** Each table with its copy, and the columns that are not computed from others. */
+  /** Each table with its copy, and its columns that are not generated. */
   readonly #copied: { name: string; copy: string; columns: string }[] = [];
-  /** What a standby has of the sequences; of the tables, a schema of copies has it. */
+  /** The standby's state of the sequences; that of the tables is in a schema of copies. */
   #kept: { name: string; value: number }[] = [];
 
   private constructor(client: pg.Client, holder: pg.Client, schema: string, epochMs: number) {
@@ -51,7 +51,7 @@ export class Stage {
     await store.history.rotate(epochMs, null);
     await loadLocks(store);
     await store.close();
-    // In place of NOTIFY: heard by the one who tells it alone (see Server), as a notice.
+    // In place of NOTIFY: sent as a notice, which only the sending connection receives (see Server).
     await client.query(
       `create or replace function ${schema}.tell(said text) returns void language plpgsql volatile cost 1
        as $$ begin raise notice using errcode = '${toldState}', message = said; end $$`,
@@ -66,12 +66,12 @@ export class Stage {
   }
 
   /**
-   * Empty again, as after the migrations. From then on nothing that is dead is cleared away: when it could be goes by what
-   * else is open in the whole server, other seeds' transactions among it, and so would the places of new rows.
+   * Empties the schema, as after the migrations. From then on no dead row is vacuumed: the time at which one could be depends on all
+   * transactions in the server, even those of other seeds, and so would the positions of new rows.
    */
   async reset(timeline: Plan["timeline"]): Promise<void> {
     await this.#holder.query("rollback");
-    // By its file: of one whose rows are all gone again the places are left, and rows would come in another order.
+    // By file size: a table whose rows are all deleted still has their space, and new rows would come in another order.
     const { rows } = await this.#client.query(
       "select name from unnest($1::text[]) as name where pg_relation_size(name::regclass) > 0",
       [this.#tables],
@@ -88,7 +88,7 @@ export class Stage {
     await this.#holder.query("select");
   }
 
-  /** Whole rows, so that a column which a migration adds begins anew with each seed too. */
+  /** Replaces whole rows, so that a column that a migration adds is reset with each seed too. */
   async #restoreSingles(): Promise<void> {
     await this.#client.query("begin");
     await this.#client.query("set local session_replication_role = replica");
@@ -106,7 +106,7 @@ export class Stage {
     await this.#client.query(`vacuum ${singles.map((name) => `${this.schema}.${name}`).join(", ")}`);
   }
 
-  /** A standby has replayed what is committed now, and nothing after it. */
+  /** The standby has replayed everything committed so far, and nothing later. */
   async keep(): Promise<void> {
     const tables = this.#copied;
     await this.#client.query(`truncate ${tables.map(({ copy }) => copy).join(", ")}`);
@@ -116,10 +116,10 @@ export class Stage {
     );
   }
 
-  /** That standby is promoted. @param numbersAhead of what sequences had given: up to 32 that they log ahead */
+  /** That standby is promoted. @param numbersAhead advance of the sequences: up to 32 values that they log ahead */
   async goBack(numbersAhead: number): Promise<void> {
     await this.#client.query("begin");
-    // Without triggers: neither foreign keys nor what refuses writes is asked.
+    // Without triggers: foreign keys and guards against writes do not apply.
     await this.#client.query("set local session_replication_role = replica");
     const tables = this.#copied;
     await this.#client.query(`truncate ${tables.map(({ name }) => name).join(", ")}`);
@@ -172,7 +172,9 @@ export class Stage {
     await Promise.all([this.#client.end(), this.#holder.end()]);
   }
 
-  /** Drops the partitions of other days, such as the real present's, which `openPostgres` makes, and remembers what there is. */
+  /**
+   * Drops the partitions of other days, such as those of the real present, which `openPostgres` makes, and records the tables that remain.
+   */
   async #learn(): Promise<void> {
     const schema = this.schema;
     const near = (name: string) => {

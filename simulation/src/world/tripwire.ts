@@ -1,6 +1,6 @@
 /**
- * While simulated code runs, whatever reads the system's clock, sets its timers or rolls its dice is found out: the time
- * of a simulation is its own, and one that slipped through would make a seed tell another story each time.
+ * While simulated code runs, this reports every use of the system's clock, timers or random numbers: a simulation has its own, and one use
+ * that slipped through would make a seed play differently each time.
  */
 const realImmediate = setImmediate;
 const realTimeout = setTimeout;
@@ -9,12 +9,12 @@ const found = new Set<string>();
 export const tripwire = {
   armed: false,
 
-  /** Calls it when every microtask has run, and other calls of this that were asked for before. */
+  /** Calls it after every microtask, and after earlier calls of this function. */
   next(call: () => void): void {
     realImmediate(call);
   },
 
-  /** For who waits for the real server: resolves with `done`, and after a real moment all the same. */
+  /** For waits on the real server: resolves with `done`, or after `ms` of real time. */
   within(ms: number, done: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
       const timer = realTimeout(resolve, ms);
@@ -25,7 +25,7 @@ export const tripwire = {
     });
   },
 
-  /** What was touched since the last call. */
+  /** The functions that were used since the last call. */
   take(): string[] {
     const names = [...found];
     found.clear();

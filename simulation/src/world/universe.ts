@@ -9,13 +9,13 @@ interface Event {
 
 /** More than ever happen in one millisecond of a small cluster. */
 const mostEventsAtOnce = 20_000;
-/** Looked at one after the other, with nothing but their microtasks between. */
+/** Events processed in a row, with only their microtasks between. */
 const eventsAtOnce = 32;
 const traceChunk = 1 << 16;
 
 /**
- * The one time of a simulation, and all that is to happen in it. Time moves from event to event; the next one comes
- * only when all that the last one set going has run: every microtask, and the one statement at the server, if it was one.
+ * The one clock of a simulation, and its future events. Time moves from event to event; the next one comes only when all consequences of
+ * the last one have run: every microtask, and the one statement at the server, if it was one.
  */
 export class Universe {
   #nowMs = 0;
@@ -28,7 +28,7 @@ export class Universe {
   #fresh = "";
   readonly #lines: string[] | undefined;
 
-  /** @param traced keeps the trace itself beside its hash */
+  /** @param traced records the trace itself beside its hash */
   constructor(traced = false) {
     this.#lines = traced ? [] : undefined;
   }
@@ -37,7 +37,7 @@ export class Universe {
     return this.#nowMs;
   }
 
-  /** Calls `fire` in so many ms. A promise that it gives is waited for, with time standing still. @returns takes it back */
+  /** Calls `fire` in `ms`. If `fire` returns a promise, time stands still until it settles. @returns cancels the call */
   after(ms: number, fire: () => void | Promise<void>): () => void {
     const event: Event = { atMs: this.#nowMs + Math.max(0, ms), order: this.#order++, fire };
     this.#push(event);
@@ -46,7 +46,7 @@ export class Universe {
     };
   }
 
-  /** What happened, in order: two runs of one seed have the same. */
+  /** Adds a line to the trace, in order: two runs of one seed have the same trace. */
   note(line: string): void {
     const text = `${this.#nowMs.toFixed(3)} ${line}\n`;
     this.#fresh += text;
@@ -63,7 +63,7 @@ export class Universe {
     return this.#trace.copy().digest("hex").slice(0, 16);
   }
 
-  /** Until nothing is left to happen before `untilMs`. */
+  /** Runs until no event is left before `untilMs`. */
   run(untilMs: number): Promise<void> {
     return new Promise((resolve, reject) => {
       let state: "going" | "waiting" | "over" = "going";
@@ -73,7 +73,7 @@ export class Universe {
         this.#nowMs = Math.max(this.#nowMs, untilMs);
         resolve();
       };
-      // Between two calls that were asked for together, Node runs every microtask, and does not look for input or output.
+      // Between two immediates set together, Node runs every microtask, and does not poll for input or output.
       const step = () => {
         if (state !== "going") return;
         tripwire.armed = false;
@@ -110,7 +110,7 @@ export class Universe {
     });
   }
 
-  /** What happens next; undefined: nothing more, or it spins. */
+  /** The next event; undefined: there is none, or the simulation spins. */
   #next(untilMs: number): Event["fire"] {
     for (;;) {
       const next = this.#events[0];
@@ -132,7 +132,7 @@ export class Universe {
     this.#fresh = "";
   }
 
-  // A binary heap by time, then by when it was asked for.
+  // A binary heap by time, then by the order of the calls.
 
   #push(event: Event): void {
     const events = this.#events;

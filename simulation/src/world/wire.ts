@@ -5,7 +5,7 @@ import pg from "pg";
 export interface Reply {
   readonly rows: Record<string, unknown>[];
   readonly rowCount: number;
-  /** What was done, in the server's words. */
+  /** The server's command tag. */
   readonly tag: string;
   readonly error: Error | undefined;
 }
@@ -15,14 +15,14 @@ interface Column {
   readonly parse: (text: string) => unknown;
 }
 
-/** What a prepared statement gives, learned when it is prepared. */
+/** The description of a prepared statement, read when it is prepared. */
 interface Prepared {
   readonly name: string;
   readonly text: string;
   columns: Column[];
 }
 
-/** Of a socket's own, in Node's inside: nothing that is public reads from one without the event loop. */
+/** Node's internal handle of a socket: no public function reads from one without the event loop. */
 interface Handle {
   readonly fd: number;
   setBlocking(isBlocking: boolean): number;
@@ -30,16 +30,16 @@ interface Handle {
   readStop(): number;
 }
 
-/** SQLSTATE of the notices that are told to `heard`; see Stage. */
+/** SQLSTATE of the notices that carry notifications; see Stage. */
 export const toldState = "CN001";
 const nothing = Buffer.alloc(0);
 const notPrepared = /^\s*(?:begin|commit|rollback|listen|set|create|alter|drop|vacuum|truncate|discard)\b/i;
 
 /**
- * One connection of the simulated server, as lean as it gets: half of a seed's time went into pg's client and into
- * planning again what was planned before. pg connects and signs in; from then on the bytes are read and written here. Each
- * text is prepared once; a statement is one write and one read; what it gives is described once. Since time stands still
- * meanwhile, the process itself stands still too where it may (`askNow`): the event loop costs more than the way.
+ * One connection of the simulated server, as lean as possible: half of a seed's time went into pg's client and into repeated planning. pg
+ * connects and signs in; from then on this class reads and writes the bytes. Each text is prepared once; a statement is one write and one
+ * read; its result is described once. Since time stands still meanwhile, the process itself blocks too where it may (`askNow`): the event
+ * loop costs more than the round trip.
  */
 export class Wire {
   readonly pid: number;
@@ -56,9 +56,9 @@ export class Wire {
   #current: { statement: Prepared; rows: Record<string, unknown>[]; tag: string; error: Error | undefined } | undefined;
   #awaited = 0;
   #reply: Reply = { rows: [], rowCount: 0, tag: "", error: undefined };
-  /** Of who did not stand still. */
+  /** Set by an asynchronous query. */
   #done: (() => void) | undefined;
-  /** Of a transaction that has begun: sent with its first statement. */
+  /** Begin statement of a new transaction: sent with its first statement. */
   #before = "";
 
   private constructor(client: pg.Client, types: pg.CustomTypesConfig, tell: (payload: string) => void) {
@@ -75,7 +75,7 @@ export class Wire {
     this.#socket.setBlocking(true);
   }
 
-  /** @param tell hears what a statement tells of, before its reply */
+  /** @param tell receives the notifications of a statement, before its reply */
   static async open(
     url: string,
     options: string,
@@ -97,7 +97,7 @@ export class Wire {
     this.#before = text;
   }
 
-  /** Nothing of the transaction that was to begin has been sent. */
+  /** No part of the new transaction has been sent. */
   get isUnsent(): boolean {
     return this.#before !== "";
   }
@@ -106,7 +106,7 @@ export class Wire {
     this.#before = "";
   }
 
-  /** @returns what came of it: the process stands still until then */
+  /** @returns the result; the process blocks until then */
   askNow(text: string, values: readonly unknown[]): Reply {
     this.#send(text, values);
     while (this.#current) {
@@ -117,7 +117,7 @@ export class Wire {
     return this.#reply;
   }
 
-  /** The same for what may wait for others. */
+  /** The same without blocking, for a statement that may wait for others. */
   ask(text: string, values: readonly unknown[]): Promise<Reply> {
     this.#send(text, values);
     this.#socket.readStart();
@@ -163,7 +163,7 @@ export class Wire {
     this.#end = 0;
   }
 
-  // ---- what is sent
+  // ---- sending
 
   #simple(text: string): void {
     this.#message(0x51, () => this.#text(text));
@@ -231,7 +231,7 @@ export class Wire {
     this.#out[this.#end++] = 0;
   }
 
-  // ---- what is read
+  // ---- receiving
 
   #read(chunk: Buffer): void {
     const all = this.#in.length > 0 ? Buffer.concat([this.#in, chunk]) : chunk;
@@ -271,7 +271,7 @@ export class Wire {
         this.#current = undefined;
         const { statement, rows, tag, error } = current;
         const rowCount = error ? 0 : Number(tag.slice(tag.lastIndexOf(" ") + 1)) || 0;
-        // One that could not be prepared is not there.
+        // A statement that could not be prepared does not exist.
         if (error && statement.columns.length === 0) this.#prepared.delete(statement.text);
         this.#reply = { rows: error ? [] : rows, rowCount, tag, error };
         this.#done?.();
@@ -316,7 +316,7 @@ function fieldsOf(all: Buffer, from: number, to: number): Map<string, string> {
   return fields;
 }
 
-/** As pg tells it. */
+/** The error in pg's form. */
 function asError(all: Buffer, from: number, to: number): Error {
   const fields = fieldsOf(all, from, to);
   const error = new pg.DatabaseError(fields.get("M") ?? "", to - from, "error");
@@ -332,7 +332,7 @@ function asError(all: Buffer, from: number, to: number): Error {
   });
 }
 
-/** As pg writes parameters. */
+/** The value in pg's form of parameters. */
 function asText(value: unknown): string | null {
   if (value === null || value === undefined) return null;
   if (typeof value !== "object") return String(value);

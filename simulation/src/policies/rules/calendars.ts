@@ -6,7 +6,10 @@ const dayMs = 86_400_000;
 /** Farther than any day without holidays here. */
 const farthest = 40;
 
-/** Where the slot of a nominal time lies: there, on the nearest worked day at the same time, or nowhere. Scenarios begin at midnight of UTC. */
+/**
+ * The instant of a nominal time's slot: the time itself, the same time on the nearest working day, or null. Scenarios begin at midnight in
+ * UTC.
+ */
 function placeOf(
   nominalMs: number,
   otherwise: "skip" | "next" | "previous",
@@ -21,7 +24,7 @@ function placeOf(
   return null;
 }
 
-/** A slot on a day that is not worked is skipped, or lies on the next or the last worked day; the others lie where they are. */
+/** A slot on a day off is skipped, or moved to the next or the last working day; other slots keep their times. */
 export const calendars: Rule = {
   name: "a slot lies where its calendar puts it",
   page: "policies.md: calendar",
@@ -37,7 +40,7 @@ export const calendars: Rule = {
         if (!row) continue; // it is in a range, or not accounted for
         const placeMs = placeOf(nominalMs, otherwise, holidays);
         const is = `slot ${nominalMs} of task ${task}, otherwise ${otherwise}, is ${row.outcome} at ${row.slotMs}`;
-        // The end of the schedule accounts for what had been put off until after it.
+        // The end of the schedule accounts for slots that had been put off until after it.
         const isOver = placeMs !== null && (placeMs <= atMs || placeMs > seen.healedMs);
         if (placeMs === null || isOver) {
           if (row.outcome === "run" && row.slotMs !== placeMs) return `${is}: it has no place`;

@@ -3,7 +3,7 @@ import { givenUpMs, lossesOf, plansBetween, promptMs, type Rule, triesOf } from 
 
 const wasTold = (one: Try | undefined, code: string) => one?.abort?.code === code;
 
-/** What a run ends as follows from its last try, as the table "retry" of policies.md has it. */
+/** A run's final state follows from its last try, by the table "retry" of policies.md. */
 export const endsAsTried: Rule = {
   name: "a run ends as its last try says",
   page: "policies.md: retry",
@@ -23,7 +23,7 @@ function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undef
       if (!last) return "no try of it was made";
       if (last.lostMs !== undefined) return `the worker of try ${last.attempt} was taken for dead before it ended`;
       if (!returned) return `try ${last.attempt} did not return`;
-      // It may have returned before it was told.
+      // The handler may have returned before it was aborted.
       return wasTold(last, "CANCELLED") ? `try ${last.attempt} had been told that it is cancelled` : undefined;
     case "failed": {
       const losses = lossesOf(seen, run.runId, run.endedMs ?? 0);
@@ -42,7 +42,7 @@ function whyNot(seen: Seen, run: RunSeen, last: Try | undefined): string | undef
   }
 }
 
-/** Whether a run that lost workers may have failed: of a try that its own retries allow no other, or by its task's policy. */
+/** Checks that a run that lost workers may have failed: its retries were used up, or its task's policy failed it. */
 function lostFor(seen: Seen, run: RunSeen, last: Try | undefined, losses: number): string | undefined {
   const plans = plansBetween(seen, run.of, 0, run.endedMs ?? 0);
   if (last && last.lostMs === undefined && last.end?.how === "threw") return undefined;
@@ -54,7 +54,7 @@ function lostFor(seen: Seen, run: RunSeen, last: Try | undefined, losses: number
   return byPolicy ? undefined : `it lost ${losses} workers, and its task tries again`;
 }
 
-/** What a dead worker had goes on as its task says. */
+/** A dead worker's runs go on as their task defines. */
 export const lostWorkers: Rule = {
   name: "what a dead worker had",
   page: "policies.md: onWorkerLost",
@@ -84,7 +84,7 @@ export const lostWorkers: Rule = {
   },
 };
 
-/** Tries of a run: no more than its task allows, each after the pause that the policy says, counted from the end of the one before. */
+/** Tries of a run: no more than its task allows, each after the pause of the policy, counted from the end of the try before. */
 export const pausesBetweenTries: Rule = {
   name: "tries and the pauses between them",
   page: "task-options.md: retry",
@@ -92,7 +92,7 @@ export const pausesBetweenTries: Rule = {
     for (const run of seen.runs) {
       const tries = triesOf(seen, run.runId);
       for (const [i, one] of tries.entries()) {
-        // What holds for a try is what held when it was claimed: after the end of the one before, and maybe long before it began.
+        // A try uses the policy in force when it was claimed: after the end of the try before, and maybe long before it began.
         const sinceMs = tries[i - 2]?.end?.atMs ?? run.createdMs;
         const what = i === 0 ? undefined : tooSoon(seen, run, tries[i - 1] as Try, one, sinceMs);
         if (what) return `run ${run.runId} of task ${run.of}: ${what}`;
@@ -121,7 +121,7 @@ function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try, sinceMs: numbe
   if (gapMs < Math.floor(least))
     return `${gapMs} ms between tries ${before.attempt} and ${one.attempt}, at least ${least}`;
   const longest = Math.max(...pauses.map(({ mostMs }) => mostMs));
-  // One that was cancelled between two tries keeps the time of the next; one whose claim was lost has the time of the loss.
+  // A run cancelled between two tries keeps the time of the next; a run whose claim was lost has the time of the loss.
   const isLast =
     one.attempt === run.attempt && (run.state === "succeeded" || run.state === "failed") && one.lostMs === undefined;
   const hasRate = plansBetween(seen, run.of, 0, seen.endMs).some(({ rate }) => rate);
@@ -136,7 +136,7 @@ function pauseOf(retry: Seen["scenario"]["tasks"][number]["retry"], attempt: num
   return { mostMs, leastMs: mostMs * (1 - jitter) };
 }
 
-/** A cancelled run begins no further try; one that was waiting has ended at once, one that ran was told. Nothing else is cancelled. */
+/** A cancelled run begins no further try; a waiting run has ended at once, a running one was aborted. No other run is cancelled. */
 export const cancelled: Rule = {
   name: "what is cancelled stops, and nothing else does",
   page: "policies.md: retry; states.md: cancel",
@@ -169,7 +169,7 @@ export const cancelled: Rule = {
   },
 };
 
-/** A try that takes longer than its task's timeout is told to stop then, and no other is. */
+/** A try that takes longer than its task's timeout is aborted then, and no other try is. */
 export const timeouts: Rule = {
   name: "a try is stopped at its timeout",
   page: "task-options.md: timeout",
@@ -247,7 +247,7 @@ export const tallies: Rule = {
   },
 };
 
-/** With every task resumed and no group limited, all that was asked for ends. */
+/** With every task resumed and no group limited, every run ends. */
 export const quiet: Rule = {
   name: "all that was asked for ends",
   page: "states.md",

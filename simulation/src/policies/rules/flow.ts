@@ -1,6 +1,6 @@
 import { isFirst, type Rule } from "./rule.ts";
 
-/** Each end of the kind that a task comes after begins one run of it. */
+/** Each end of the kind that a task follows begins one run of it. */
 export const follows: Rule = {
   name: "what comes after begins once for each end",
   page: "policies.md: after",
@@ -8,7 +8,7 @@ export const follows: Rule = {
     for (const [task, { after }] of seen.scenario.tasks.entries()) {
       if (!after) continue;
       const upstream = seen.runs.filter(({ of }) => of === after.task);
-      // Of a task whose successes are counted alone, rows stay where others come after it.
+      // A task that only counts its successes still keeps their rows if other tasks follow it.
       const begins = (state: string) =>
         (state === "succeeded" && after.on !== "failure") || (state === "failed" && after.on !== "success");
       const wanted = upstream.filter(({ state }) => begins(state)).length;
@@ -53,9 +53,9 @@ export const parts: Rule = {
   page: "routing.md",
   check(seen) {
     for (const [task, { plans }] of seen.tasks.entries()) {
-      // Of parts that succeeded there may be no row then.
+      // Parts that succeeded may have no row then.
       if (plans.some(({ plan }) => plan.history)) continue;
-      /** How often there is each part, by the number of parts. */
+      /** How often each part occurs, by the number of parts. */
       const counts = new Map<number, number[]>();
       for (const { of, shard, source } of seen.runs) {
         // A part that is run again is that part alone.

@@ -1,6 +1,6 @@
 import { endOf, type Rule, runOf } from "./rule.ts";
 
-/** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
+/** At most one unfinished run of a task has a key: enqueueing the key again returns that run. */
 export const oneLiveRunOfAKey: Rule = {
   name: "one live run of a key",
   page: "enqueue options: key",
@@ -14,7 +14,7 @@ export const oneLiveRunOfAKey: Rule = {
         keyed.set(`${task} ${key}`, runId);
       }
     }
-    // Numbers are drawn ahead and in blocks: they say nothing about which of two runs was made first.
+    // Numbers are drawn ahead and in blocks: they do not show which of two runs was made first.
     for (const [i, a] of seen.runs.entries())
       for (const b of seen.runs.slice(i + 1)) {
         if (a.key === null || a.of !== b.of || a.key !== b.key) continue;
@@ -43,7 +43,7 @@ export const againAlike: Rule = {
       const run = runOf(seen, runId);
       const old = seen.runs.find(({ runId: id }) => id === run?.redrives);
       if (!run || !old) continue;
-      // "": the task limits by key, and none was given; so it may be now and not have been then.
+      // "": the task limits by key, and no key was given; the task may limit by key now and not have done so then.
       if ((run.limitKey || null) !== (old.limitKey || null))
         return `run ${runId} has limitKey ${run.limitKey}, and ${old.runId}, of which it was made, ${old.limitKey}`;
       for (const part of ["of", "key", "priority", "slotMs"] as const)

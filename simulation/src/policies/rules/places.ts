@@ -36,7 +36,7 @@ function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): numbe
   return pick(...limits);
 }
 
-/** How many runs of a group may be under way then; where the limit was changed at that very time the larger number. */
+/** The limit of a group's concurrent runs at that time; at the very time of a change, the larger limit. */
 function groupLimitAt({ done }: Seen, group: number, ms: number): number {
   let [at, before] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
   for (const { act, fromMs } of done) {
@@ -52,8 +52,8 @@ const groupOf = (seen: Seen, task: number, ms: number) => plansBetween(seen, tas
 const limitKeyOf = ({ limitKey, key }: RunSeen) => limitKey ?? key ?? "";
 
 /**
- * Never more under way than a limit says: of a task, of a key, of a group, of the worker. What was under way when a limit was set, or
- * lowered, goes on; so only starts are judged.
+ * Never more concurrent runs than a limit allows: of a task, a key, a group, the worker. Runs that were active when a limit was set, or
+ * lowered, go on; so only starts are judged.
  */
 export const bounds: Rule = {
   name: "never more than n",
@@ -106,7 +106,7 @@ export const bounds: Rule = {
   },
 };
 
-/** No span of the rate's length sees more than n tries admitted. What is admitted starts at once while the worker has a place. */
+/** No span of the rate's length has more than n admitted tries. An admitted try starts at once if the worker has capacity. */
 export const rates: Rule = {
   name: "a rate is held",
   page: "limits.md: rate",
@@ -115,7 +115,7 @@ export const rates: Rule = {
       const { rate } = plans[0]?.plan ?? {};
       if (!rate || plans.some(({ plan }) => JSON.stringify(plan.rate) !== JSON.stringify(rate))) continue;
       const starts = seen.tries.filter((one) => one.task === task && !isStale(one)).map(({ fromMs }) => fromMs);
-      // One that was admitted and then waited for a place, or for its group's limit, would be counted too late.
+      // A try that was admitted and then waited for the worker, or for its group's limit, would be counted too late.
       if (over(seen.tries.map(spanOf), seen.scenario.concurrency - 1)) continue;
       const isLimited = (group: number | undefined) =>
         seen.scenario.acts.some((act) => act.op === "limit" && act.group === group && act.runs !== null);
@@ -156,7 +156,7 @@ export const notEarly: Rule = {
     }
     for (const run of seen.runs) {
       const last = triesOf(seen, run.runId).at(-1);
-      // One that was cancelled between two tries keeps the time of the next.
+      // A run cancelled between two tries keeps the time of the next.
       const isOver = run.state === "succeeded" || run.state === "failed";
       // A claim that was lost before its try began has moved the time.
       const isLost = lossesOf(seen, run.runId, seen.endMs) > 0;
@@ -167,15 +167,15 @@ export const notEarly: Rule = {
   },
 };
 
-/** When a run became ready for its last try, as far as itself goes. */
+/** When a run became ready for its last try, apart from limits. */
 const readyMs = (run: RunSeen) => Math.max(run.dueMs, run.createdMs);
 
-/** Runs are addressed so long before they are due (routing.md). */
+/** Runs are addressed this long before they are due (routing.md). */
 const addressedMs = 2_000;
 /** A test tower's heartbeat. */
 const beatMs = 30_000;
 
-/** The end of a run that was claimed before its group had this limit is not signalled: what waits is found with the next heartbeat. */
+/** The end of a run that was claimed before its group had this limit is not signalled: the next heartbeat finds the waiting runs. */
 function isUnheard(seen: Seen, group: number, ms: number): boolean {
   const limits = seen.done.filter(({ act }) => act.op === "limit" && act.group === group);
   return seen.tries.some((one) => {
@@ -185,7 +185,7 @@ function isUnheard(seen: Seen, group: number, ms: number): boolean {
   });
 }
 
-/** Whether something keeps this run waiting then: its task's pause, or want of room. */
+/** Whether something holds this run back then: its task's pause, or a lack of capacity. */
 function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
   if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
   const running = seen.tries.filter((one) => one.runId !== run.runId && one.fromMs <= ms && ms < placeUntil(one));
@@ -194,11 +194,11 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   const siblings = seen.runs.filter(
     (other) => other.of === run.of && other.runId !== run.runId && other.createdMs <= ms && ms < endOf(other),
   );
-  // Each that was there before, or has had a try, may have a place.
+  // Each run that existed before, or has had a try, may count against the limit.
   const ahead = siblings.filter(
     (other) => readyMs(other) <= ms || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
   );
-  // Of a success that left no row there is the try alone.
+  // A success without a row is known only by its tries.
   const rowless = running.filter((one) => one.task === run.of && !runOf(seen, one.runId)).length;
   if (ahead.length + rowless >= limitOf(seen, run.of, ms, Math.min)) return true;
   const [plan] = plansBetween(seen, run.of, ms, ms);
@@ -208,7 +208,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   )
     return true;
   const { rate, group, perWorker } = plan ?? {};
-  // One that is due soon may have been addressed, and has its place.
+  // A run that is due soon may have been addressed, and then takes up capacity.
   const addressed = siblings.filter(
     (other) => readyMs(other) <= ms + addressedMs || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
   );
@@ -224,7 +224,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   return running.filter((one) => groupOf(seen, one.task, ms) === group).length >= groupLimitAt(seen, group, ms);
 }
 
-/** A run starts at once when it is due and there is room for it. */
+/** A run starts at once when it is due and there is capacity for it. */
 export const prompt: Rule = {
   name: "what is due and has room starts",
   page: "limits.md: priority and turns",
@@ -239,13 +239,13 @@ export const prompt: Rule = {
       const last = triesOf(seen, run.runId).at(-1);
       const untilMs = last && last.fromMs >= run.dueMs ? last.fromMs : endOf(run);
       if (!Number.isFinite(untilMs)) continue; // `quiet` tells of it
-      // What its task asks about waits for the answer.
+      // A run whose task asks for a decision waits for the answer.
       const asks = seen.tasks[run.of]?.plans.some(({ plan }) => plan.onWorkerLost === "ask");
       if (asks && lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const rated = seen.tasks[run.of]?.plans.some(({ plan }) => plan.rate);
-      // A token stays spent when what had it is paused, edited or cancelled before it starts.
+      // A token stays spent if its run is paused, edited or cancelled before it starts.
       if (rated && seen.done.some(({ act }) => ["pause", "cancel", "edit", "lose"].includes(act.op))) continue;
-      // So it is with the edit that ends its schedule at last.
+      // The same holds for the edit that ends the schedule at last.
       const isEditedMeanwhile = seen.tasks[run.of]?.plans.some(({ atMs }) => run.createdMs < atMs && atMs < untilMs);
       if (rated && isEditedMeanwhile) continue;
       const pauses = pausesOf(seen, run.of);
@@ -265,7 +265,7 @@ export const prompt: Rule = {
   },
 };
 
-/** Of runs that wait for the worker, those of a higher priority come first. */
+/** Of the runs that wait for the worker, those of higher priority start first. */
 export const priorities: Rule = {
   name: "a higher priority comes first",
   page: "limits.md: priority and turns",
@@ -282,7 +282,7 @@ export const priorities: Rule = {
         const first = triesOf(seen, other.runId)[0];
         const waits = first && first.attempt === other.attempt && first.fromMs > one.fromMs;
         if (!waits || !isPlain(other.of) || other.priority <= run.priority) continue;
-        // A worker that had chosen before the other one was there may keep to it for a moment.
+        // A worker that chose a run before the other one existed may keep to its choice for a moment.
         if (
           readyMs(other) > one.fromMs - promptMs ||
           pausesOf(seen, other.of).some(({ toMs }) => toMs > readyMs(other) - 1)
@@ -295,7 +295,7 @@ export const priorities: Rule = {
   },
 };
 
-/** What `overlap` makes of a run that comes due while another of its task is under way, where the task was never paused or edited. */
+/** The effect of `overlap` on a run that comes due while another of its task is active, for tasks that were never paused or edited. */
 export const overlaps: Rule = {
   name: "overlap",
   page: "policies.md: overlap",
@@ -312,7 +312,7 @@ export const overlaps: Rule = {
   },
 };
 
-/** Of a task with a bound never more wait that have not had a try. */
+/** A task with a bound never has more waiting runs that have not had a try. */
 function tooManyWait(seen: Seen): string | undefined {
   for (const [task, { plans }] of seen.tasks.entries()) {
     const most = waitingMost(plans[0]?.plan.overlap);
@@ -340,7 +340,7 @@ function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["
         endOf(other) >= endedMs &&
         (readyMs(other) <= endedMs || triesOf(seen, other.runId).length > 0),
     );
-    // One of which no row is left is known by its tries, between which it has its place too.
+    // A run without a row is known by its tries, and it counts against the limit between them too.
     const underWay = seen.tries.some(
       (one) =>
         one.task === run.of &&
@@ -352,14 +352,14 @@ function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["
   const most = waitingMost(overlap);
   const mayBeSkipped = overlap === "skip" || overlap === "replace" || most !== undefined;
   if (run.state === "skipped" && !mayBeSkipped && run.slotMs === null) return "it was skipped";
-  // Of a success that left no row nobody can tell whether it waited.
+  // It cannot be known whether a success without a row waited.
   const hasRows = seen.tasks[run.of]?.plans.every(({ plan }) => plan.history !== "failures");
   if (run.state === "skipped" && most !== undefined && run.slotMs === null && hasRows) {
     const endedMs = endOf(run);
     const waiting = others.filter(
       (other) =>
         other.createdMs <= endedMs &&
-        // One that was tried again is due when it was tried last.
+        // The due time of a retried run is that of its last try.
         (readyMs(other) <= endedMs || other.attempt > 1) &&
         endOf(other) > endedMs &&
         !triesOf(seen, other.runId).some(({ fromMs }) => fromMs < endedMs),

@@ -1,41 +1,41 @@
 import type { Scenario, TaskPlan } from "../scenario.ts";
 import type { RunSeen, Seen, Try } from "../seen.ts";
 
-/** A sentence of the docs, and how it is held to. */
+/** A sentence of the docs, and the check for it. */
 export interface Rule {
   readonly name: string;
-  /** The page that says so. */
+  /** The page with the sentence. */
   readonly page: string;
-  /** @returns what was seen that the page does not allow */
+  /** @returns the observation that contradicts the page */
   check(seen: Seen): string | undefined;
 }
 
 /**
- * Time is virtual and stands still while anything is done, so what is prompt takes none. A worker looks after what it does not hear of
- * every 250 ms; a rule that says "at once" allows four of these.
+ * Time is virtual and stands still during every act, so a prompt reaction takes none. A worker polls every 250 ms for what no signal
+ * reports; a rule that says "at once" allows four of these polls.
  */
 export const promptMs = 1_000;
-/** A handler that ignores its signal is given up on after this (flow.md). */
+/** The worker gives up a handler that ignores its signal after this time (flow.md). */
 export const givenUpMs = 12_000;
 
-/** Until when a try keeps its place in the worker: its end, or until it is given up on. */
+/** Until when a try takes up the worker's capacity: its end, or the time at which the worker gives it up. */
 export function workerUntil({ end, abort }: Try): number {
   const endMs = end?.atMs ?? Number.POSITIVE_INFINITY;
   return abort ? Math.min(endMs, abort.atMs + givenUpMs) : endMs;
 }
 
-/** Until when it counts for its task, key and group: one whose worker was taken for dead does no more. */
+/** Until when it counts for its task, key and group: a try whose worker was declared dead no longer does. */
 export const placeUntil = (one: Try): number => Math.min(workerUntil(one), one.lostMs ?? Number.POSITIVE_INFINITY);
 
-/** How many of the run's claims were lost with their worker before that time. A claim may be lost before its try begins. */
+/** Number of the run's claims that were lost with their worker before that time. A claim may be lost before its try begins. */
 export const lossesOf = ({ done }: Seen, runId: number, beforeMs: number) =>
   done.filter(({ lost, fromMs }) => fromMs <= beforeMs && lost?.includes(runId)).length;
 
-/** Its claim was lost while it waited inside its worker, which begins it all the same, as one does that stood still: nothing comes of it. */
+/** The claim was lost while the run waited inside its worker, which begins it all the same, like one that stood still: it has no effect. */
 export const isStale = ({ afterLoss }: Try) => afterLoss === true;
 
 export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId && !isStale(one));
-/** Not a part of a run of which there is a first one. */
+/** True for all runs but the later parts of a sharded one. */
 export const isFirst = ({ shard }: Pick<RunSeen, "shard">) => !shard || shard[0] === 0;
 export const runOf = (seen: Seen, runId: number) => seen.runs.find((run) => run.runId === runId);
 
@@ -47,11 +47,11 @@ export function plansBetween({ tasks }: Seen, task: number, fromMs: number, toMs
     .map(({ plan }) => plan);
 }
 
-/** Of a task whose options nobody changed. */
+/** Whether an act edits the task's options. */
 export const isEdited = ({ acts }: Scenario, task: number) =>
   acts.some((act) => act.op === "edit" && act.task === task);
 
-/** How many runs of the task may wait; undefined: any number. */
+/** Maximum number of waiting runs of the task; undefined: no maximum. */
 export const waitingMost = (overlap: TaskPlan["overlap"]) =>
   typeof overlap === "object" && "queue" in overlap ? overlap.queue : undefined;
 
@@ -60,7 +60,7 @@ export interface Span {
   readonly toMs: number;
 }
 
-/** When the task was paused: from the pause's answer until the resume was asked for. */
+/** The pauses of the task: from the pause's answer until the call of the resume. */
 export function pausesOf({ done }: Seen, task: number): Span[] {
   const spans: Span[] = [];
   let fromMs: number | undefined;

@@ -37,7 +37,7 @@ export const rules: readonly Rule[] = [
   quiet,
 ];
 
-/** Of several rules the first that does not hold. @param only the name of the one that is asked for; undefined: all */
+/** Returns the first broken rule. @param only the name of the rule to check; undefined: all */
 export function firstBroken(seen: Seen, only?: string): Violation | undefined {
   for (const { name, check } of rules) {
     if (only !== undefined && name !== only) continue;

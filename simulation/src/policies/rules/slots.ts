@@ -15,7 +15,7 @@ import {
   workerUntil,
 } from "./rule.ts";
 
-/** The nominal times of the schedules that a task had, where they can be known beforehand. Those at an edit's own time are left out. */
+/** The nominal times of a task's schedules, where they are predictable. Those at the very time of an edit are left out. */
 export function slotsOf(seen: Seen, task: number): number[] {
   const { plans } = seen.tasks[task] as Seen["tasks"][number];
   const slots: number[] = [];
@@ -29,10 +29,10 @@ export function slotsOf(seen: Seen, task: number): number[] {
   return slots;
 }
 
-/** A slot that a calendar moved stands for these times of the task's own schedule. */
+/** The times of the task's own schedule that a slot stands for, after a move by the calendar. */
 export const nominalOf = ({ nominalMs, slotMs }: SlotRecord) => nominalMs ?? [slotMs];
 
-/** Whether a range stands for this time: it does for the slots of the schedule of its own version alone. */
+/** Whether a range covers this time: it covers only slots of the schedule of its own version. */
 function covers(seen: Seen, task: number, { fromMs, toMs, version }: SlotRange, slotMs: number): boolean {
   const { plans } = seen.tasks[task] as Seen["tasks"][number];
   const { every } = plans.findLast((one) => one.version <= version)?.plan ?? {};
@@ -106,7 +106,7 @@ export const slotsDue: Rule = {
       // A lost claim moves it as well.
       if (lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const { every, blackout } = plans[0]?.plan ?? {};
-      // Judged by when it is due: jitter may move a slot out of a blackout, or into one.
+      // Judged by its due time: jitter may move a slot out of a blackout, or into one.
       const isBlack = (ms: number) => blackout !== undefined && blackout.fromMs <= ms && ms < blackout.toMs;
       if (isBlack(run.dueMs)) return `run ${run.runId} of slot ${run.slotMs} is due at ${run.dueMs}, in a blackout`;
       const isMoved = !every?.jitterMs && isBlack(run.slotMs);
@@ -130,7 +130,7 @@ export const delays: Rule = {
   check(seen) {
     for (const [task, { plans }] of seen.tasks.entries()) {
       const { every, history } = plans[0]?.plan ?? {};
-      // Of the last run there may be no row then.
+      // The last run may have no row then.
       if (history) continue;
       if (!every?.delay || isEdited(seen.scenario, task) || pausesOf(seen, task).length > 0) continue;
       const made = seen.runs
@@ -148,12 +148,12 @@ export const delays: Rule = {
   },
 };
 
-/** Whether the worker may have had no place at some time while this run waited for its claim. */
+/** Whether the worker may have been full at some time while this run waited for its claim. */
 const mayBeFull = (seen: Seen, { runId, dueMs, claimedMs }: RunSeen) =>
   seen.tries.filter((one) => one.runId !== runId && one.fromMs <= (claimedMs ?? 0) && workerUntil(one) >= dueMs)
     .length >= seen.scenario.concurrency;
 
-/** What is too late for its misfire policy does not run, and nothing else is given up. */
+/** A run too late for its misfire policy does not run, and no other is given up. */
 export const misfires: Rule = {
   name: "misfire",
   page: "policies.md: misfire",
@@ -167,7 +167,7 @@ export const misfires: Rule = {
       const [first] = triesOf(seen, run.runId);
       const lateMs = (first ? (run.attempt === 1 ? (run.claimedMs ?? 0) : run.dueMs) : endOf(run)) - run.dueMs;
       const wasPaused = pausesOf(seen, run.of).length > 0;
-      // One that counts a place is judged as it gets it, and only late from then on, as where the worker or the group has no room.
+      // A run with a limit is judged when it gets its slot of concurrency, and may be late after that if the worker or the group is full.
       const hasPlace = overlap !== "allow" || perKey !== undefined || rate !== undefined;
       const mayBeLate = hasPlace && (group !== undefined || mayBeFull(seen, run));
       if (policy === "skip" && first && run.attempt === 1 && lateMs > after + promptMs && !wasPaused && !mayBeLate)
@@ -177,7 +177,7 @@ export const misfires: Rule = {
       if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
       if (lateMs < after)
         return `run ${run.runId} of slot ${run.slotMs} was given up ${lateMs} ms late: its task does so after ${after}`;
-      // By the ledger: of a run that succeeded there may be no row, and when one is due tells of its next try, once it has had one.
+      // By the ledger: a run that succeeded may have no row, and after a try the due time of a run is that of its next try.
       const newer = seen.tasks[run.of]?.slots.some(
         ({ slotMs, outcome }) => slotMs > (run.slotMs ?? 0) && slotMs <= endOf(run) && outcome !== "skipped",
       );
