@@ -21,7 +21,7 @@ import { taskNames, Workload } from "./workload.ts";
 export interface ClusterOptions {
   readonly servers: Servers;
   readonly seed: number;
-  /** How many of each role; default three nodes, three workers on the store, three that reach them by HTTP. */
+  /** Number of members of each role; default three nodes, three workers on the store, three that reach the nodes by HTTP. */
   readonly roles?: Partial<Record<Role, number>>;
   readonly sessionTimeoutMs: number;
   readonly folder: string;
@@ -34,7 +34,7 @@ const behindMs = 3_000;
 const opsEndMs = 10_000;
 let clusters = 0;
 
-/** One cluster of processes on one schema, from its start to its history. */
+/** One cluster of processes on one schema, from its start to its recorded history. */
 export class Cluster {
   readonly servers: Servers;
   readonly seed: number;
@@ -47,7 +47,7 @@ export class Cluster {
   readonly standStills: StandStill[] = [];
   readonly log: string;
   key = "";
-  /** How wrong a process may be about the store's time, by what was done to its lines. */
+  /** The largest error of a process's estimate of the store's time, given the faults on its lines. */
   clockErrorMs = 100;
   readonly #roles: Required<NonNullable<ClusterOptions["roles"]>>;
   readonly #workload: Workload;
@@ -72,7 +72,7 @@ export class Cluster {
     this.#dice = new Dice(seed);
     this.#workload = new Workload(new Dice(seed + 1));
     this.#pool = new pg.Pool({ connectionString: servers.postgres.url, max: 3, types });
-    // The next question tells.
+    // The next query reports the loss.
     this.#pool.on("error", () => undefined);
   }
 
@@ -94,7 +94,7 @@ export class Cluster {
     return (await this.#pool.query<Row>(text.replaceAll("S.", `${this.schema}.`), values)).rows;
   }
 
-  /** A connection of its own, which goes with whoever asked for it. */
+  /** A connection of its own, which ends with its user. */
   async connection(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: this.servers.postgres.url, types });
     client.on("error", () => undefined); // its next question tells
@@ -129,7 +129,7 @@ export class Cluster {
     return this.members.filter(({ role }) => roles.includes(role));
   }
 
-  /** The one whose term it is, by the store; while nobody leads, any node. */
+  /** The process that holds the term in the store; while there is no leader, any node. */
   async leader(): Promise<Member> {
     const [row] = await this.ask<{ node: string }>(
       "select o.node from S.leadership l join S.session o on o.id = l.session_id and o.ended_ms is null",
@@ -137,7 +137,7 @@ export class Cluster {
     return this.members.find(({ name }) => name === row?.node) ?? (this.of("node")[0] as Member);
   }
 
-  /** For SIGSTOP: what a process does between its last look and its next belongs to the moment in which it was stopped. */
+  /** For SIGSTOP: what a process does between its last check and its next belongs to the moment in which it was stopped. */
   async stand(member: Member, forMs: number): Promise<() => void> {
     const fromMs = this.now();
     await member.stand(forMs);
@@ -171,7 +171,7 @@ export class Cluster {
     return undefined;
   }
 
-  /** Asks whichever process can, and writes down what came of it. */
+  /** Sends the act to a process that can carry it out, and records the result. */
   operate(act: Act): void {
     const able = this.of("node", "worker").filter(
       (member) => member.able && (!member.paused || this.#dice.chance(0.2)),
@@ -204,7 +204,7 @@ export class Cluster {
     answered.finally(() => this.#open.delete(answered)).catch(() => undefined); // `do` never rejects
   }
 
-  /** Watches it a while longer, ends every process at once, and reads what they and the store have to tell. */
+  /** Watches for a while longer, kills every process at once, and collects the records of the processes and of the store. */
   async end(watchedMs: number): Promise<History> {
     this.#working = false;
     await this.#work;
@@ -213,7 +213,7 @@ export class Cluster {
     await pause(watchedMs);
     const endMs = this.now();
     await Promise.all(this.members.map((member) => member.end()));
-    // A backend whose client has gone may still have a commit under way.
+    // A backend whose client is gone may still have a commit under way.
     await this.#until(async () => {
       const rows = await this.ask(
         "select from pg_stat_activity where application_name like 'carillon%' and state = 'active'",
@@ -287,7 +287,7 @@ export class Cluster {
     }
   }
 
-  /** What is not as it should be; "" when everything is. A process counts once it has beaten since the faults ended. */
+  /** Describes what is not in order; "" if everything is. A process counts once it has sent a heartbeat since the faults ended. */
   async #missing(): Promise<string> {
     const away = this.members.find(({ able }) => !able);
     if (away) return `${away.name} has not joined`;
@@ -314,7 +314,7 @@ export class Cluster {
     return row.unplanned > 0 ? `${row.unplanned} slots are unplanned ${behindMs} ms after their time` : "";
   }
 
-  /** What the store's clock showed at this cluster's beginning: by the quickest of some answers. */
+  /** The store's clock at this cluster's beginning, from the quickest of several answers. */
   async #epoch(): Promise<number> {
     let best = { tookMs: Number.POSITIVE_INFINITY, epochMs: 0 };
     for (let i = 0; i < 8; i++) {

@@ -5,7 +5,7 @@ import { Line } from "./line.ts";
 export const coordinations = ["postgres", "redis", "zookeeper"] as const;
 export type Coordination = (typeof coordinations)[number];
 
-/** What the processes coordinate by, beside the store. */
+/** The coordination service of the processes, beside the store. */
 export type Service =
   | { readonly kind: "postgres" }
   | { readonly kind: "redis"; readonly redis: RedisServer }
@@ -25,14 +25,14 @@ export async function stopService(service: Service): Promise<void> {
   if (service.kind === "zookeeper") await service.ensemble.stop();
 }
 
-/** One process's lines to it, a server each. */
+/** One process's lines to the service, one for each server. */
 export function linesTo(service: Service): Promise<Line[]> {
   if (service.kind === "redis") return Promise.all([Line.to(`127.0.0.1:${service.redis.port}`)]);
   if (service.kind === "zookeeper") return Promise.all(service.ensemble.servers.map(({ address }) => Line.to(address)));
   return Promise.resolve([]);
 }
 
-/** By way of these lines. @param place of one cluster's own */
+/** The service's URL through these lines. @param place the cluster's own prefix */
 export function urlBy(service: Service, lines: readonly Line[], place: string): string | undefined {
   const addresses = lines.map(({ at }) => at).join(",");
   if (service.kind === "redis") return `redis://${addresses}?prefix=${place}`;

@@ -29,7 +29,7 @@ export interface Episode {
 
 const joinMs = 60_000;
 
-/** One cluster, struck by one after the other, each healed and recovered from; then everything that happened is checked. */
+/** Plays one cluster through one strike after the other, each healed and recovered from; then checks the whole history. */
 export async function play(plan: EpisodePlan): Promise<Episode> {
   const cluster = new Cluster(plan);
   const dice = new Dice(mix(plan.seed, 0xfa17));
@@ -66,7 +66,7 @@ async function inflict(cluster: Cluster, strike: Strike, dice: Dice, recoveryMs:
     const forMs = cluster.sessionTimeoutMs * (dice.chance(0.35) ? dice.between(0.2, 0.8) : dice.between(1.1, 2.2));
     heals.push(await fault.inflict(cluster, dice, forMs));
     if (!fault.momentary) leftMs = Math.max(leftMs, forMs);
-    // The second comes in the midst of the first.
+    // The second fault begins in the midst of the first.
     if (fault !== strike.at(-1)) await pause(dice.between(0, forMs / 2));
   }
   await pause(leftMs);
@@ -81,7 +81,7 @@ function judge(cluster: Cluster, history: History): Violation | undefined {
   );
   const [surprise = broken] = cluster.surprises;
   const violation = firstViolation(history);
-  // What broke first says more than what came of it, such as that it did not recover.
+  // The first failure says more than its consequences, such as a missing recovery.
   const isFirst = surprise && (violation?.atMs ?? Number.POSITIVE_INFINITY) > surprise.atMs;
   return isFirst ? { invariant: "16: it recovers, and nothing unexpected happens", ...surprise } : violation;
 }

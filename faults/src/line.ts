@@ -1,12 +1,12 @@
 import { all, type Direction, TcpProxy } from "@carillon/zookeeper/testing";
 import type { Dice } from "../../simulation/src/plan/dice.ts";
 
-/** What can be wrong with a line. `late`: what waited arrives after all; else it is lost with its connection. */
+/** Faults of a line. `late`: held bytes arrive in the end; otherwise they are lost with their connection. */
 export type Trouble =
   | { readonly kind: "cut" }
   | { readonly kind: "silent"; readonly way: Direction; readonly late: boolean }
   | { readonly kind: "slow"; readonly ms: number; readonly bytesPerSecond: number }
-  /** So often an answer never comes, or comes in part, though what was asked was done. */
+  /** The share of answers that never come, or come in part, although the request was carried out. */
   | { readonly kind: "answers lost"; readonly chance: number; readonly part: boolean; readonly dice: Dice };
 
 /** A line of one process to one server. */
@@ -22,7 +22,7 @@ export class Line {
     return new Line(await TcpProxy.before(address));
   }
 
-  /** What to connect to instead of the server. */
+  /** The address to connect to instead of the server's. */
   get at(): string {
     return this.#proxy.address;
   }

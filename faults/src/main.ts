@@ -51,7 +51,7 @@ const settleMs = 2_500;
 const recoveryMs = positiveNumber("within", values.within) * 1_000;
 const minutes = values.minutes === undefined ? Number.POSITIVE_INFINITY : positiveNumber("minutes", values.minutes);
 const rounds = wholeNumber("rounds", values.rounds, 0);
-/** On one cluster: starting its processes is a good part of the time. */
+/** Strikes on one cluster: starting its processes takes a good part of the time. */
 const strikesEach = 4;
 
 const say = (text: string) => {
@@ -84,7 +84,7 @@ async function main(): Promise<void> {
     process.exit(tally.violations > 0 || ended.interrupted ? 1 : 0);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => close({ interrupted: signal }));
-  // After a mistake of its own it may wait for what nothing will bring.
+  // After a bug in the harness, it may wait for an event that never comes.
   process.once("beforeExit", () => close({ interrupted: "nothing is left that could go on" }));
   const leftMs = new Map(chosen.map((coordination) => [coordination, minutes * 60_000]));
   try {
@@ -150,7 +150,7 @@ async function take(turn: Turn, deadline: number, tally: Tally, folder: string):
       const { violation, recoveries } = episode;
       if (violation) tally.broke(violation, turn, seed + i, some);
       if (violation || values.keep) keep(coordination, seed + i, some, episode, folder);
-      // Those after one that the cluster did not recover from get a cluster of their own.
+      // Strikes after one from which the cluster did not recover get a cluster of their own.
       i += recoveries.length;
     }
   } finally {

@@ -18,11 +18,11 @@ export interface MemberOptions {
   readonly servers: readonly Line[];
   /** Into the history. */
   readonly happened: (what: string) => void;
-  /** It ended, and nobody had ended it. */
+  /** It ended, but the harness did not end it. */
   readonly unexpected: (what: string) => void;
 }
 
-/** One process under test, from life to life, and its lines. */
+/** One process under test, over its lives, and its lines. */
 export class Member {
   readonly name: string;
   readonly store: Line | undefined;
@@ -56,12 +56,12 @@ export class Member {
     return this.#paused;
   }
 
-  /** It has joined, and nobody is ending it. */
+  /** It has joined, and the harness is not ending it. */
   get able(): boolean {
     return this.alive && this.#started && !this.#ending;
   }
 
-  /** Where it serves remote workers. */
+  /** The address at which it serves remote workers. */
   get address(): string | undefined {
     return this.#options.order.listen;
   }
@@ -86,7 +86,7 @@ export class Member {
       if (told.kind === "started") this.#started = true;
       if (told.kind === "done") this.#answer(told.id, told);
     });
-    // The channel breaks with the process, whose exit tells.
+    // The channel breaks with the process; its exit event reports that.
     child.on("error", () => undefined);
     child.once("exit", (code, signal) => {
       if (this.#child === child) this.#started = this.#paused = false;
@@ -114,7 +114,7 @@ export class Member {
   }
 
   tell(asked: Asked): void {
-    // To one that has just died nothing can be said, and its exit has told whoever waits.
+    // A message to a process that has just died is lost; its exit has answered the callers.
     if (this.#child?.connected) this.#child.send(asked, () => undefined);
   }
 
@@ -125,7 +125,7 @@ export class Member {
     await this.end();
   }
 
-  /** Nothing of it goes on. */
+  /** Kills the process. */
   async end(): Promise<void> {
     const child = this.#child;
     this.#ending = true;
@@ -135,7 +135,7 @@ export class Member {
     await gone;
   }
 
-  /** In order, and within a while by force: a stop waits for a store that is away. */
+  /** Stops it in order, and after a while by force: a stop waits for a store that is away. */
   async stop(): Promise<void> {
     const child = this.#child;
     if (!this.alive || !child) return;
@@ -148,7 +148,7 @@ export class Member {
     if (late) await this.end();
   }
 
-  /** No thread of it runs when this returns. */
+  /** No thread of the process runs when this resolves. */
   async stand(forMs: number): Promise<void> {
     if (!this.alive || this.#paused) return;
     this.#paused = true;
@@ -181,7 +181,7 @@ export class Member {
   }
 }
 
-/** Linux tells; elsewhere the signal is taken to have come through. */
+/** Linux shows the state; elsewhere the signal is assumed to have arrived. */
 function isStopped(pid: number): boolean {
   const path = `/proc/${pid}/stat`;
   if (!existsSync("/proc/self/stat")) return true;

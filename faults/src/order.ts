@@ -3,7 +3,7 @@ import type { Execution, Operation } from "../../simulation/src/history.ts";
 
 export type Role = "node" | "worker" | "remote worker";
 
-/** What a process is to be; every line that it has goes through a proxy. */
+/** Order for a process; each of its lines goes through a proxy. */
 export interface Order {
   readonly name: string;
   readonly life: number;
@@ -11,7 +11,7 @@ export interface Order {
   readonly store: string;
   readonly coordination: string | undefined;
   readonly schema: string;
-  /** Of a node: where it serves remote workers. Of these: the servers. */
+  /** For a node: its address for remote workers. For a remote worker: the servers. */
   readonly listen: string | undefined;
   readonly servers: readonly string[];
   readonly key: string;
@@ -32,7 +32,7 @@ export type Act =
 
 export type Asked =
   | { readonly kind: "stop" }
-  /** Its event loop is held for so long. */
+  /** Blocks its event loop for `ms`. */
   | { readonly kind: "block"; readonly ms: number }
   /** Its wall clock shows so much more than before. */
   | { readonly kind: "step clock"; readonly ms: number }
@@ -63,7 +63,7 @@ export type Noted =
       readonly level: "info" | "warn" | "error";
       readonly text: string;
     }
-  /** The processor was elsewhere, for so many ms up to now. */
+  /** The process had no processor for the last `ms`. */
   | { readonly kind: "stalled"; readonly at: number; readonly node: string; readonly ms: number };
 
 export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6;

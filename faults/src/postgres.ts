@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 
-/** As scripts/servers/server.mjs and postgres.mjs tell it. */
+/** The interface of scripts/servers/server.mjs and postgres.mjs. */
 interface Conditions {
   user: { uid?: number; gid?: number };
   durable: boolean;
@@ -22,7 +22,7 @@ interface Scripts {
 
 const scripts = new URL("../../../../scripts/servers/", import.meta.url);
 
-/** A PostgreSQL of the harness's own, on a port that it keeps, to be stopped and started again. */
+/** The harness's own PostgreSQL, on a fixed port, which can be stopped and restarted. */
 export class Postgres {
   readonly url: string;
   readonly version: string;
@@ -71,7 +71,7 @@ export class Postgres {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** At once, in the midst of whatever is under way: what was committed stays, and is recovered from the log. */
+  /** At once, in the midst of everything under way: committed data stays, and is recovered from the log. */
   async crash(): Promise<void> {
     await this.#end("SIGQUIT");
   }
@@ -94,7 +94,7 @@ export class Postgres {
   }
 }
 
-/** Whether the limits of another process can be set here. */
+/** Whether the limits of another process can be set on this system. */
 export function hasPrlimit(): boolean {
   try {
     execFileSync("prlimit", ["--version"], { stdio: "ignore" });

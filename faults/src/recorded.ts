@@ -29,15 +29,15 @@ export interface Recorded
   > {
   readonly schema: string;
   readonly log: string;
-  /** Of the machine's monotonic clock. */
+  /** By the machine's monotonic clock. */
   readonly beganMono: number;
   readonly standStills: readonly StandStill[];
 }
 
-/** A machine with fewer cores than processes keeps some of them waiting for about so long. */
+/** A machine with fewer cores than processes keeps some of them waiting for about this long. */
 const slackMs = 3_000;
 
-/** What the processes noted, what the store saw, and what its tables say, as the checks of the simulation read it. */
+/** Joins the processes' notes, the store's record and its tables into a history in the form that the simulation's checks read. */
 export async function historyOf(client: pg.Client, recorded: Recorded): Promise<History> {
   const { schema, log, beganMono, standStills, ...told } = recorded;
   const dump = await readDump(client, schema);
@@ -70,9 +70,8 @@ export function readNoted(path: string): Noted[] {
 }
 
 /**
- * A process can be stopped between finding its claim good and the handler's first line. What it does with its next breath
- * was decided before: such a start counts for the moment in which the process was stopped. `believedMs` tells, for it was
- * read before.
+ * A process can be stopped between finding its claim good and the handler's first line. Its next action after that was decided before: such
+ * a start counts at the moment in which the process was stopped. `believedMs` shows this, since it was read before.
  */
 export function executionsOf(
   noted: readonly Noted[],
@@ -104,7 +103,7 @@ export function executionsOf(
   return [...executions.values(), ...twice].sort((a, b) => a.startMs - b.startMs);
 }
 
-/** How far a process's reading of the store's clock may be from the harness's. */
+/** The largest difference between a process's reading of the store's clock and the harness's. */
 const readMs = 100;
 /** The first turn of its event loop after it was continued. */
 const wakeMs = 500;

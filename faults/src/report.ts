@@ -33,7 +33,7 @@ export function linesOf({ happenings, executions, operations, applied }: History
   return lines.sort((a, b) => a.atMs - b.atMs);
 }
 
-/** One violation for people: what broke, and what happened around it. */
+/** One violation for people: what broke, and the events around it. */
 export function tell(history: History, { invariant, what, run, task, atMs }: Violation): string {
   const subject = run !== undefined ? `run ${run}: ` : task !== undefined ? `task ${task}: ` : "";
   const lines = linesOf(history);

@@ -2,8 +2,8 @@ import type pg from "pg";
 import type { Applied } from "../../simulation/src/history.ts";
 
 /**
- * What the store does, as the store itself sees it: triggers write each claim, adoption, beat, session and term down in the
- * transaction that makes it, so that what is rolled back leaves nothing. @param schema of the cluster, quoted
+ * Records the store's actions in the store itself: triggers write each claim, adoption, beat, session and term down in the transaction that
+ * makes it, so that a rolled-back action leaves no record. @param schema of the cluster, quoted
  */
 export async function watchStore(client: pg.Client, schema: string): Promise<void> {
   await client.query(`
@@ -58,7 +58,7 @@ interface Row {
 /** Somebody else ended it, and not its process itself. */
 const byAnother = /^silent|not shown|gone|seen by/;
 
-/** As the checks read it. @param nameOf whose a session is */
+/** The records in the form that the checks read. @param nameOf returns the owner of a session */
 export function appliedOf(rows: readonly Row[], epochMs: number, nameOf: (session: number) => string): Applied[] {
   return rows.map(({ at_ms, name, session, other, run, fence, why }) => {
     const told = { atMs: at_ms - epochMs, storeMs: at_ms, who: session === null ? "" : nameOf(session), name };

@@ -2,8 +2,8 @@ const systemDate = Date;
 let aheadMs = 0;
 
 /**
- * The process's wall clock jumps, for all code in it; its monotonic clock and its timers go on as they did. Other
- * processes, the servers among them, see nothing of it.
+ * Makes the process's wall clock jump, for all code in it; its monotonic clock and its timers go on unchanged. Other processes, the servers
+ * among them, are not affected.
  */
 export function stepClock(ms: number): void {
   if (Date === systemDate) install();

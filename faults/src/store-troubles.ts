@@ -1,12 +1,12 @@
 import type pg from "pg";
 
-/** As PostgreSQL has it: what a full disk refuses, and what two transactions do to each other. */
+/** Codes of PostgreSQL: a full disk, and two conflicts of transactions. */
 const codes = { "disk full": "53100", "serialization failure": "40001", deadlock: "40P01" } as const;
 export type StoreTrouble = keyof typeof codes;
 
 const tables = ["run", "run_history", "attempt", "session", "leadership", "plan", "slot", "task", "tally_delta"];
 
-/** Triggers before every write, which refuse it while they are told to. */
+/** Installs triggers before every write that refuse it while a trouble is set. */
 export async function armStore(client: pg.Client, schema: string): Promise<void> {
   await client.query(`
     create table ${schema}.trouble (code text not null, chance float8 not null);

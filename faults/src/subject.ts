@@ -1,4 +1,4 @@
-/** A process under test: a node, a worker on the store, or one that reaches its cluster by HTTP. It tells of itself in a file. */
+/** A process under test: a node, a worker on the store, or a worker that reaches its cluster by HTTP. It records its actions in a file. */
 import { openSync, writeSync } from "node:fs";
 import { pause, systemClock } from "../../scheduler/src/base/clock.ts";
 import { CarillonError } from "../../scheduler/src/base/errors.ts";
@@ -16,7 +16,7 @@ import { stepClock } from "./stepped-clock.ts";
 const order = JSON.parse(process.argv[2] ?? "{}") as Order;
 const { name, life, seed, schema, store, coordination, concurrency, tasks, key } = order;
 const file = openSync(order.log, "a");
-/** One write(2), appended whole: what was noted survives a kill -9 of whoever noted it. */
+/** One write(2), appended whole: a note survives a kill -9 of its process. */
 const note = (noted: Noted) => void writeSync(file, `${JSON.stringify(noted)}\n`);
 const tell = (told: Told, then: () => void = () => undefined) => process.send?.(told, then);
 
@@ -24,13 +24,13 @@ const say = (level: "info" | "warn" | "error") => (fields: object, message: stri
   note({ kind: "log", at: monotonicMs(), node: name, level, text: `${message} ${JSON.stringify(fields)}` });
 const log: Log = { debug: () => undefined, info: say("info"), warn: say("warn"), error: say("error") };
 
-/** When an attempt was let start, in the same turn of the event loop in which its claim was found good. */
+/** When an attempt was started, in the same turn of the event loop in which its claim was found good. */
 const begun = new Map<string, { at: number; believedMs: number }>();
 const listen = ({ kind, runId, attempt, startedMs }: RunNotice) => {
   if (kind === "started") begun.set(`${runId} ${attempt}`, { at: monotonicMs(), believedMs: startedMs });
 };
 
-/** A handler's work, as the seed has it; it tells of itself. */
+/** A handler's work, as the seed defines it; it records itself. */
 const handler: Handler = async (run: Run) => {
   const { at, believedMs } = begun.get(`${run.id} ${run.attempt}`) ?? { at: monotonicMs(), believedMs: Number.NaN };
   begun.delete(`${run.id} ${run.attempt}`);
@@ -62,7 +62,7 @@ const handler: Handler = async (run: Run) => {
   return "done";
 };
 
-/** Its tasks are defined while it runs, by whoever saves them; what is in its code is the handlers alone. */
+/** Tasks are defined at run time by the process that saves them; the code has only the handlers. */
 const library = () =>
   new Carillon(
     {
@@ -97,7 +97,7 @@ if (order.role === "worker") for (const task of tasks) (subject as Carillon).tas
 if (order.role === "remote worker")
   for (const task of tasks) (subject as ReturnType<typeof remote>).task(task, handler);
 
-/** What is put down in the store as the reason is the operation's own name. */
+/** The reason in the store is the operation's own id. */
 async function perform(reason: string, act: Act): Promise<{ answer: string; run?: number; created?: boolean }> {
   if (!carillon) throw new Error("a remote worker manages nothing");
   switch (act.kind) {
@@ -139,7 +139,7 @@ process.on("message", (asked: Asked) => {
     );
   }
 });
-// Without the one who asks there is nobody to work for.
+// Without its parent process it has nothing to do.
 process.on("disconnect", () => process.exit(0));
 
 function broken(error: unknown): void {
@@ -158,7 +158,7 @@ setInterval(() => {
   looked = at;
 }, lookMs).unref();
 
-/** One that finds the disk full is started again, as whoever looks after processes would. */
+/** A process that finds the disk full is started again, as a supervisor would do. */
 for (let started = false; !started; ) {
   try {
     await subject.start();

@@ -4,7 +4,7 @@ import { nameOf, type Strike } from "./episode.ts";
 import { type Figures, figuresOf } from "./report.ts";
 import type { Turn } from "./turns.ts";
 
-/** Of one fault, or of several at the same time. */
+/** One fault, or several at the same time. */
 interface Struck {
   readonly coordination: Coordination;
   readonly strike: string;
@@ -20,8 +20,8 @@ interface Broken extends Violation {
 }
 
 /**
- * What was done, and what came of it. A strike counts once the history of its cluster was checked: one that a run's
- * interruption left unchecked says nothing, and is told apart.
+ * The strikes and their results. A strike counts once the history of its cluster was checked: a strike left unchecked by an interruption
+ * shows nothing, and is counted separately.
  */
 export class Tally {
   readonly #turns: readonly Turn[];
@@ -59,7 +59,7 @@ export class Tally {
     const broken = this.#broken;
     return {
       coordinations,
-      // Those that came whole, with every coordination.
+      // Only complete rounds, with every coordination.
       rounds: this.#wholeRounds(),
       ...this.#figures(this.#struck),
       faults: new Set(this.#struck.flatMap(({ strike }) => strike.split("+"))).size,

@@ -4,10 +4,10 @@ import type { Strike } from "./episode.ts";
 import { allFaults, faultsFor } from "./faults/all.ts";
 import type { Fault } from "./faults/fault.ts";
 
-/** What is struck one after the other on the same servers. */
+/** Strikes that follow each other on the same servers. */
 export interface Turn {
   readonly coordination: Coordination;
-  /** From 1; after the last come the pairs. */
+  /** From 1; the pairs come after the last round. */
   readonly round: number;
   readonly pairs: boolean;
   readonly seed: number;
@@ -19,7 +19,7 @@ export interface Asked {
   readonly named: readonly string[];
   readonly coordinations: readonly Coordination[];
   readonly rounds: number;
-  /** By chance, with each coordination; default: half as many as faults alone. */
+  /** Number of random pairs with each coordination; default: half the number of single faults. */
   readonly pairs: number | undefined;
   readonly seed: number;
 }
@@ -28,8 +28,8 @@ export interface Asked {
 const seedsEach = 1_000;
 
 /**
- * Round by round, in each every coordination, so that what was done of it before an interruption is as even as can be.
- * Nothing but the seed decides.
+ * Round by round, each with every coordination, so that the part done before an interruption is as even as possible. The seed alone
+ * decides.
  */
 export function turnsOf({ named, coordinations, rounds, pairs, seed }: Asked): Turn[] {
   const turns: Turn[] = [];
@@ -47,7 +47,7 @@ export function turnsOf({ named, coordinations, rounds, pairs, seed }: Asked): T
   return turns.filter(({ strikes }) => strikes.length > 0);
 }
 
-/** Those that can be made there: one that is about another service is left to that service's turn. */
+/** The named strikes that are possible here: one for another service is left to that service's turn. */
 function these(named: readonly string[], known: readonly Fault[]): Strike[] {
   const strikes = named.map((text) => text.split("+").map((name) => faultNamed(name)));
   return strikes.filter((strike) => strike.every((fault) => known.includes(fault)));

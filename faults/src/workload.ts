@@ -7,10 +7,10 @@ export const taskNames = ["t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9", 
 
 type Traits = Pick<TaskOptions, "overlap" | "onWorkerLost" | "grace" | "timeout" | "route">;
 
-/** What is asked of the cluster while it runs: the seed decides it, beginning with a definition of each task. */
+/** Operations on the cluster while it runs: the seed decides them, beginning with a definition of each task. */
 export class Workload {
   readonly #dice: Dice;
-  /** Most tasks keep these through their edits, so that more can be said of them. */
+  /** Most tasks keep these traits through their edits, so that the checks can assert more. */
   readonly #traits: ReadonlyMap<string, Traits>;
   readonly #runs: number[] = [];
   readonly #paused = new Set<string>();
@@ -29,7 +29,7 @@ export class Workload {
     this.#runs.push(run);
   }
 
-  /** What was stopped goes on, so that what is checked at the end is a cluster at work. */
+  /** Resumes the paused tasks, so that the final check sees a cluster at work. */
   last(): Act[] {
     return [...this.#paused].map((task) => ({ kind: "resume task", task }));
   }

@@ -1,4 +1,4 @@
-/** Feeds one target so many inputs, and tells of the first that is a bug, made as small as it gets. */
+/** Feeds one target a number of inputs, and reports the first bug, shrunk as far as possible. */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
@@ -11,12 +11,12 @@ import type { Target } from "./target.ts";
 
 export interface Fed {
   readonly target: string;
-  /** That were fed, with the one that was found, without those that made it smaller. */
+  /** Number of inputs fed, including the one that failed, without those of the shrinking. */
   readonly inputs: number;
-  /** Those that were asked for: fewer were fed where something was found, or whoever fed them was ended. */
+  /** Number of inputs requested: fewer were fed if a bug was found, or the feeding process was ended. */
   readonly asked: number;
   readonly ms: number;
-  /** Of one input, without what it waited for a processor. */
+  /** Of one input, without its wait for a processor. */
   readonly slowestMs: number;
   /** For a processor, of all. */
   readonly waitedMs: number;
@@ -24,26 +24,26 @@ export interface Fed {
 }
 
 export interface Feeding {
-  /** Of the run: each target's inputs are its own whichever others are fed. */
+  /** The run's seed: each target's inputs are its own, whichever other targets are fed. */
   readonly seed: number;
   readonly inputs: number;
-  /** What a bug may take to be made smaller; default two minutes. */
+  /** The most time for shrinking a bug; default two minutes. */
   readonly shrinkMs?: number;
-  /** Told every 2 s, and between parts: the one who watches knows that it goes on, and how many were fed if it does not. */
+  /** Called every 2 s, and between parts: so the watching process sees progress, and the number of inputs fed before a hang. */
   onFed?(inputs: number): void;
-  /** Told before each input, where it is wanted to know which one hangs. */
+  /** Called before each input, if wanted, to find out which input hangs. */
   onInput?(input: unknown): void;
 }
 
-/** Nothing that a person or another program sends may take longer. */
+/** No input from a person or another program may take longer. */
 const hangMs = 1_000;
 const sayAfterMs = 2_000;
 const partInputs = 1_000;
 /** Kept for good by a target after its first inputs: caches fill, and are then full. */
 const keptBytesMax = 48 * 1024 * 1024;
-/** Only then is it worth its time to see what memory it keeps, and what longer texts cost. */
+/** Only a long run is worth a check of the memory that it keeps, and of the cost of longer texts. */
 const isLong = (inputs: number) => inputs >= 4_000;
-/** Found, it is small within this; and a hang shrinks slowly. */
+/** A bug is small within this time; a hang shrinks slowly. */
 const defaultShrinkMs = 120_000;
 
 const collectGarbage = ((): (() => void) => {
@@ -96,7 +96,7 @@ export async function feed(
         (error) => escaped.push({ error, input: present }),
       );
       if (bug) found.push(bug);
-      // Of this input, or of one before it: what nobody waits for may come later.
+      // Caused by this input, or by one before it: a rejection that is not awaited may come later.
       for (const { error, input } of escaped.slice(0, 1)) found.push(told(target, stackOf(error), shown(input), again));
       if (keptBytes === undefined && isLong(inputs) && fed >= inputs / 4) keptBytes = heapBytes();
     }
@@ -120,7 +120,7 @@ export async function feed(
   };
 }
 
-/** One input of one part again. */
+/** Feeds one input of one part again. */
 export async function replay(target: Target, seed: number, path: string): Promise<Found | undefined> {
   const close = await target.open?.();
   const timed = async (input: unknown) => void (await inTime(() => target.feed(input), target.withinMs));
@@ -140,7 +140,7 @@ interface Failure {
 }
 type FeedOne = (input: unknown) => Promise<void>;
 
-/** Every input up to the first that fails: a limit of time here would leave inputs out, and nobody would know. */
+/** Every input up to the first that fails: a time limit here would leave inputs out unnoticed. */
 async function search(
   target: Target,
   feedOne: FeedOne,
@@ -149,7 +149,7 @@ async function search(
   return failureOf(await fc.check(property(target, feedOne), { ...options, endOnFailure: true, verbose: 0 }));
 }
 
-/** What fails only now and then may not do so again, and is told as it was. */
+/** An intermittent failure may not occur again, and is reported as it was. */
 async function smaller(target: Target, feedOne: FeedOne, failure: Failure, shrinkMs: number): Promise<Failure> {
   const { seed, path } = failure;
   const run = await fc.check(property(target, feedOne), {
@@ -175,8 +175,8 @@ const toldAs = (target: Target, { seed, path, input, error }: Failure): Found =>
   told(target, stackOf(error), shown(input), `--seed ${seed} --path ${path}`);
 
 /**
- * What an answer takes is counted without the time that this thread had no processor. One that took too long is asked again: the
- * store, or whoever else it waits for, may have had none either, and that is counted nowhere here.
+ * Times an answer without the time in which this thread had no processor. A slow input is fed again: the store, or another process that it
+ * waits for, may have had no processor either, and that time is not measured here.
  * @returns ms @throws Broken when it is slow each time
  */
 async function inTime(work: () => void | Promise<void>, withinMs = hangMs): Promise<number> {
@@ -191,7 +191,7 @@ async function inTime(work: () => void | Promise<void>, withinMs = hangMs): Prom
   throw new Broken(`it took ${Math.round(leastMs)} ms`);
 }
 
-/** @param onEscaped told of what nobody waited for: a bug of whatever was being fed */
+/** @param onEscaped receives errors that nothing awaited: bugs of the target that was being fed */
 async function unhandled<T>(work: () => Promise<T>, onEscaped: (error: unknown) => void): Promise<T> {
   process.on("unhandledRejection", onEscaped);
   process.on("uncaughtException", onEscaped);
@@ -211,7 +211,7 @@ function heapBytes(): number {
   return heapUsed + external;
 }
 
-/** The same inputs for a target whichever others are fed. */
+/** Gives a target the same inputs whichever other targets are fed. */
 function nameNumber(name: string): number {
   return [...name].reduce((sum, letter) => mix(sum, letter.charCodeAt(0)), 0);
 }

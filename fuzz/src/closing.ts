@@ -1,4 +1,4 @@
-/** The closing line of a run: what was really fed, and what of it was not. Where inputs are missing, nothing passes. */
+/** The closing line of a run: the inputs that were really fed, and those that were not. If inputs are missing, the run does not pass. */
 import type { Fed } from "./campaign.ts";
 
 export interface Asked {
@@ -6,7 +6,7 @@ export interface Asked {
   readonly inputs: number;
 }
 
-/** @param fed of the targets that were begun @param asked all of them */
+/** @param fed results of the targets that began @param asked all targets */
 export function closing(fed: readonly Fed[], asked: readonly Asked[], { seed, ms }: { seed: number; ms: number }) {
   const found = fed.flatMap((one) => one.found);
   const inputsOf = new Map(fed.map(({ target, inputs }) => [target, inputs]));

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** Of the repository: this file runs where it was written, and where it is compiled to. */
+/** The repository's folder: this file runs both from its source and from its compiled copy. */
 const root = (() => {
   let folder = fileURLToPath(new URL(".", import.meta.url));
   while (!existsSync(join(folder, "examples/imports"))) folder = join(folder, "..");

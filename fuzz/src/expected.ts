@@ -1,9 +1,9 @@
-/** What may come of bad input: a value, or an error that was meant. */
+/** The allowed results of bad input: a value, or an intended error. */
 import { CarillonError, errorCodes } from "../../scheduler/src/base/errors.ts";
 import { limits } from "../../scheduler/src/base/limits.ts";
 import { ZooKeeperError } from "../../zookeeper/src/base/errors.ts";
 
-/** However much of what it refuses a message quotes. */
+/** However much of the refused input a message quotes. */
 const longestMessage = limits.errorTextLength;
 
 /** Told apart from an error that was meant: something does not hold. */
@@ -54,7 +54,7 @@ export function same(a: unknown, b: unknown, what: string): void {
   try {
     [left, right] = [sorted(a), sorted(b)];
   } catch (error) {
-    // Too deep to be compared here: what takes it in must bound it, and that is fed elsewhere.
+    // Too deep to be compared here: its reader must bound the depth, and another target tests that.
     if (error instanceof RangeError) return;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** The process that feeds: what hangs it, or kills it, is seen by the one who started it. */
+/** The feeding process: its parent process notices when an input hangs or kills it. */
 import { writeFileSync } from "node:fs";
 import { type Fed, feed } from "./campaign.ts";
 import { shown } from "./found.ts";
@@ -8,7 +8,7 @@ export interface Order {
   readonly target: string;
   readonly seed: number;
   readonly inputs: number;
-  /** Where each input is written down before it is fed: to see what hangs. */
+  /** The file to which each input is written before it is fed, to find one that hangs. */
   readonly trace?: string;
 }
 
@@ -32,5 +32,5 @@ process.on("message", async ({ target: name, seed, inputs, trace }: Order) => {
   }
 });
 process.on("disconnect", () => process.exit());
-// Both are sent to whoever started it as well, who tells what was fed and ends it.
+// The parent process receives both signals as well; it reports the inputs fed, and ends this process.
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => undefined);

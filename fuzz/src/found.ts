@@ -1,4 +1,4 @@
-/** A bug as it is told: what failed, by which input, and the command that feeds it again. */
+/** The report of a bug: the failure, its input, and the command that feeds it again. */
 import fc from "fast-check";
 import type { Target } from "./target.ts";
 
@@ -6,7 +6,7 @@ export interface Found {
   readonly target: string;
   readonly what: string;
   readonly input: string;
-  /** What replays it. */
+  /** The command that replays it. */
   readonly command: string;
 }
 
@@ -23,7 +23,7 @@ export const stackOf = (error: unknown): string =>
 
 const shownLength = 4_000;
 
-/** As it can be pasted into a test. */
+/** In a form that can be pasted into a test. */
 export function shown(input: unknown): string {
   let text: string;
   try {

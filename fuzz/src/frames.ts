@@ -28,7 +28,7 @@ function writeStat(writer: Writer): void {
   writer.long(stat.pzxid);
 }
 
-/** What follows a reply's header, by what was asked. */
+/** The body after a reply's header, by the kind of request. */
 export const bodies = {
   create: (writer: Writer) => {
     writer.string("/a/b");

@@ -1,4 +1,4 @@
-/** A value that a schema takes, made from the schema itself, so that a new field is fed as soon as it is there. */
+/** A value that a schema accepts, made from the schema itself, so that a new field is fed at once. */
 import type { z } from "zod";
 
 interface Def {
@@ -24,7 +24,7 @@ interface Schema {
 
 const texts = ["settle", "5m", "2027-01-01T00:00:00Z", "a/b c"];
 
-/** @param variant which of several ways: odd ones leave out what may be left out */
+/** @param variant selects one of several ways: odd ones leave out optional fields */
 export function goodValue(schema: z.ZodType, variant: number): unknown {
   return valueFor(schema as unknown as Schema, variant, 0);
 }

@@ -1,10 +1,10 @@
 /**
- * What longer texts cost: a part of a good text, again and again. Four times as long may cost some more than four times as much, not
- * sixteen times.
+ * The cost of longer texts: a part of a good text, repeated. A text of four times the length may cost somewhat more than four times as
+ * much, but not sixteen times.
  *
- * What counts is the processor's time, not the clock's: whoever waits for a processor, or for a thread that collects garbage and has
- * none itself, is not slow. Code that is not compiled yet, and garbage of others, cost processor's time too. They only ever add to it,
- * so each text is read several times, the short one and the long one in turn, and the least of each counts.
+ * CPU time is measured, not the clock: a wait for a processor, or for a garbage collector's thread that has none itself, is not slow code.
+ * Code that is not compiled yet, and other code's garbage, cost CPU time too. They only ever add to it, so each text is read several times,
+ * the short one and the long one in turn, and the least time of each counts.
  */
 import fc from "fast-check";
 import { stackOf } from "./found.ts";
@@ -17,17 +17,17 @@ export interface Growth {
 }
 
 const pumps = 40;
-/** Less is not told from what the process does besides. */
+/** A smaller cost cannot be separated from the process's other work. */
 const worthMs = 60;
 const mostTimes = 10;
-/** Of the longest text that is made. */
+/** For the longest text. */
 const mostMs = 10_000;
-/** After so many the least is near enough to let a text go, and what takes far too long need not be read again. */
+/** After this many rounds the least is exact enough to accept a text, and a text far too slow need not be read again. */
 const firstRounds = 3;
-/** After so many it is told. */
+/** After this many rounds it is reported. */
 const rounds = 9;
 
-/** @param alive called before each reading @returns the first text whose reading costs too much, or throws what was not meant */
+/** @param alive called before each reading @returns the first text that costs too much, or that throws an unintended error */
 export function superlinear({ grown }: Pick<Target, "grown">, seed: number, alive: () => void): Growth | undefined {
   if (!grown) return undefined;
   const read = (text: string): void => {
@@ -53,13 +53,13 @@ export function superlinear({ grown }: Pick<Target, "grown">, seed: number, aliv
   return undefined;
 }
 
-/** The piece in the middle so many times that the text is about so long. */
+/** The text with its middle piece repeated until it has about that size. */
 export function pumped([before, piece, after]: readonly [string, string, string], size: number): string {
   const rest = size - before.length - piece.length - after.length;
   return before + piece.repeat(Math.ceil(Math.max(0, rest) / piece.length)) + after;
 }
 
-/** @returns what it costs, where that is too much */
+/** @returns the cost, if it is too high */
 export function costsTooMuch(read: (text: string) => void, quarter: string, whole: string): string | undefined {
   const cost = (text: string): number => {
     const began = spentMs();

@@ -30,7 +30,7 @@ const { values, positionals } = parseArgs({
     json: { type: "boolean", default: false },
   },
 });
-/** Silent for so long, and not for want of a processor, a process hangs: an input that takes over a second is told by itself. */
+/** A process that is silent for this long, and not for lack of a processor, hangs: it reports an input that takes over a second itself. */
 const silentMs = 45_000;
 const seed = Number(values.seed ?? Date.now() % 1_000_000_000);
 const [inputs, processes] = [Number(values.inputs), Number(values.processes)];
@@ -39,7 +39,7 @@ for (const [option, value] of Object.entries({ inputs, processes, seed }))
     throw new Error(
       `--${option} is a whole number${option === "seed" ? "" : " above 0"}, not ${values[option as keyof typeof values]}`,
     );
-/** By a signal, which is its reason. */
+/** Aborted by a signal, which is its reason. */
 const interrupted = new AbortController();
 const say = (line: string) => {
   if (!values.json) process.stdout.write(`${line}\n`);
@@ -94,7 +94,7 @@ function tell({ target, what, input, command }: Found): void {
   say(`\n${target}: ${what}\n  input: ${input}\n  again: ${command}\n`);
 }
 
-/** In a process of its own, which is ended when it falls silent. */
+/** Feeds a target in a process of its own, which is ended when it falls silent. */
 async function feedBeside(order: Order): Promise<Fed> {
   const began = performance.now();
   const { fed, inputs: count, waitedMs: waited, trouble, hung } = await watch(order);
@@ -117,13 +117,13 @@ async function feedBeside(order: Order): Promise<Fed> {
 
 interface Watched {
   readonly fed?: Fed;
-  /** That were fed as far as it is known. */
+  /** Number of inputs fed, as far as known. */
   readonly inputs: number;
   /** For a processor, until it was ended. */
   readonly waitedMs: number;
   /** Why it did not come to its end, other than by an interruption. */
   readonly trouble?: string;
-  /** By an input, it seems: which one can be found out. */
+  /** An input seems to hang: which one can be found out. */
   readonly hung?: boolean;
 }
 
@@ -132,7 +132,7 @@ function watch(order: Order): Promise<Watched> {
     if (interrupted.signal.aborted) return resolve({ inputs: 0, waitedMs: 0 });
     const child: ChildProcess = fork(new URL("./feeder.js", import.meta.url), {
       stdio: ["ignore", 2, 2, "ipc"],
-      // Else it waits for threads that collect its garbage, and how long those had no processor is not known.
+      // Otherwise it waits for threads that collect its garbage, and how long those had no processor is unknown.
       execArgv: ["--max-old-space-size=1024", "--single-threaded-gc"],
     });
     let count = 0;

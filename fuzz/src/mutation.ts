@@ -1,4 +1,4 @@
-/** Good inputs, spoilt: texts, bytes and structures. Every edit is data, so that what fails can be shrunk edit by edit. */
+/** Good inputs, mutated: texts, bytes and structures. Every edit is data, so that a failure can be shrunk edit by edit. */
 import fc from "fast-check";
 
 type TextEdit =
@@ -192,7 +192,7 @@ export function spoiltTexts(corpus: readonly string[], words: readonly string[] 
 export const wordSalad = (words: readonly string[], separator: string, most = 14): fc.Arbitrary<string> =>
   fc.array(fc.constantFrom(...words), { maxLength: most }).map((chosen) => chosen.join(separator));
 
-/** Anything that JSON has, and what an attacker or a careless export makes of it. */
+/** All kinds of JSON values, and the ones that an attacker or a careless export makes. */
 export const oddJson: fc.Arbitrary<unknown> = fc.oneof(
   fc.constantFrom(...oddTexts),
   fc.constantFrom<unknown>(null, true, false, 0, -0, -1, 1, 1.5, 1e308, 5e-324, 2 ** 31, 2 ** 53, -(2 ** 53), [], {}),
@@ -206,7 +206,7 @@ export const oddJson: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
 );
 
-/** What JavaScript has besides: for options that a program gives. */
+/** Other values of JavaScript: for options that a program gives. */
 export const oddValues: fc.Arbitrary<unknown> = fc.oneof(
   { weight: 4, arbitrary: oddJson },
   {
@@ -279,7 +279,7 @@ export function spoiltValues(
   });
 }
 
-/** Deeper than any good value is, there is nothing to be spoilt, and no stack to go there. */
+/** Deeper than any good value: there is nothing to mutate there, and the stack would overflow. */
 const deepest = 40;
 
 const clone = (value: unknown, depth = 0): unknown => {

@@ -1,4 +1,4 @@
-/** A whole server, as users run it, for what is fed to it by HTTP. */
+/** A whole server, as users run it, for inputs over HTTP. */
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import pg from "pg";
@@ -21,7 +21,7 @@ export interface Stage {
 let opened: Stage | undefined;
 export const stage = (): Stage => opened as Stage;
 
-/** On a schema of its own. */
+/** Opens a server on a schema of its own. */
 export async function openServer(options: Partial<CarillonOptions> = {}): Promise<() => Promise<void>> {
   const store = process.env.CARILLON_TEST_POSTGRES_URL;
   if (!store) throw new Error("CARILLON_TEST_POSTGRES_URL is not set: start this as `npm run prove -- fuzz`");
@@ -79,7 +79,7 @@ export interface Question {
   readonly localAddress?: string;
 }
 
-/** Without what fetch would put right. */
+/** Sends a request without the corrections that fetch would make. */
 export function ask(question: Question): Promise<Answer | undefined> {
   const { method, path, body, secret, headers, localAddress } = question;
   const { url, agent } = stage();
@@ -109,7 +109,7 @@ export function ask(question: Question): Promise<Answer | undefined> {
         response.on("error", reject);
       },
     );
-    // A body that is not what its encoding says breaks the line that it comes by, where it is large.
+    // A large body that does not match its encoding breaks its connection.
     sent.on("error", (error) => ("content-encoding" in headers ? resolve(undefined) : reject(error)));
     sent.end(body);
   });
@@ -119,7 +119,7 @@ export function ask(question: Question): Promise<Answer | undefined> {
 export function judge(answer: Answer | undefined, what: string): void {
   if (!answer) return;
   const { status, text } = answer;
-  // 503 is of what this server lacks, and has a code that says what.
+  // A 503 shows what this server lacks, by its code.
   hold(status < 500 || status === 503, () => `${what} answered ${status}: ${text.slice(0, 500)}`);
   if (status < 400) return;
   const { code } = JSON.parse(text) as { code?: string };

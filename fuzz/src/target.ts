@@ -1,23 +1,23 @@
 import type fc from "fast-check";
 
-/** One thing that reads what others wrote: what it is fed, and what must hold of it. */
+/** A reader of foreign input: its inputs, and the properties that must hold. */
 export interface Target<Input = unknown> {
   readonly name: string;
-  /** Its part of a run's inputs, beside 1 of others. */
+  /** Its share of a run's inputs, relative to 1 for others. */
   readonly share: number;
   readonly inputs: fc.Arbitrary<Input>;
   /**
-   * Feeds it one input. An expected failure is caught here (`expected.ts`); whatever is thrown is a bug, and so is an answer that
+   * Feeds it one input. An expected failure is caught here (`expected.ts`); any error that it throws is a bug, and so is an answer that
    * does not come within a second.
    */
   readonly feed: (input: Input) => void | Promise<void>;
-  /** Of an input that can be made longer: its text, repeated in part, must not take more than its length lets it. */
+  /** For an input that can be made longer: the cost of its text, with a part repeated, must not grow faster than its length. */
   readonly grown?: { readonly corpus: readonly string[]; readonly most: number; readonly feed: (text: string) => void };
-  /** Where waiting belongs to it; default a second. */
+  /** Longest time of an answer, for a target that waits; default a second. */
   readonly withinMs?: number;
-  /** What must stand before the first input: a server. Resolves with what takes it down. */
+  /** Starts what the first input needs, such as a server. Resolves with the function that stops it. */
   readonly open?: () => Promise<() => Promise<void>>;
 }
 
-/** So that targets of every kind of input fit in one list. */
+/** Lets targets of all kinds of input fit in one list. */
 export const target = <Input>(one: Target<Input>): Target => one as unknown as Target;

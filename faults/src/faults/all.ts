@@ -15,7 +15,7 @@ export const allFaults: readonly Fault[] = [
   ...workerFaults,
 ];
 
-/** Those that can be made there. */
+/** The faults that can be inflicted with this coordination. */
 export function faultsFor(coordination: Coordination): Fault[] {
   return allFaults.filter(({ needs }) => {
     if (needs === undefined) return true;

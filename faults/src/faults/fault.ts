@@ -3,20 +3,20 @@ import type { Cluster } from "../cluster.ts";
 
 export type Heal = () => Promise<void> | void;
 
-/** One thing that can go wrong. */
+/** One kind of fault. */
 export interface Fault {
   readonly name: string;
-  /** What it does, for people. */
+  /** Its effect, for people. */
   readonly what: string;
-  /** What has to be there: a coordination service, the one of them that it is about, or the system's `prlimit`. */
+  /** What it needs: a coordination service, a particular one, or the system's `prlimit`. */
   readonly needs?: "service" | "redis" | "zookeeper" | "prlimit";
-  /** It is over when it has happened. */
+  /** It is over as soon as it has happened. */
   readonly momentary?: boolean;
-  /** Begins it. @param forMs how long it is to last @returns ends it */
+  /** Begins the fault. @param forMs how long it should last @returns ends it */
   inflict(cluster: Cluster, dice: Dice, forMs: number): Promise<Heal>;
 }
 
-/** Of several, in the order in which they were begun. */
+/** Heals several faults, in the order in which they began. */
 export const together =
   (heals: readonly Heal[]): Heal =>
   async () => {

@@ -30,7 +30,7 @@ type Lines = "store" | "coordination" | "servers";
 const linesOf = (member: Member, which: Lines): readonly Line[] =>
   which === "store" ? (member.store ? [member.store] : []) : member[which];
 
-/** A node that leads, and a worker: those of them that have such lines. */
+/** The leader and a worker, or two remote workers, with their lines of that kind. */
 async function some(cluster: Cluster, dice: Dice, which: Lines): Promise<{ whose: string; lines: Line[] }> {
   const members =
     which === "servers"
@@ -100,7 +100,7 @@ function faultsOf(which: Lines, to: string, needs?: "service"): Fault[] {
   ];
 }
 
-/** What happens on the way between processes. */
+/** Faults on the lines between processes. */
 export const lineFaults: readonly Fault[] = [
   ...faultsOf("store", "the store"),
   ...faultsOf("coordination", "the coordination service", "service"),

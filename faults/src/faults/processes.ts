@@ -11,7 +11,7 @@ async function kill(member: Member, forMs: number) {
   return () => member.begin();
 }
 
-/** What happens to a process itself. */
+/** Faults of a process itself. */
 export const processFaults: readonly Fault[] = [
   {
     name: "worker-killed",

@@ -21,7 +21,7 @@ async function killed(cluster: Cluster, which: readonly ZooKeeperServer[]) {
   return () => ensemble.startAll();
 }
 
-/** What happens to the coordination service. */
+/** Faults of the coordination service. */
 export const serviceFaults: readonly Fault[] = [
   {
     name: "redis-killed",

@@ -3,7 +3,7 @@ import type { Cluster } from "../cluster.ts";
 import { accept, refuse, type StoreTrouble } from "../store-troubles.ts";
 import type { Fault, Heal } from "./fault.ts";
 
-/** Again and again, until it is healed. */
+/** Repeats an act until the fault is healed. */
 function repeated(everyMs: number, act: () => Promise<unknown>): Heal {
   let over = false;
   const acting = (async () => {
@@ -33,7 +33,7 @@ function refusing(name: string, what: string, trouble: StoreTrouble, chance: num
   };
 }
 
-/** What happens to PostgreSQL. */
+/** Faults of PostgreSQL. */
 export const storeFaults: readonly Fault[] = [
   {
     name: "store-restarted",

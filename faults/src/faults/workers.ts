@@ -7,7 +7,7 @@ import type { Fault } from "./fault.ts";
 const everyMs = 150;
 let liars = 0;
 
-/** A worker that knows the protocol, and keeps to none of it. */
+/** A worker that uses the protocol, and violates all of its rules. */
 class Liar {
   readonly #cluster: Cluster;
   readonly #server: string;
@@ -32,7 +32,7 @@ class Liar {
     }
   }
 
-  /** Says of runs that are others', or were, that they went well. */
+  /** Reports success for runs that belong, or belonged, to other workers. */
   async lie(): Promise<void> {
     const rows = await this.#cluster
       .ask<{ id: number; fence: number }>(
@@ -47,7 +47,7 @@ class Liar {
   }
 }
 
-/** What a worker can do to its servers. */
+/** Faults that a worker can inflict on its servers. */
 export const workerFaults: readonly Fault[] = [
   {
     name: "liar",

@@ -23,7 +23,7 @@ import { ZooKeeperWatch } from "./zookeeper-watch.ts";
 
 export interface ContestFigures extends ReturnType<typeof lockFigures> {
   readonly violation: Violation | undefined;
-  /** How a vanished holder's grace lock went on. */
+  /** How often a vanished holder's grace lock was taken back by its owner, or taken over by another. */
   readonly taken_back: number;
   readonly taken_over: number;
 }
@@ -32,7 +32,7 @@ interface Contestant {
   readonly name: string;
   life: number;
   child: ChildProcess;
-  /** To the store, and to the service. */
+  /** The lines to the store and to the service. */
   readonly lines: readonly Line[];
   readonly order: Omit<WriterOrder, "life">;
 }
@@ -45,20 +45,20 @@ const program = fileURLToPath(new URL("writer.js", import.meta.url));
 const writers = 3;
 const sessionTimeoutMs = 1_500;
 const graceMs = 2_000;
-/** A holder is stopped for so long that another has the lock, and writes. */
+/** A holder is stopped long enough for another process to get the lock, and write. */
 const stoppedMs = 3_000;
 const patienceMs = 60_000;
-/** Of ten stops about nine come between looking and acting. */
+/** About nine of ten stops come between check and write. */
 const mostTurns = 8;
 /** A machine with fewer cores than processes; less than the margins that are being looked at would show in. */
 const slackMs = 150;
-/** What a holder of the one lock, then of the other, and then of both, is put through: see `docs/reliability.md`. */
+/** The faults for a holder of the one lock, then of the other, and then of both: see `docs/reliability.md`. */
 const turns = ["stop", "stop nightly", "cut nightly", "kill"] as const;
 
 /**
- * Processes pass locks around and write while they have them; holders are stopped for longer than their session, cut off and
- * killed, until what comes of that was seen: a write that came too late was refused, or was taken; a grace lock was taken over.
- * @param rounds of all turns, at least
+ * Processes pass locks around and write while they have them; holders are stopped for longer than their session, cut off and killed, until
+ * the consequences are seen: a late write was refused, or was accepted; a grace lock was taken over.
+ * @param rounds the minimum number of rounds, each with all turns
  */
 export async function contest(servers: Servers, fenced: boolean, rounds = 0): Promise<ContestFigures> {
   const schema = `locks_${process.pid}_${fenced ? "fenced" : "unfenced"}`;
@@ -122,7 +122,7 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
         graceMs: graced ? graceMs : null,
         log,
       };
-      // The store answers whoever holds by the service: then the service alone is cut off.
+      // The store answers a holder that relies on the service: so only the service is cut off.
       const lines = service.kind === "postgres" ? [toStore] : toService;
       contestants.push({ name, life: 1, child: begun(order, 1), lines, order });
     }
@@ -158,7 +158,7 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
         await ready(one.child);
         one.child.send("go");
       }
-      // It acts with its next breath, and it is back in the line before its next turn.
+      // The process acts as soon as it goes on, and it is back in the line before its next turn.
       const at = (await last("ledger"))?.seq ?? 0;
       await until("the others to go on", async () => ((await last("ledger"))?.seq ?? 0) > at + writers);
       if (turn + 1 < rounds * turns.length) continue;

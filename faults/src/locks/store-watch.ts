@@ -1,13 +1,13 @@
 import type pg from "pg";
 import type { Grant } from "../../../simulation/src/lock-history.ts";
 
-/** A node as the service has it: the grant without what only processes can tell of it. */
+/** A node as the service shows it: the grant without the data that only processes have. */
 export type Node = Pick<Grant, "lock" | "fence" | "session" | "givenMs"> & {
   owner: string | null;
-  /** Only the lower half of the fence can be seen. */
+  /** Only the lower half of the fence is visible. */
   half?: boolean;
   endedMs: number | null;
-  /** Of an end that the service shows to be a release, or not to be one. */
+  /** For an end: whether the service shows it to be a release; absent: unknown. */
   released?: boolean;
 };
 
@@ -27,7 +27,7 @@ interface Row {
   record: { owner: string; released: boolean };
 }
 
-/** Triggers write each change of a line, a row or a session down, in the transaction that makes it. @param schema quoted */
+/** Installs triggers that record each change of a line, a row or a session, in the transaction that makes it. @param schema quoted */
 export async function watchStoreLocks(sql: pg.Pool, schema: string): Promise<void> {
   const tables = ["lock", "lock_session", "grace_lock"];
   await sql.query(`
@@ -48,7 +48,7 @@ export async function watchStoreLocks(sql: pg.Pool, schema: string): Promise<voi
     ${tables.map((table) => `create trigger see after insert or update or delete on ${schema}.${table} for each row execute function ${schema}.see_lock();`).join("\n")}`);
 }
 
-/** In the order of the store. */
+/** Nodes in the order of the store. */
 export async function readStoreLocks(sql: pg.Pool, schema: string): Promise<Node[]> {
   const { rows } = await sql.query<Change>(`select at_ms, what, was, now from ${schema}.lock_seen order by seq`);
   return nodesOf(rows);

@@ -4,7 +4,7 @@ import type { Node } from "./store-watch.ts";
 
 export interface Told {
   readonly notes: readonly LockNote[];
-  /** What the service showed of its nodes; undefined: it shows nothing. */
+  /** The nodes that the service showed; undefined: it shows none. */
   readonly nodes: readonly Node[] | undefined;
   readonly writes: readonly LockWrite[];
   readonly graceMs: number;
@@ -13,7 +13,7 @@ export interface Told {
   readonly forgotMs: readonly number[];
 }
 
-/** One history of what processes wrote down and what the service showed. */
+/** Joins the notes of the processes and the nodes that the service showed into one history. */
 export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, forgotMs }: Told): LockHistory {
   const looks: Look[] = notes.flatMap((one) => (one.n === "look" ? [{ ...one, permits: 1 }] : []));
   const attempts: Attempt[] = notes.flatMap((one) =>
@@ -30,8 +30,8 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
     return [{ lock, process, fence, atMs, changed: answer?.n === "released" && answer.changed }];
   });
   const holders = new Map<string, { process: string; fence: number }>();
-  // Who says first that it has a fence has it: a second one would be found out by that. It says so when it gets it; what it
-  // takes back under another fence, and has not looked at yet, first when it gives it up.
+  // The first process to note a fence has it: a second one would be detected by that. A process notes a fence when it gets it; a fence
+  // under which it took the lock back, and which it has not checked yet, it notes first when it gives it up.
   const sayings = notes.filter((one) => one.n !== "released").sort((a, b) => a.atMs - b.atMs);
   for (const { lock, process, fence } of sayings)
     if (fence !== null && !holders.has(`${lock} ${fence}`)) holders.set(`${lock} ${fence}`, { process, fence });
@@ -50,7 +50,7 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
       const [holder] = [...holders].flatMap(([key, one]) =>
         key.startsWith(`${node.lock} `) && (half ? one.fence % 2 ** 32 : one.fence) === node.fence ? [one] : [],
       );
-      // Whoever only waited never says what its fence would have been.
+      // A process that only waited never notes what its fence would have been.
       if (half && !holder) return [];
       const fence = holder?.fence ?? node.fence;
       const process = holder?.process ?? node.owner ?? `session ${node.session}`;
@@ -62,7 +62,7 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
     });
   }
 
-  /** In the order in which they were believed in: a holder that was stopped meanwhile tells of what it got too late. */
+  /** In the order of the first beliefs: a holder that was stopped meanwhile notes its acquisition too late. */
   function spoken(): Grant[] {
     const firsts = new Map<string, Look>();
     for (const look of looks) {
@@ -95,7 +95,7 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
     endMs,
     slackMs,
     forgotMs,
-    // There is always something wrong with somebody.
+    // There is no time without any fault.
     calmFromMs: Number.POSITIVE_INFINITY,
   };
 }

@@ -1,7 +1,6 @@
 /**
- * A process that wants locks, and writes to a guarded place while it has one. It looks whether it has it, thinks, and then
- * acts, as programs do: whoever is stopped between looking and acting acts when the lock is another's. What then saves the
- * guarded place is the fence alone.
+ * A process that takes locks, and writes to a guarded place while it has one. It checks whether it has the lock, waits, and then writes, as
+ * programs do: a process stopped between check and write writes when another has the lock. Then only the fence protects the guarded place.
  */
 import { openSync, writeSync } from "node:fs";
 import pg from "pg";
@@ -11,10 +10,10 @@ import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import { type LockNote, machineMs } from "./notes.ts";
 
 export interface WriterOrder {
-  /** By lines of its own. */
+  /** Through lines of its own. */
   readonly store: string;
   readonly coordination: string | undefined;
-  /** The store without them: what the lock protects is reached in any case. */
+  /** The store without these lines: the resource that the lock protects is always reachable. */
   readonly place: string;
   readonly schema: string;
   readonly name: string;
@@ -59,7 +58,7 @@ await told;
 let holdings = 0;
 const holdingOf = () => `${own} ${++holdings}`;
 
-/** Asked after the clock was read: what it says was so at that moment at least. */
+/** Checked after the clock was read: the answer was true at that moment or later. */
 function looks(lock: string, holding: string, held: () => boolean, fence: () => bigint | undefined): boolean {
   const atMs = machineMs();
   const node = fence();
@@ -68,7 +67,7 @@ function looks(lock: string, holding: string, held: () => boolean, fence: () => 
   return true;
 }
 
-/** @returns whether it was taken */
+/** @returns whether the write was accepted */
 async function write(lock: string, fence: bigint): Promise<boolean> {
   const values = [String(fence), own, lock];
   const { rowCount } = await place.query(fenced ? guarded : unguarded, values);
@@ -106,7 +105,7 @@ async function pass(): Promise<never> {
   }
 }
 
-/** The owner keeps it between its uses, and takes it back under one that is running. */
+/** The owner keeps the lock between its uses, and takes it back during a use. */
 async function passNightly(grace: number): Promise<never> {
   const lock = await tower.graceLock("nightly", { grace: `${grace}ms` });
   const kind = "nightly";
@@ -130,7 +129,7 @@ async function passNightly(grace: number): Promise<never> {
       if (!(await write(kind, fence))) break;
     }
     await use.end();
-    // As late as can be: the lock may be lost, and taken back under another fence, while the use ends.
+    // As late as possible: the lock may be lost, and taken back under another fence, while the use ends.
     if (turn % 2 === 0) await release(kind, lock.fence ?? use.fence, () => lock.release());
   }
 }

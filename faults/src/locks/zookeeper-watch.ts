@@ -11,7 +11,7 @@ interface Seen {
   seenMs: number;
 }
 
-/** Looks at the nodes of locks, over and over: each is taken to have been there until it was last seen. */
+/** Polls the nodes of locks: each is regarded as present until it was last seen. */
 export class ZooKeeperWatch {
   readonly #zk: ZooKeeper;
   readonly #root: string;
@@ -46,7 +46,7 @@ export class ZooKeeperWatch {
     }
   }
 
-  /** @param atMs before it was asked: whatever is there was there then, or came since */
+  /** @param atMs before the query: every node found was there then, or came since */
   async #look(atMs: number): Promise<void> {
     const ledger = `${this.#root}/locks/ledger`;
     const { names } = await this.#zk.children(ledger);
@@ -63,7 +63,7 @@ export class ZooKeeperWatch {
       known.seenMs = atMs;
       return;
     }
-    // Of a lock the service's half of the fence: the store's stands above.
+    // For a lock, the service's half of the fence: the store's half is above it.
     const fence = lock === "nightly" ? Number(stat.czxid) : Number(/(\d{10})$/.exec(path)?.[1] ?? Number.NaN);
     const session = stat.ephemeralOwner.toString(16);
     const node: Node = {
@@ -78,7 +78,7 @@ export class ZooKeeperWatch {
     this.#seen.set(key, { node, czxid: stat.czxid, seenMs: atMs });
   }
 
-  /** In the order of the service. */
+  /** Nodes in the order of the service. */
   async close(): Promise<Node[]> {
     this.#over.abort();
     await this.#going;

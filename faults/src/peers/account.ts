@@ -1,6 +1,6 @@
-/** What processes noted of a slot's executions, told as figures: the same for every subject, and nothing of its own words. */
+/** Computes figures from the processes' notes of each slot's executions: the same for every subject, in neutral terms. */
 
-/** One that was asked for, or that a schedule has: it is to run once, and not before its time. */
+/** A run that was enqueued, or that a schedule has: it must run once, and not before its time. */
 export interface Slot {
   readonly key: string;
   readonly dueMs: number;
@@ -34,11 +34,13 @@ export interface Figures {
   readonly slots: number;
   /** These four add up to all slots. */
   readonly never: number;
-  /** Begun, and not ended by anybody. */
+  /** Begun, and never ended. */
   readonly unfinished: number;
   readonly once: number;
   readonly more_than_once: number;
-  /** Of what began more than once, or began and has not ended: slots that began again … once whoever had them was dead, */
+  /**
+   * Of the slots that began more than once, or began and have not ended: those that began again … once the process that had them was dead,
+   */
   readonly after_death: number;
   /** … beside an execution under way, */
   readonly two_at_once: number;
@@ -47,16 +49,16 @@ export interface Figures {
   /** … after an execution that had ended well. */
   readonly after_end: number;
   readonly early: number;
-  /** How late the last of the first starts was, and the last of the first good ends. */
+  /** Lateness of the last first start, and of the last first good end. */
   readonly latest_start_ms: number;
   readonly latest_end_ms: number;
 }
 
 interface Execution {
   readonly startMs: number;
-  /** When it ended well; infinite: it has not. */
+  /** When it ended well; infinite: it did not. */
   readonly endMs: number;
-  /** When it was over, one way or the other. */
+  /** When it was over, in whatever way. */
   readonly overMs: number;
   readonly of: string;
 }
@@ -107,7 +109,7 @@ function wayOf(one: Execution, before: readonly Execution[], standStills: readon
   return before.some(({ endMs }) => endMs <= startMs) ? "after_end" : "after_death";
 }
 
-/** By slot, in the order of their starts. */
+/** Executions by slot, in the order of their starts. */
 function executionsOf(notes: readonly Noted[], deaths: readonly Death[]): Map<string, Execution[]> {
   const ends = new Map(
     notes.filter(({ kind }) => kind === "end").map((end) => [`${processOf(end)} ${end.n}`, end.atMs]),
@@ -125,7 +127,7 @@ function executionsOf(notes: readonly Noted[], deaths: readonly Death[]): Map<st
   return executions;
 }
 
-/** What a process has under way, by its notes. */
+/** The executions that a process has under way, by its notes. */
 export function underWay(notes: readonly Noted[], { worker, life }: Pick<Death, "worker" | "life">, nowMs: number) {
   const ended = new Set(notes.filter(({ kind }) => kind === "end").map((end) => `${processOf(end)} ${end.n}`));
   return notes.flatMap((note) =>

@@ -11,9 +11,9 @@ import { adding, Worker } from "./worker.ts";
 
 export interface Played {
   readonly store: string;
-  /** Of one-off runs, one each 200 ms. */
+  /** For one-off runs, one each 200 ms. */
   readonly once: Figures;
-  /** Of the schedule of the finest kind. */
+  /** For the schedule of the finest kind. */
   readonly recurring: Figures;
   readonly period_ms: number;
   /** Faults that met a worker with a handler under way. */
@@ -22,14 +22,14 @@ export interface Played {
   readonly fell: number;
   /** After the last slot's time. */
   readonly waited_ms: number;
-  /** Late verdicts that the store refused; null: the subject keeps no count of such. */
+  /** Late verdicts that the store refused; null: the subject does not count them. */
   readonly refused: number | null;
 }
 
 export interface Play {
   readonly who: Name;
   readonly seed: number;
-  /** In which slots are due, and all faults begin. */
+  /** The span in which slots are due, and all faults begin. */
   readonly seconds: number;
   readonly folder: string;
   readonly say: (text: string) => void;
@@ -39,14 +39,14 @@ export const workers = 3;
 export const everyMs = 200;
 /** Until the first slot: processes are there, and all is added. */
 const leadMs = 10_000;
-/** After the last slot, so that nothing that a lock still holds is missed; and at most. */
+/** The wait after the last slot, so that no run behind a held lock is missed: its minimum and its maximum. */
 const shortestWaitMs = 15_000;
 export const longestWaitMs = 30_000;
 const lookMs = 10;
 /** A handler that has so much to go is stopped in its midst, also where it takes a moment. */
 const leftMs = 100;
 
-/** One subject, alone, through all faults. */
+/** Plays one subject, alone, through all faults. */
 export async function play({ who, seed, seconds, folder, say }: Play): Promise<Played> {
   const { periodMs } = traits[who];
   const store = await storeFor(traits[who]);
@@ -117,7 +117,7 @@ interface Struck {
 /** The same for everybody; the seed moves each by up to a second. @returns how many met a handler under way */
 async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck): Promise<number> {
   let met = 0;
-  /** Whoever has a handler under way, by notes that are a moment old at most. */
+  /** A worker with a handler under way, by notes that are a moment old at most. */
   const busy = async (): Promise<Worker> => {
     for (const deadline = performance.now() + 3_000; performance.now() < deadline; await pause(lookMs)) {
       const notes = read();

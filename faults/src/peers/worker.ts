@@ -8,15 +8,15 @@ import type { Order } from "./subject.ts";
 
 const program = fileURLToPath(new URL("process.js", import.meta.url));
 const patienceMs = 60_000;
-/** Whoever looks after processes begins one that ended by itself again, so soon. */
+/** A supervisor restarts a process that ended by itself after this time. */
 const rebeginMs = 1_000;
 
-/** One worker process, from life to life, and its line to the store. */
+/** One worker process, over its lives, and its line to the store. */
 export class Worker {
   readonly line: Line;
   readonly deaths: Death[] = [];
   readonly standStills: StandStill[] = [];
-  /** How often it ended after it had been ready, and nobody had ended it. */
+  /** How often it ended after it had been ready, without being ended by the harness. */
   fell = 0;
   readonly #order: Omit<Order, "life">;
   #child: ChildProcess | undefined;
@@ -64,7 +64,7 @@ export class Worker {
     if (!child || child.exitCode !== null || child.signalCode !== null) return;
     const gone = new Promise((resolve) => child.once("exit", resolve));
     child.kill("SIGKILL");
-    // What it wrote until here it did before it died.
+    // It wrote everything up to here before it died.
     this.deaths.push({ ...this.now, atMs: Date.now() });
     await gone;
   }
@@ -84,7 +84,7 @@ export class Worker {
   }
 }
 
-/** A process that adds these and ends. @throws when it does not say that they are acknowledged */
+/** A process that adds these slots and ends. @throws if it does not report that they are acknowledged */
 export async function adding(order: Order): Promise<void> {
   const child = started(order);
   const told = new Promise((resolve) => child.once("message", resolve));

@@ -1,4 +1,4 @@
-/** What every process defines: slots every so often. */
+/** The tasks that every process defines: the interval of each one's slots. */
 export const everyMs = { beat: 100, serial: 200, fork: 500, far: 250 };
-/** Of a run of `fork`. */
+/** For a run of `fork`. */
 export const childrenEach = 3;

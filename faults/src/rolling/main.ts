@@ -26,7 +26,7 @@ import { accountOf, latestOf, type Seen, type Stored, type Version } from "./see
 const { values } = parseArgs({
   options: {
     from: { type: "string", default: "" },
-    // Where scripts/prove/rolling.mjs built N − 1, and where this version lies.
+    // The folders where scripts/prove/rolling.mjs built N − 1, and of this version.
     old: { type: "string", default: "" },
     new: { type: "string", default: "" },
     seconds: { type: "string", default: "3" },
@@ -52,7 +52,7 @@ const say = (text: string) => {
 const postgres = await Postgres.start();
 const { url } = postgres;
 const sql = new pg.Pool({ connectionString: url, max: 2 });
-// An idle connection that breaks with its server is no concern of anybody.
+// An idle connection that breaks with its server does not matter.
 sql.on("error", () => undefined);
 const processes: Process[] = [];
 const addresses = await Promise.all(Array.from({ length: 5 }, freeAddress));
@@ -129,7 +129,7 @@ try {
     missed: await missed(),
   });
   if (figures.missed > 0) wrong.push(`${figures.missed} slots are put down as missed or skipped`);
-  // What did not happen was not shown.
+  // A case that did not occur was not tested.
   for (const name of ["old_to_new", "new_to_old", "joined", "enqueued"] as const)
     if (figures[name] === 0) wrong.push(`${name} is 0: the two versions had too little to do with each other`);
   for (const text of latestOf(seen, fromMs)) say(`late: ${text}`);
@@ -167,7 +167,7 @@ async function schemaVersion(): Promise<number> {
   return rows[0].number;
 }
 
-/** What was due by then, and what was enqueued, has ended. */
+/** Waits until the runs due by then, and the enqueued ones, have ended. */
 async function untilRan(untilMs: number): Promise<void> {
   const deadline = performance.now() + patienceMs;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
  * One process of either version: a node that schedules, listens, runs and enqueues, or a remote worker. It imports that version's build
- * from where it lies, and writes down what it does, a line at a time, into the file that all share.
+ * from its folder, and records its actions, a line at a time, in a file that all processes share.
  */
 import { appendFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { childrenEach, everyMs } from "./load.ts";
 import type { Seen, Version } from "./seen.ts";
 
 export interface MemberOrder {
-  /** Of the build: the folder of the scheduler's compiled code. */
+  /** The build: the folder of the scheduler's compiled code. */
   build: string;
   by: Version;
   name: string;
@@ -18,14 +18,14 @@ export interface MemberOrder {
   role: "node" | "worker";
   url: string;
   schema: string;
-  /** Of a node: where it listens. Of a worker: the nodes'. */
+  /** For a node: its address. For a worker: the nodes' addresses. */
   listen: string[];
   key: string;
 }
 
 const { build, by, name, file, role, url, schema, listen, key } = JSON.parse(process.argv[2] ?? "{}") as MemberOrder;
 type Unstamped<One> = One extends Seen ? Omit<One, "atMs" | "by"> : never;
-/** Appended in one write, so that lines of many processes do not mix, and before what follows: a killed one has written it. */
+/** Appended in one write, so that lines of many processes do not mix, and before the next action: even a killed process has written it. */
 const write = (what: Unstamped<Seen>) => appendFileSync(file, `${JSON.stringify({ ...what, atMs: Date.now(), by })}\n`);
 const said = (level: "warn" | "error") => (fields: object, message: string) =>
   write({ kind: "said", node: name, level, message, fields });

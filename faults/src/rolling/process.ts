@@ -26,7 +26,7 @@ export class Process {
     this.#child.stdout?.on("data", (text) => {
       this.#heard += text;
     });
-    // It may have gone before it was told to be quiet.
+    // It may have ended before it receives the "quiet" message.
     this.#child.stdin?.on("error", () => undefined);
     this.#gone = new Promise((resolve) => this.#child.once("exit", () => resolve()));
   }
@@ -49,12 +49,12 @@ export class Process {
     }
   }
 
-  /** It enqueues nothing more. */
+  /** Stops its enqueuing. */
   quiet(): void {
     if (this.alive) this.#child.stdin?.write("quiet\n");
   }
 
-  /** As whoever deploys ends it. */
+  /** Ends it as a deployment does. */
   async end(patienceMs: number): Promise<void> {
     this.#child.kill("SIGTERM");
     const over = new AbortController();

@@ -1,4 +1,4 @@
-/** What processes of both versions write down, each as a line of one file; and what it comes to. Pure. */
+/** Records of processes of both versions, each as a line of one file; and their evaluation. Pure. */
 
 /** `old`: N − 1. */
 export type Version = "old" | "new";
@@ -15,12 +15,12 @@ export type Seen =
       slotMs: number | null;
     }
   | { kind: "ended"; atMs: number; by: Version; task: string; run: number; inputs?: number }
-  /** The store said that the run is there. */
+  /** The store acknowledged the run. */
   | { kind: "enqueued"; atMs: number; by: Version; run: number }
   | { kind: "said"; atMs: number; by: Version; node: string; level: "warn" | "error"; message: string; fields: object }
   | { kind: "exit"; atMs: number; by: Version; node: string; how: string };
 
-/** What the store has of a run that ended. */
+/** The store's record of a run that ended. */
 export interface Stored {
   run: number;
   task: string;
@@ -32,13 +32,13 @@ export interface Stored {
 export interface Expected {
   /** Tasks with slots, and how far apart these are. */
   every: Record<string, number>;
-  /** All processes of N − 1 were there: what is due later is judged by its lateness. */
+  /** All processes of N − 1 were running: slots due later are judged by their lateness. */
   fromMs: number;
   /** Slots up to here have run. */
   untilMs: number;
-  /** Of whose runs one at a time is under way. */
+  /** Tasks whose runs never overlap. */
   serial: string[];
-  /** Of a run that joins: how many children it has to see. */
+  /** For a run that joins: the number of children that it must see. */
   children: Record<string, number>;
   /** Slots that the store has put down as missed or skipped. */
   missed: number;
@@ -71,7 +71,7 @@ export interface Account {
 
 const shown = 10;
 
-/** Every slot once, every run that was acknowledged once, nothing tried twice, nothing at once that must not be. */
+/** Checks that every slot ran once, every acknowledged run ran once, no run was retried, and serial tasks never overlapped. */
 export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): Account {
   const wrong: string[] = [];
   const began = seen.filter((one) => one.kind === "began");
@@ -132,7 +132,7 @@ export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): A
   const runner = (run: number) => starts.get(run)?.[0]?.by;
   const crossed = (from: Version, to: Version) =>
     enqueued.filter(({ by, run }) => by === from && runner(run) === to).length;
-  // Children have the slot of what spawned them.
+  // Children have the slot of the run that spawned them.
   const late = began
     .flatMap(({ atMs, slotMs, attempt, task }) =>
       slotMs === null || slotMs < expected.fromMs || attempt > 1 || !(task in expected.every) ? [] : [atMs - slotMs],
@@ -163,7 +163,7 @@ export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): A
   };
 }
 
-/** The starts that were latest, for whoever looks into it. */
+/** The latest starts, for debugging. */
 export function latestOf(seen: Seen[], fromMs: number): string[] {
   return seen
     .flatMap((one) =>
@@ -180,7 +180,7 @@ export function latestOf(seen: Seen[], fromMs: number): string[] {
     );
 }
 
-/** Pairs of runs of a task of which one began before the other had ended. */
+/** Pairs of runs of a task, one of which began before the other had ended. */
 function overlaps(seen: Seen[], task: string): [number, number][] {
   const found: [number, number][] = [];
   let under: number | undefined;

@@ -38,7 +38,7 @@ export const requests: fc.Arbitrary<Asked> = fc.oneof(
 );
 export const shapeAt = (at: number): RouteShape => shapes[at] as RouteShape;
 
-/** Fastify gives objects for these. */
+/** Fastify passes objects for these. */
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 

@@ -60,7 +60,7 @@ const profiles = [
 const secretKey = randomBytes(32).toString("base64");
 const keyTexts = [secretKey, `${secretKey},${secretKey}`, "# a comment\n", "file:/no/such/file"];
 
-/** Where files are written that are read by their path. */
+/** The folder of files that are read by their path. */
 let folder = "";
 const withFolder = async () => {
   folder = mkdtempSync(join(tmpdir(), "carillon-fuzz-"));
@@ -179,7 +179,7 @@ export const fileTargets = [
           spoiltTexts(["2h", "1.5d", "2027-01-01T00:00:00+01:00"], ["ms", ".", "e9", "-"]),
         ),
       })
-      // The command line gives texts, and nothing else.
+      // The command line passes texts only.
       .map(({ options, time }) => ({ ...(typeof options === "object" ? options : {}), since: time })),
     feed: (options) => {
       const given = Object.fromEntries(
@@ -275,7 +275,7 @@ export const fileTargets = [
       expect(() => checkSecretName(name));
       expect(() => new SecretKeys(keys.split(",")));
       expect(() => readSecretKeys(keys));
-      // What is stored is well formed, and not shorter.
+      // A stored value is well formed, and not shorter.
       if (!value.isWellFormed() || value.trim().length < 8) return;
       const own = new SecretKeys([secretKey]);
       const place = { name: "s", version: 1 };
@@ -292,11 +292,11 @@ export const fileTargets = [
 ];
 
 const program = quiet();
-/** Of a request nothing else comes this far. */
+/** No other part of a request gets this far. */
 const isObject = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** As a store has it that carried the step out. */
+/** The task as a store that carried the step out would have it. */
 const applied = (name: string, definition: TaskDefinition, before: AppliedTask | undefined): AppliedTask => ({
   name,
   version: (before?.version ?? 0) + 1,

@@ -47,7 +47,7 @@ const crontabWords = [
   "-q ",
 ];
 
-/** What came of an import is a file that can be applied, and says the same. */
+/** The result of an import is a file that can be applied, with the same meaning. */
 function applicable({ tasks, remarks }: Findings): void {
   for (const { message, source } of remarks)
     hold(
@@ -63,7 +63,7 @@ function applicable({ tasks, remarks }: Findings): void {
     same(definitions.get(name), readWritten(name, written), `${name} is read as another`);
 }
 
-/** Epoch ms: importers leave out the schedule of whatever has ended by then. */
+/** Epoch ms: importers leave out a schedule that has ended by then. */
 const nowMs = Date.UTC(2026, 10, 26);
 type Importer = (files: readonly SourceFile[], options: ImportOptions) => Findings;
 
@@ -77,7 +77,7 @@ interface TextImport {
   readonly from: Importer;
   readonly path: string;
   readonly corpus: string[];
-  /** Beside what all of them have: texts that mean something to it. */
+  /** Texts with a meaning for this importer, beside those of all importers. */
   readonly words: string[];
   readonly share?: number;
 }

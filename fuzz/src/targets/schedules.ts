@@ -39,7 +39,7 @@ const cronSigns = [
   "TZ=UTC",
 ];
 const moments = fc.integer({ min: 0, max: Date.UTC(2200, 0, 1) });
-/** As far as answers must hold. */
+/** The latest time for which answers must hold. */
 const lastMs = Date.UTC(2201, 0, 1);
 
 const cronField = fc
@@ -76,7 +76,7 @@ const cronTexts = fc.oneof(
   wordSalad([...cronSigns, ...oddNumbers], "", 20),
 );
 
-/** Without what the words do not say. */
+/** Leaves out the fields that the words do not express. */
 const meant = ({ withSeconds: _, ...fields }: CronFields): unknown => fields;
 
 function slotsHold(spec: ScheduleSpec, fromMs: number): void {
@@ -216,7 +216,7 @@ export const scheduleTargets = [
   }),
 ];
 
-/** Two crons that are written otherwise may mean the same: what counts is when they fire. */
+/** Two different crons may mean the same: only their times are compared. */
 function sameTimes(a: Cron, b: Cron, words: string): void {
   let from = Date.UTC(2027, 1, 27, 22, 58, 58);
   for (let step = 0; step < 12; step++) {

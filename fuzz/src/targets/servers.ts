@@ -11,10 +11,10 @@ import { target } from "../target.ts";
 import { cursors, oddTimes } from "./api-words.ts";
 import { requests, shapeAt } from "./contract.ts";
 
-/** A stream of events has no end; its own query is checked as all others are, by the contract's target. */
+/** A stream of events has no end; the contract's target checks its query like all others. */
 const plain = requests.filter(({ at }) => shapeAt(at).event === undefined);
 
-/** With a cursor, where there is one, that somebody made; or a time that nearly is one. */
+/** A request with a forged cursor, if it takes one; or with a time that is nearly valid. */
 const asked = fc
   .tuple(plain, fc.option(cursors, { freq: 3 }), fc.option(fc.constantFrom(...oddTimes), { freq: 3 }))
   .map(([one, cursor, time]) => {
@@ -83,7 +83,7 @@ export const serverTargets = [
   target({
     name: "http-api",
     share: 0.12,
-    // Some of it makes a password's hash, some waits for the store.
+    // Some requests hash a password, some wait for the store.
     withinMs: 5_000,
     open: () => openServer(),
     inputs: fc.record({ asked, body: bodies, headers: oddHeaders }),
@@ -118,7 +118,7 @@ export const serverTargets = [
       headers: oddHeaders,
     }),
     feed: async ({ poll, headers }) => {
-      // What may wait is not to wait here.
+      // A poll that may wait must not wait here.
       const sent = typeof poll === "object" && poll !== null ? { ...poll, waitMs: 0 } : poll;
       judge(
         await ask({
@@ -135,7 +135,7 @@ export const serverTargets = [
   target({
     name: "worker-client",
     share: 0.004,
-    // It is left alone with its server for a moment, and then stops.
+    // The worker is left alone with its server for a moment, and then stops.
     withinMs: 5_000,
     open: async () => {
       const server = createServer((incoming, response) => {

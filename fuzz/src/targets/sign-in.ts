@@ -1,4 +1,4 @@
-/** A server whose sign-in provider says anything, and one to which anything is said. */
+/** A server whose sign-in provider returns arbitrary data, and a server that receives arbitrary bytes. */
 import { createSign, generateKeyPairSync } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -140,7 +140,7 @@ function exchange(bytes: Buffer): Promise<string> {
       socket.destroy();
       resolve(text);
     };
-    // What is not finished is waited for by the server; nobody waits for that here.
+    // The server waits for an unfinished request; this client does not.
     socket.setTimeout(100, end);
     socket.setEncoding("latin1").on("data", (part: string) => {
       text += part;
@@ -199,7 +199,7 @@ export const signInTargets = [
         },
       };
       const path = `/v1/sign-in/provided?${encodeURI(query.toWellFormed()).slice(0, 3_000)}`;
-      // Each from an address of its own: who fails often is turned away.
+      // Each request comes from an address of its own: an address with many failures is refused.
       const from = `127.${next % 200}.${Math.floor(next / 200) % 250}.${1 + (Math.floor(next / 50_000) % 250)}`;
       next++;
       const cookie = `carillon-attempt=${state}.${nonce}.${verifier}`;

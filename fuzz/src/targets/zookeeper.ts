@@ -35,7 +35,7 @@ const asked: Record<Body, Question<unknown>> = {
   multiFailed: questions.multi(operations),
 };
 
-/** What a connection takes for the end of the protocol, and no more than that. */
+/** Returns undefined for an error that a connection regards as the end of the protocol, and for no other error. */
 function decoded<T>(work: () => T): { value: T } | undefined {
   try {
     return expect(work);
@@ -70,7 +70,7 @@ const stream = Buffer.concat([
 
 const challenges = ['realm="zk-sasl-md5",nonce="abc==",charset=utf-8,algorithm=md5-sess,qop="auth"', "rspauth=0123"];
 
-/** What a hostile server does on one connection: bytes that answer each request in turn. */
+/** A hostile server's behaviour on one connection: bytes that answer each request in turn. */
 interface Hostility {
   readonly welcome: Buffer;
   readonly replies: readonly {
@@ -205,7 +205,7 @@ export const zookeeperTargets = [
   target<Hostility>({
     name: "zookeeper-client",
     share: 0.004,
-    // It gives up after its patience, and then tries for a second to tell the server that it leaves.
+    // The client gives up after its patience, and then tries for a second to notify the server that it leaves.
     withinMs: 3_000,
     inputs: fc.record({
       welcome: fc.oneof(

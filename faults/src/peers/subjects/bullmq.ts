@@ -1,7 +1,7 @@
 /**
- * BullMQ (https://docs.bullmq.io/guide/jobs/stalled, …/going-to-production): a worker that does not renew its lock is found by
- * the check for stalled jobs; both are shortened from 30 s to 5. A job may stall more often than once before it is failed for
- * good, and its connection tries for ever.
+ * BullMQ (https://docs.bullmq.io/guide/jobs/stalled, …/going-to-production): the check for stalled jobs finds a worker that does not renew
+ * its lock; both intervals are shortened from 30 s to 5. A job may stall more than once before it fails for good, and its connection
+ * retries for ever.
  */
 import { concurrency, lockMs, peer, recurring, type Subject } from "../subject.ts";
 
@@ -22,7 +22,7 @@ interface BullMQ {
 
 const queueName = "slots";
 const again = { attempts: 25 };
-// Of lines that are cut on purpose it tells without end; what comes of them is in the notes.
+// It logs lines that are cut on purpose without end; the consequences are in the notes.
 const unheard = () => undefined;
 
 function connectionOf(store: string): object {
@@ -41,7 +41,7 @@ export const subject: Subject = {
         opts: { jobId: key, delay: Math.max(0, dueMs - Date.now()), ...again },
       })),
     );
-    // As a pattern: by `every` its slots would begin at whatever moment this is, and no slot could be told to have been left out.
+    // As a pattern: with `every`, its slots would begin at an arbitrary moment, and a missing slot could not be detected.
     await queue.upsertJobScheduler("every", { pattern: "* * * * * *" }, { name: "every", data: {}, opts: again });
     await queue.close();
   },

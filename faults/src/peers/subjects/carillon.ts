@@ -1,6 +1,6 @@
 /**
- * Carillon: what is shortened is the session's timeout (default 10 s less the grace of 1 s, with which a dead worker's runs
- * go on after about as long as the others' lock). No slot is given up for being late, as with the others.
+ * Carillon: only the session's timeout is shortened, from 10 s to 4 s. With the grace of 1 s, a dead worker's runs go on after about the
+ * lock time of the others. No slot is given up for being late, as with the others.
  */
 
 import { silentLog } from "../../../../scheduler/src/base/log.ts";

@@ -38,7 +38,7 @@ export const subject: Subject = {
   },
   async work({ store }, handle) {
     const { run, parseCronItems, Logger } = (await peer("graphile-worker")) as Worker;
-    // Of lines that are cut on purpose it tells without end; what comes of them is in the notes.
+    // It logs lines that are cut on purpose without end; the consequences are in the notes.
     const logger = new Logger(() => () => undefined);
     const worker = {
       // Unless completions go by batches, one that fails is an unhandled rejection, which ends the process.
@@ -55,7 +55,7 @@ export const subject: Subject = {
       { [task]: ({ key, _cron }) => handle(key ?? recurring(Date.parse(_cron?.ts ?? ""))) },
       parseCronItems(crons),
     );
-    // As its docs have it: the process ends with the runner, once that has laid down what it had, and is begun again.
+    // As its docs recommend: the process ends with the runner, once that has put back its jobs, and is restarted.
     promise.then(
       () => process.exit(1),
       () => process.exit(1),

@@ -1,7 +1,7 @@
 /**
- * pg-boss (https://pgboss.io/api/queues): what has been active for longer than `expireInSeconds` (default 15 minutes) is tried
- * again, at the next look for such (default each minute); 5 s and each second here. Its heartbeat begins at 10 s, which is
- * longer. A schedule that missed its time is caught up.
+ * pg-boss (https://pgboss.io/api/queues): a job that has been active for longer than `expireInSeconds` (default 15 minutes) is retried at
+ * the next check (default each minute); 5 s and each second here. Its heartbeat begins at 10 s, which is longer. A schedule that missed its
+ * time is caught up.
  */
 import { createHash } from "node:crypto";
 import { concurrency, lockMs, peer, recurring, type Subject } from "../subject.ts";
@@ -34,7 +34,7 @@ async function bossOf(store: string): Promise<Boss> {
     cronWorkerIntervalSeconds: 1,
     cronMonitorIntervalSeconds: 1,
   });
-  // Of lines that are cut on purpose it tells without end; what comes of them is in the notes.
+  // It logs lines that are cut on purpose without end; the consequences are in the notes.
   boss.on("error", () => undefined);
   await boss.start();
   return boss;
@@ -55,7 +55,7 @@ export const subject: Subject = {
     const boss = await bossOf(store);
     const options = { localConcurrency: concurrency, pollingIntervalSeconds: 0.5, notifyPollingIntervalSeconds: 0.5 };
     await boss.work(queueName, { ...options, includeMetadata: true }, async (jobs) => {
-      // Its job does not tell its time; it is made in that minute.
+      // Its job does not carry its slot's time; the job is made within that minute.
       for (const { data, createdOn } of jobs)
         await handle(data.key ?? recurring(Math.floor(createdOn.getTime() / minuteMs) * minuteMs));
     });
