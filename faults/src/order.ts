@@ -34,7 +34,7 @@ export type Asked =
   | { readonly kind: "stop" }
   /** Blocks its event loop for `ms`. */
   | { readonly kind: "block"; readonly ms: number }
-  /** Its wall clock shows so much more than before. */
+  /** Its wall clock jumps forward by `ms`. */
   | { readonly kind: "step clock"; readonly ms: number }
   | { readonly kind: "do"; readonly id: string; readonly act: Act };
 

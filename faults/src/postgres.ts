@@ -94,7 +94,7 @@ export class Postgres {
   }
 }
 
-/** Whether the limits of another process can be set on this system. */
+/** True if the limits of another process can be set on this system. */
 export function hasPrlimit(): boolean {
   try {
     execFileSync("prlimit", ["--version"], { stdio: "ignore" });

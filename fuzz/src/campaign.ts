@@ -16,7 +16,7 @@ export interface Fed {
   /** Number of inputs requested: fewer were fed if a bug was found, or the feeding process was ended. */
   readonly asked: number;
   readonly ms: number;
-  /** Of one input, without its wait for a processor. */
+  /** The slowest input, without its wait for a processor. */
   readonly slowestMs: number;
   /** For a processor, of all. */
   readonly waitedMs: number;

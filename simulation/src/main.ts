@@ -44,7 +44,7 @@ const count = wholeNumber("seeds", values.seeds);
 const processes = wholeNumber("processes", values.processes);
 const starts = values.from.split(",").map((from) => wholeNumber("from", from, 0));
 const seed = values.seed === undefined ? undefined : wholeNumber("seed", values.seed, 0);
-/** With fewer than this, a path that was not taken says nothing. */
+/** With fewer seeds than this, an untaken path means nothing. */
 const seedsForPaths = 1_000;
 
 const say = (text: string) => {

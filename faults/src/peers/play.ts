@@ -43,7 +43,7 @@ const leadMs = 10_000;
 const shortestWaitMs = 15_000;
 export const longestWaitMs = 30_000;
 const lookMs = 10;
-/** A handler that has so much to go is stopped in its midst, also where it takes a moment. */
+/** A handler with at least this time left is stopped in its midst, even if the stop takes a moment. */
 const leftMs = 100;
 
 /** Plays one subject, alone, through all faults. */

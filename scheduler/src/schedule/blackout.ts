@@ -6,7 +6,7 @@ import { beginOf, dayMs, localDayOf } from "./calendar.ts";
 import type { Judgement } from "./schedule.ts";
 import { zoneOf } from "./zone.ts";
 
-/** As a task's definition has it. Its end is the first moment outside. */
+/** A window in a task's definition. Its end is the first moment outside. */
 export type BlackoutWindow =
   | {
       /** Local times of day, "22:00"; a window that ends before it begins goes over midnight. */

@@ -46,9 +46,7 @@ export type IntervalSpec = {
   type: "interval";
   count: number;
   unit: PeriodUnit;
-  /**
-   * The days of a period; a day has none. Of a week "MON"; of a month 1 to 31, "last", "TUE#2", "FRIL"; of a year "02-29".
-   */
+  /** The days of a period; a day has none. In a week "MON"; in a month 1 to 31, "last", "TUE#2", "FRIL"; in a year "02-29". */
   on?: (number | string)[];
   /** Times of day: "09:00" */
   at: string[];

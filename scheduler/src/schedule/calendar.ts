@@ -226,7 +226,7 @@ function* movesOf(zone: Zone, day: number, target: number): Iterable<Move> {
     let at = Math.max(fromMs, day * dayMs - offset);
     for (const there of spansAround(zone, target)) {
       const byMs = day === target ? 0 : (target - day) * dayMs + offset - there.offset;
-      // As `instantAt`: an offset holds on for local times in a gap after it, and for the first of two passes.
+      // The same rule as `instantAt`: an offset also applies to local times in a gap after it, and to the first of two passes.
       const last = Math.min(end, there.toMs + Math.max(there.left, 0) - byMs);
       if (at >= last) continue;
       yield { day, fromMs: at, toMs: last, byMs };

@@ -185,7 +185,9 @@ function parseFields(text: string): CronFields {
   return fields;
 }
 
-/** Calls `add` for each value that a field names. @param special takes an item that is not an ordinary one, or says no */
+/**
+ * Calls `add` for each value that a field names. @param special handles an item that is not an ordinary one; returns false if it does not
+ */
 function each(
   text: string,
   form: FieldForm,

@@ -7,7 +7,7 @@ import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { editDistance } from "../base/nearest.ts";
 
-/** Instants are epoch milliseconds; `offset` is what to add to one to get local time, also as if epoch milliseconds. */
+/** Instants are epoch milliseconds; local time is the instant plus `offset`, also as if epoch milliseconds. */
 export interface Span {
   readonly from: number;
   /** The first instant after the span. */

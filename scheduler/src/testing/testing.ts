@@ -172,7 +172,7 @@ export class TestTower {
     return new Date(this.#clock.wall());
   }
 
-  /** Moves time on by so much, and through all that happens meanwhile. @returns the runs that ended, in that order */
+  /** Moves time on by this duration, through all events on the way. @returns the runs that ended, in that order */
   advance(by: Duration): Promise<RunNotice[]> {
     return this.advanceTo(this.#clock.wall() + parseDuration(by, "advance"));
   }

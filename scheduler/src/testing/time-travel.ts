@@ -52,7 +52,7 @@ export class TimeTravel {
     this.#stir();
   }
 
-  /** For handlers: resolves when the tower's time has moved on by so much, or at once when the signal aborts. */
+  /** For handlers: resolves when the tower's time has moved on by `ms`, or at once when the signal aborts. */
   async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     this.#sleeping++;
     this.#stir();
@@ -136,7 +136,7 @@ export class TimeTravel {
     return calmMs > clock.wall() ? calmMs : null;
   }
 
-  /** @returns whether a run or a sleeper stirred before so much real time had passed */
+  /** @returns whether a run or a sleeper stirred within `ms` of real time */
   async #stirred(ms: number): Promise<boolean> {
     const stirred = new AbortController();
     this.#stir = () => stirred.abort();

@@ -48,10 +48,7 @@ function endOf({ endMs, node, startMs }: Execution, { happenings, endMs: overMs 
   return killed?.atMs ?? overMs;
 }
 
-/**
- * When the store regards each claim as ended, whatever the handler does; the earliest possible time, since any process may have recorded
- * it.
- */
+/** The earliest time at which the store may regard each claim as ended, whatever the handler does, by the clocks' largest error. */
 function claimEnds({ dump, epochMs, clockErrorMs }: History): Map<number, number> {
   const ends = new Map<number, number>();
   for (const { fence, ended_ms } of [...dump.attempt, ...dump.run_history])

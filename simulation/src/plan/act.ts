@@ -51,7 +51,7 @@ export type Act =
   /** Every process stands still, as when their machine does. */
   | { kind: "standstill"; forMs: number }
   | { kind: "store down"; forMs: number }
-  /** The standby that takes the store's place next will have only what the store has now. */
+  /** The standby that takes the store's place next stays at the store's present state. */
   | { kind: "standby falls behind" }
   /** The primary dies, and that standby is the store after `forMs`; its sequences are ahead by `numbersAhead`, as its log has them. */
   | { kind: "store goes back"; forMs: number; numbersAhead: number }

@@ -29,7 +29,7 @@ export interface StrikeHost {
 /** A strike takes no run that is shorter: it would have ended before the strike. */
 const struckMs = 400;
 const leastAheadMs = 20;
-/** About what a step of an operation takes in fair weather. */
+/** The usual duration of a step of an operation in fair weather. */
 const stepMs = 60;
 /** Least length of a run whose task is edited: the run outlasts the strike by far. */
 const editedRunMs = 15_000;

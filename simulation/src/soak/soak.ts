@@ -49,7 +49,7 @@ const steady = new Set(["atlas", "worker-a"]);
 const schema = "soak";
 const sampleMs = 10_000;
 const sessionTimeoutMs = 6_000;
-/** At the end, with everything in order: what was late catches up, and what starts must start in time. */
+/** Times at the end, with everything in order: late runs catch up, and then runs must start in time. */
 const quietMs = 20_000;
 const settleMs = 40_000;
 const recoveryMs = 30_000;

@@ -20,8 +20,8 @@ export class Machine implements Clock {
   #inbox: (() => void)[] = [];
 
   /**
-   * @param clocks rate: how fast its quartz is, 1 as it should be; baseMs: what its monotonic clock showed at the start;
-   * wallAheadMs: its wall clock, over the universe's time
+   * @param clocks rate: the speed of its quartz, 1 if exact; baseMs: its monotonic clock at the start; wallAheadMs: how far its wall clock
+   * is ahead of the universe's time
    */
   constructor(name: string, universe: Universe, clocks: { rate: number; baseMs: number; wallAheadMs: number }) {
     this.name = name;

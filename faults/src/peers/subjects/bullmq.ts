@@ -41,7 +41,7 @@ export const subject: Subject = {
         opts: { jobId: key, delay: Math.max(0, dueMs - Date.now()), ...again },
       })),
     );
-    // As a pattern: with `every`, its slots would begin at an arbitrary moment, and a missing slot could not be detected.
+    // A pattern: with `every`, its slots would begin at an arbitrary moment, and a missing slot could not be detected.
     await queue.upsertJobScheduler("every", { pattern: "* * * * * *" }, { name: "every", data: {}, opts: again });
     await queue.close();
   },

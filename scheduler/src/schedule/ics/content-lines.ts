@@ -6,7 +6,7 @@ export interface Property {
   name: string;
   parameters: ReadonlyMap<string, string>;
   value: string;
-  /** From 1. */
+  /** Counted from 1. */
   line: number;
 }
 

@@ -41,7 +41,7 @@ export function scheduleOfText(text: string, { zone = "UTC", name }: TextOptions
   return cron(found.expression, { zone: found.zone ?? zone });
 }
 
-/** "@daily", or five to seven fields of what stands in fields: no word of English is a month or a day in all of them. */
+/** True for "@daily", or five to seven fields of characters of a cron: no English phrase consists of month and day names alone. */
 const isCron = (text: string): boolean => {
   const fields = text.split(/\s+/);
   return (
