@@ -29,7 +29,7 @@ export interface ClusterOptions {
 
 const concurrency = 20;
 const lookMs = 50;
-/** A ready run waits for its worker to look, and a slot for the rescuer. */
+/** Allows for a ready run that waits for its worker's next poll, and a slot that waits for the catch-up planner. */
 const behindMs = 3_000;
 const opsEndMs = 10_000;
 let clusters = 0;
@@ -102,7 +102,7 @@ export class Cluster {
     return client;
   }
 
-  /** Processes, tasks, and work for them. */
+  /** Starts the processes, and defines tasks and work for them. */
   async begin(): Promise<void> {
     const store = await openPostgres({ url: this.servers.postgres.url, schema: this.schema, log: silentLog });
     const secret = makeSecret();
@@ -152,7 +152,7 @@ export class Cluster {
     this.happened("healed");
   }
 
-  /** Waits until everything is as it should be. @returns how long that took; undefined: too long */
+  /** Waits until everything is in order. @returns the time that it took; undefined: too long */
   async recovered(withinMs: number): Promise<number | undefined> {
     const deadline = this.#healedMs + withinMs;
     let missing = "";

@@ -48,7 +48,7 @@ export async function play(plan: EpisodePlan): Promise<Episode> {
     const history = await cluster.end(plan.settleMs);
     return { history, violation: judge(cluster, history), recoveries, schema: cluster.schema };
   } catch (error) {
-    // Told before everything is closed, which may fail too, or never end.
+    // Reported before everything is closed, since closing may fail too, or never end.
     process.stderr.write(`${(error as Error).stack}\n`);
     throw error;
   } finally {
@@ -56,7 +56,7 @@ export async function play(plan: EpisodePlan): Promise<Episode> {
   }
 }
 
-/** @returns how long it took until all was well again */
+/** @returns the time until everything was in order again */
 async function inflict(cluster: Cluster, strike: Strike, dice: Dice, recoveryMs: number): Promise<number | undefined> {
   cluster.happened(`fault ${nameOf(strike)}`);
   const heals: Heal[] = [];

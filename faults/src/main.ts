@@ -80,7 +80,7 @@ async function main(): Promise<void> {
     else say(`everything that was written down is in ${folder}`);
     const seconds = Math.round((performance.now() - began) / 1_000);
     process.stdout.write(`${JSON.stringify({ seed, ...tally.line(), seconds, ...ended })}\n`);
-    // A part of the processes may be past listening; none outlives this one.
+    // Some of the processes may have closed their channel; none outlives this one.
     process.exit(tally.violations > 0 || ended.interrupted ? 1 : 0);
   };
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => close({ interrupted: signal }));

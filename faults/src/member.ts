@@ -96,7 +96,7 @@ export class Member {
     });
   }
 
-  /** @throws when it does not join in a long time */
+  /** @throws if it does not join within a long time */
   async joined(): Promise<void> {
     const deadline = performance.now() + patienceMs;
     while (!this.#started) {
@@ -105,7 +105,7 @@ export class Member {
     }
   }
 
-  /** Asks it to do something. @returns undefined: it died before it answered */
+  /** Sends it a request. @returns undefined: it died before it answered */
   async do(id: string, act: Act): Promise<Done | undefined> {
     return new Promise((resolve) => {
       this.#asked.set(id, resolve);

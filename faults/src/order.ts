@@ -20,7 +20,7 @@ export interface Order {
   readonly tasks: readonly string[];
   /** Decides how long handlers take, and how they end. */
   readonly seed: number;
-  /** Every process appends to it, a line at a time. */
+  /** Every process appends lines to it. */
   readonly log: string;
 }
 

@@ -92,7 +92,7 @@ export function executionsOf(
       const startMs = stood && beganMs - stood.toMs < wakeMs ? stood.fromMs : beganMs;
       const times = { startMs, startStoreMs: epochMs + startMs };
       const execution: Execution = { ...start, ...times, endMs: null, how: null, stoppedWhy: null };
-      // The same fence once more is for the checks to find.
+      // A second start under the same fence is a violation that the checks find.
       if (executions.has(start.fence)) twice.push(execution);
       else executions.set(start.fence, execution);
     }

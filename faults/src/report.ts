@@ -9,7 +9,7 @@ interface Line {
   readonly run?: number;
 }
 
-/** Everything that was written down, in the order in which it happened. */
+/** Everything that was recorded, in the order in which it happened. */
 export function linesOf({ happenings, executions, operations, applied }: History): Line[] {
   const lines: Line[] = happenings.map(({ atMs, what }) => ({ atMs, what }));
   for (const { node, run, task, attempt, fence, startMs, endMs, how, dueMs, startStoreMs } of executions) {
@@ -56,7 +56,7 @@ export interface Figures {
   executions: number;
   slots: number;
   operations: number;
-  /** Handlers that were at work while a later attempt of their run was: not forbidden, only fenced. */
+  /** Handlers that ran while a later attempt of their run did: not forbidden, only fenced. */
   overlapped: number;
 }
 

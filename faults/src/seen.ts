@@ -55,7 +55,7 @@ interface Row {
   why: string | null;
 }
 
-/** Somebody else ended it, and not its process itself. */
+/** True if another process ended it, and not its own. */
 const byAnother = /^silent|not shown|gone|seen by/;
 
 /** The records in the form that the checks read. @param nameOf returns the owner of a session */

@@ -42,7 +42,7 @@ export class Tally {
     this.#unchecked.push({ coordination, round, strike: nameOf(strike), tookMs });
   }
 
-  /** Everything that was struck up to now belongs to this history. */
+  /** All strikes up to now belong to this history. */
   checked(history: History): void {
     this.#struck.push(...this.#unchecked);
     this.#unchecked = [];

@@ -24,7 +24,7 @@ export interface Asked {
   readonly seed: number;
 }
 
-/** More than a turn has strikes: no two of them play on the same seed. */
+/** More than the number of strikes in a turn: no two turns play on the same seed. */
 const seedsEach = 1_000;
 
 /**

@@ -18,7 +18,7 @@ export interface Fed {
   readonly ms: number;
   /** The slowest input, without its wait for a processor. */
   readonly slowestMs: number;
-  /** For a processor, of all. */
+  /** The wait for a processor, of all inputs. */
   readonly waitedMs: number;
   readonly found: Found[];
 }
@@ -39,7 +39,7 @@ export interface Feeding {
 const hangMs = 1_000;
 const sayAfterMs = 2_000;
 const partInputs = 1_000;
-/** Kept for good by a target after its first inputs: caches fill, and are then full. */
+/** The most memory that a target may keep after its first inputs: caches fill, and are then full. */
 const keptBytesMax = 48 * 1024 * 1024;
 /** Only a long run is worth a check of the memory that it keeps, and of the cost of longer texts. */
 const isLong = (inputs: number) => inputs >= 4_000;

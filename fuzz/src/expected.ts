@@ -6,7 +6,7 @@ import { ZooKeeperError } from "../../zookeeper/src/base/errors.ts";
 /** However much of the refused input a message quotes. */
 const longestMessage = limits.errorTextLength;
 
-/** Told apart from an error that was meant: something does not hold. */
+/** Differs from an intended error: a property does not hold. */
 export class Broken extends Error {
   override readonly name = "Broken";
 }
@@ -16,7 +16,7 @@ export function hold(condition: boolean, what: () => string): asserts condition 
   if (!condition) throw new Broken(what());
 }
 
-/** @returns undefined for an error that was meant @throws any other, and one that is no good as a message */
+/** @returns undefined for an intended error @throws any other error, and one with an unsuitable message */
 export function expect<T>(work: () => T): { value: T } | undefined {
   try {
     return { value: work() };

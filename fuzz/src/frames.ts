@@ -1,4 +1,4 @@
-/** Good answers of a ZooKeeper server, as its own bytes are, made by the client's own writer. */
+/** Good answers of a ZooKeeper server, as bytes, made by the client's own writer. */
 import type { Stat } from "../../zookeeper/src/operations/stat.ts";
 import { Writer, writeMultiEnd } from "../../zookeeper/src/wire/bytes.ts";
 import { op } from "../../zookeeper/src/wire/codes.ts";

@@ -105,7 +105,7 @@ async function feedBeside(order: Order): Promise<Fed> {
   const bug = (input: string) =>
     ended([told({ name: order.target }, trouble, input, `--seed ${seed} --inputs ${order.inputs}`)], silentMs);
   if (!hung) return bug("");
-  // Again, a line for each input: the last one is the one.
+  // Repeats the run and records each input: the last one recorded is the one that hangs.
   const trace = join(tmpdir(), `carillon-fuzz-${process.pid}-${order.target}`);
   try {
     await watch({ ...order, trace });
@@ -119,9 +119,9 @@ interface Watched {
   readonly fed?: Fed;
   /** Number of inputs fed, as far as known. */
   readonly inputs: number;
-  /** For a processor, until it was ended. */
+  /** The wait for a processor, until it was ended. */
   readonly waitedMs: number;
-  /** Why it did not come to its end, other than by an interruption. */
+  /** The reason why it did not finish, other than an interruption. */
   readonly trouble?: string;
   /** An input seems to hang: which one can be found out. */
   readonly hung?: boolean;
@@ -152,7 +152,7 @@ function watch(order: Order): Promise<Watched> {
       clearTimeout(late);
       late = setTimeout(() => {
         const without = waitedMs(child.pid) - waited;
-        // A moment's wait is no reason to give it another.
+        // A wait shorter than a second is no reason to extend the limit.
         if (without > 1_000) silentFor(without);
         else done({ hung: true, trouble: `it hangs: nothing for ${silentMs} ms` });
       }, ms);

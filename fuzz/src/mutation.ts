@@ -181,7 +181,7 @@ function edited(text: string, edit: TextEdit, corpus: readonly string[]): string
   }
 }
 
-/** @param words of the language that is spoilt */
+/** @param words of the mutated language */
 export function spoiltTexts(corpus: readonly string[], words: readonly string[] = [], edits = 5): fc.Arbitrary<string> {
   return fc
     .tuple(fc.constantFrom(...corpus), fc.array(textEdit(words), { maxLength: edits }))
@@ -255,7 +255,7 @@ interface Place {
   readonly key: string | number;
 }
 
-/** A copy of a good value with some of its nodes spoilt. */
+/** A copy of a good value with some of its nodes mutated. */
 export function spoiltValues(
   corpus: readonly unknown[],
   values: fc.Arbitrary<unknown> = oddJson,
@@ -378,7 +378,7 @@ const oddWords = [
   -(2 ** 31),
 ];
 
-/** Bytes with lengths that lie, parts that are missing, and parts that are there twice. */
+/** Bytes with wrong lengths, missing parts, and repeated parts. */
 export function spoiltBytes(corpus: readonly Buffer[], edits = 4): fc.Arbitrary<Buffer> {
   const edit: fc.Arbitrary<ByteEdit> = fc.oneof(
     fc.record({ at: place, edit: fc.constant("byte" as const), value: fc.nat(255) }),

@@ -115,7 +115,7 @@ export function ask(question: Question): Promise<Answer | undefined> {
   });
 }
 
-/** An answer that was meant: not one of a bug, and a refusal by its code. */
+/** Accepts an intended answer: not one of a bug, and a refusal only by its code. */
 export function judge(answer: Answer | undefined, what: string): void {
   if (!answer) return;
   const { status, text } = answer;

@@ -132,7 +132,7 @@ export const dumped = {
   dead_letter: "select run_id, task_id, state, redriven_by, operation_id from S.dead_letter order by run_id",
 } as const satisfies Record<keyof Dump, string>;
 
-/** Everything that a checker may look at. Times ending in Ms without more are the universe's. */
+/** Everything that a checker may read. Times ending in Ms without more are the universe's. */
 export interface History {
   readonly endMs: number;
   readonly endStoreMs: number;
@@ -163,7 +163,7 @@ export interface History {
 export interface Violation {
   readonly invariant: string;
   readonly what: string;
-  /** Around which time to look, and for which run or task. */
+  /** The time to look at, and the run or task. */
   readonly atMs?: number;
   readonly run?: number;
   readonly task?: string;

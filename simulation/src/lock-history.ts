@@ -18,7 +18,7 @@ export interface LockHistory {
   readonly forgotMs: readonly number[];
 }
 
-/** A fence that the service gave out, and until when its node was there. */
+/** A fence that the service gave out, and the end of its node. */
 export interface Grant {
   readonly lock: string;
   readonly fence: number;
@@ -75,7 +75,7 @@ export interface Attempt {
   readonly askedMs: number;
   /** Ended with or without the lock, or with its process; null: it waits. */
   endedMs: number | null;
-  /** null: it was not to be had. */
+  /** null: the lock could not be had. */
   fence: number | null;
 }
 

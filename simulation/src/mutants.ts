@@ -28,7 +28,7 @@ const compiled = fileURLToPath(new URL("../..", import.meta.url));
 export interface Planted {
   readonly name: string;
   readonly wanted: string;
-  /** The invariant that it was found to break; undefined: it was not found. */
+  /** The invariant that it broke; undefined: the bug was not found. */
   readonly caughtBy: string | undefined;
   readonly seed: number | undefined;
   /** The text of the violation. */

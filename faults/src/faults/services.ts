@@ -13,7 +13,7 @@ function ensembleOf({ servers: { service } }: Cluster): Ensemble {
   return service.ensemble;
 }
 
-/** Killed together, and back together. */
+/** Servers that are killed together, and restarted together. */
 async function killed(cluster: Cluster, which: readonly ZooKeeperServer[]) {
   const ensemble = ensembleOf(cluster);
   cluster.happened(`ZooKeeper's servers ${which.map(({ id }) => id).join(", ")} are killed`);

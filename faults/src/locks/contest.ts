@@ -50,7 +50,7 @@ const stoppedMs = 3_000;
 const patienceMs = 60_000;
 /** About nine of ten stops come between check and write. */
 const mostTurns = 8;
-/** A machine with fewer cores than processes; less than the margins that are being looked at would show in. */
+/** Allowance for a machine with fewer cores than processes; it is smaller than the margins under test. */
 const slackMs = 150;
 /** The faults for a holder of the one lock, then of the other, and then of both: see `docs/reliability.md`. */
 const turns = ["stop", "stop nightly", "cut nightly", "kill"] as const;

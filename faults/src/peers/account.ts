@@ -61,7 +61,7 @@ interface Execution {
   readonly of: string;
 }
 
-/** Clocks of whole milliseconds, and rounded timers. */
+/** Allowance for clocks of whole milliseconds, and rounded timers. */
 const earlyMs = 2;
 
 export function accountOf(

@@ -46,7 +46,7 @@ for (const who of chosen) {
 table();
 rmSync(folder, { recursive: true });
 process.stdout.write(`${JSON.stringify({ seed, seconds, node: process.versions.node, played })}\n`);
-// A part of the processes may be past listening.
+// Some of the processes may have closed their channel.
 process.exit(0);
 
 function table(): void {

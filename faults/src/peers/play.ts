@@ -20,7 +20,7 @@ export interface Played {
   readonly in_the_midst: number;
   /** Worker processes that ended by themselves, and were started again. */
   readonly fell: number;
-  /** After the last slot's time. */
+  /** Time after the last slot's time. */
   readonly waited_ms: number;
   /** Late verdicts that the store refused; null: the subject does not count them. */
   readonly refused: number | null;
@@ -37,7 +37,7 @@ export interface Play {
 
 export const workers = 3;
 export const everyMs = 200;
-/** Until the first slot: processes are there, and all is added. */
+/** Time until the first slot: all processes have started, and all slots are added. */
 const leadMs = 10_000;
 /** The wait after the last slot, so that no run behind a held lock is missed: its minimum and its maximum. */
 const shortestWaitMs = 15_000;
@@ -114,7 +114,7 @@ interface Struck {
   say: (text: string) => void;
 }
 
-/** The same for everybody; the seed moves each by up to a second. @returns how many met a handler under way */
+/** The faults are the same for every subject; the seed moves each by up to a second. @returns how many met a handler under way */
 async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck): Promise<number> {
   let met = 0;
   /** A worker with a handler under way, by notes that are a moment old at most. */

@@ -12,7 +12,7 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Redis writes to its file as its docs and BullMQ's advise, and looks at timers as often as in the benches. */
+/** Redis writes its file as its docs and BullMQ's advise, and checks timers as often as in the benches. */
 const redisArgs = ["--appendonly", "yes", "--appendfsync", "everysec", "--hz", "100"];
 
 export async function storeFor({ server }: Traits): Promise<Store> {
@@ -37,7 +37,7 @@ export async function storeFor({ server }: Traits): Promise<Store> {
   };
 }
 
-/** Verdicts of claims that were another's by then: Carillon's store refuses and records them. */
+/** Verdicts of claims that had passed to another worker: Carillon's store refuses and records them. */
 export async function refusedBy(store: Store): Promise<number> {
   const client = new pg.Client({ connectionString: store.url });
   await client.connect();

@@ -29,7 +29,7 @@ export interface Subject {
 
 export interface Traits {
   readonly server: "postgres" | "redis";
-  /** The finest that its schedules have. */
+  /** The finest period that its schedules have. */
   readonly periodMs: number;
 }
 
@@ -40,7 +40,7 @@ export const traits: Record<Name, Traits> = {
   "graphile-worker": { server: "postgres", periodMs: 60_000 },
 };
 
-/** The same for all. */
+/** The same for all subjects. */
 export const concurrency = 10;
 /** About this long after a process's last sign of life another may take over its runs, where that can be set. */
 export const lockMs = 5_000;

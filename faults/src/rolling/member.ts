@@ -60,7 +60,7 @@ async function beNode(): Promise<void> {
     groups: ["default"],
     sessionTimeout: 3_000,
     drain: "20s",
-    // Made by the very first; migrated by a step of its own.
+    // The schema is created by the very first process; a step of its own migrates it.
     ...(by === "new" ? { migrate: false } : {}),
   });
   tower.task("beat", schedule("beat"), runs("beat", 30));

@@ -40,7 +40,7 @@ export interface Expected {
   serial: string[];
   /** For a run that joins: the number of children that it must see. */
   children: Record<string, number>;
-  /** Slots that the store has put down as missed or skipped. */
+  /** Slots that the store has recorded as missed or skipped. */
   missed: number;
 }
 

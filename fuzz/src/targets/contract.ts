@@ -17,7 +17,7 @@ export interface Asked {
   readonly body: unknown;
 }
 
-/** A request of each route as its schemas want it, spoilt. */
+/** A request of each route as its schemas require it, mutated. */
 export const requests: fc.Arbitrary<Asked> = fc.oneof(
   ...shapes.map((shape, at) => {
     const part = (schema: RouteShape["body"]) =>

@@ -91,7 +91,7 @@ const textTarget = ({ name, from, path, corpus, words, share = 0.3 }: TextImport
     grown: { corpus, most: 64_000, feed: (text) => void expect(() => from([{ path, text }], { zone: "UTC", nowMs })) },
   });
 
-/** An export of rows: its texts are spoilt, and so is its structure. */
+/** An export of rows: its texts and its structure are mutated. */
 const rowsTarget = (name: string, from: Importer, file: string, names: string[]) => {
   const text = example(`imports/${file}`);
   const rows = JSON.parse(text) as unknown;

@@ -130,7 +130,7 @@ const lineWords = [
   "X-Forwarded-For: x\r\n",
 ];
 
-/** All that is answered to these bytes, until the line is closed, or silent for a moment. */
+/** The whole answer to these bytes, until the connection is closed, or silent for a moment. */
 function exchange(bytes: Buffer): Promise<string> {
   const { url } = stage();
   return new Promise((resolve) => {

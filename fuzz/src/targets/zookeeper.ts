@@ -47,7 +47,7 @@ function decoded<T>(work: () => T): { value: T } | undefined {
 
 const maxBytes = 100_000;
 
-/** The frames that bytes are cut into, or those before the one that is none. */
+/** The frames in the bytes, or those before the first invalid frame. */
 function framesOf(chunks: readonly Buffer[]): string[] {
   const frames: string[] = [];
   const reader = new FrameReader(maxBytes, {
@@ -144,7 +144,7 @@ class HostileServer {
           : reply(next.event ? -1 : xid, next.code, (writer) => {
               for (const byte of next.body) writer.bool(byte !== 0);
             });
-        // A body's bytes as they are, not as truths.
+        // The body's bytes follow the good header as they are.
         const whole = next.raw || next.code !== 0 ? answer : Buffer.concat([answer.subarray(0, 20), next.body]);
         for (let from = 0; from < whole.length; from += plan.pieces)
           socket.write(whole.subarray(from, from + plan.pieces));

@@ -69,7 +69,7 @@ interface Step {
   endMs: number;
 }
 
-/** A row of windows longer than this is remembered: where they leave no gap, each judgement would follow it for a year. */
+/** A chain of windows longer than this is cached: without gaps between them, each judgement would follow it for a year. */
 const shortRow = 16;
 const stepsKept = 2_000;
 

@@ -30,7 +30,7 @@ export const givenBounds = ({ from, until, times }: Partial<Record<"from" | "unt
 
 export const boundNames = ["fromMs", "untilMs", "times"] as const;
 export const mostTimes = 1_000_000_000;
-/** Its slots are gone through to find the last. */
+/** The most slots that are iterated to find the last one. */
 export const mostTimesOfCron = 10_000;
 
 export function boundsOf(given: Partial<Record<keyof Bounds, unknown>>, most: number): Bounds {
@@ -60,13 +60,13 @@ interface Unbounded {
   words(): string;
 }
 
-/** The moment of the last slot that there can be. @param everyMs between two slots of an interval; undefined: they are gone through */
+/** The moment of the last possible slot. @param everyMs between two slots of an interval; undefined: the slots are iterated */
 export function lastOf(base: Unbounded, everyMs: number | undefined, { fromMs = 0, untilMs, times }: Bounds): number {
   if (times === undefined) return untilMs ?? Number.POSITIVE_INFINITY;
   let last = base.next(fromMs - 1);
   if (last !== null && everyMs !== undefined) return last + (times - 1) * everyMs;
   for (let more = times - 1; more > 0 && last !== null; more--) last = base.next(last);
-  // There are fewer than it has times: its years are over before.
+  // The schedule has fewer slots than `times`: its years are over before.
   return last ?? Number.POSITIVE_INFINITY;
 }
 

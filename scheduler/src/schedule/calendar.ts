@@ -177,7 +177,7 @@ function nearestFree({ holidays, weekend }: CompiledDays, day: number, way: 1 | 
   return nearest;
 }
 
-/** Why a day is not one that a task runs on, in a few words. */
+/** The reason why a task does not run on a day, in a few words. */
 function whyNot(calendar: Calendar, day: number): string {
   const { free, weekend } = compile(calendar);
   const name = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"][weekdayOfDay(day)];

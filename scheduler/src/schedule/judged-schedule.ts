@@ -1,6 +1,6 @@
 import type { Schedule } from "./schedule.ts";
 
-/** The same slots, judged otherwise. */
+/** The same slots with another judgement. */
 export const judgedSchedule = (base: Schedule, judge: NonNullable<Schedule["judge"]>): Schedule => ({
   next: (afterMs) => base.next(afterMs),
   previous: (beforeMs) => base.previous(beforeMs),

@@ -279,11 +279,11 @@ export interface Schedule {
 
 export interface Judgement {
   dueMs: number;
-  /** Why it does not run at all. */
+  /** The reason why it does not run at all. */
   skipped?: string;
   /** No slot between this one and this instant runs either; undefined: the slots that follow have not been judged. */
   untilMs?: number;
-  /** Why it runs when it does. */
+  /** The reason for its time. */
   note?: string;
 }
 

@@ -251,7 +251,7 @@ export function slotsPutBack(
   return slotsPutOff(before, nowMs).filter((atMs) => (placeOf(moved.get(atMs) ?? atMs) ?? nowMs) <= nowMs);
 }
 
-/** Gives the time of the slot of a nominal time; null: the schedule does not have it. */
+/** Returns the time of the slot of a nominal time; null: the schedule does not have it. */
 export function placesOf(ruled: Ruled): (nominalMs: number) => number | null {
   const plain = compileSchedule(ruled.definition.schedule);
   const moving = movingOf(ruled);

@@ -26,7 +26,7 @@ export function sameRules(a: ZoneRules, b: ZoneRules): boolean {
   return offsetAt(a) === offsetAt(b) && String(changes(a)) === String(changes(b));
 }
 
-/** The rules in force, of all zones. */
+/** The rules in force for all zones. */
 export interface ZonesInForce {
   /** The name under which `zoneOf` returns a zone with the rules in force; the zone's own name if this process has the same rules. */
   named(zone: string): string;
@@ -104,7 +104,7 @@ const zoneIn = (spec: ScheduleSpec): Zone | null => {
 
 const has = (schedule: Schedule, atMs: number) => schedule.next(atMs - 1) === atMs;
 
-/** The most that offsets are apart, and since when they are. */
+/** The largest difference of the offsets, and the first instant at which they differ. */
 function difference(a: Zone, b: Zone, fromMs: number, toMs: number): { apart: number; sinceMs: number } {
   const changes = [a, b].flatMap((zone) => Array.from(zone.transitions(fromMs, toMs), ({ from }) => from));
   const differing = [fromMs, ...changes.sort((x, y) => x - y)]

@@ -246,7 +246,7 @@ const ruledNames = new Map<string, string>();
  * @throws ZONE_UNKNOWN
  */
 export function zoneName(value: unknown): string {
-  // Asking Intl takes 0.1 ms; thousands of tasks name few zones.
+  // A call of Intl takes 0.1 ms; thousands of tasks use few zones.
   if (typeof value === "string" && zones.has(value)) return value;
   if (typeof value !== "string" || !/^[A-Za-z][\w+\-/]{0,63}$/.test(value)) throw unknownZone(value);
   let canonical: string;

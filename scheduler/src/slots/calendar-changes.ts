@@ -108,8 +108,7 @@ export async function compareCalendar(
 }
 
 /**
- * Slots of a year ahead that come to lie elsewhere, or are skipped or no longer skipped.
- * @param accounted nominal times that have their account already
+ * Slots of a year ahead that move, or become skipped or no longer skipped. @param accounted nominal times that are in the ledger already
  */
 export function slotChanges(
   record: Pick<TaskRecord, "definition" | "taskId">,
@@ -124,7 +123,7 @@ export function slotChanges(
   const base = compileSchedule(schedule);
   const [before, after] = [was, is].map((calendar) => versionOf(record, base, rule, calendar)) as [Version, Version];
   const isOneZone = was.zone === is.zone;
-  // A slot of days ago may have been put off until after now.
+  // A slot of some days ago may have been moved to a later time than now.
   let at = nowMs - (rule.otherwise === "next" ? (movedDaysMax + 1) * dayMs : 0);
   const untilMs = nowMs + limits.comparedDays * dayMs;
   let looked = 0;
@@ -179,7 +178,7 @@ function placed(
   return skipped === undefined ? { slotMs, dueMs, note } : { slotMs, dueMs: null, note: `skipped: ${skipped}` };
 }
 
-/** A slot that the new version puts before now does not run: the store accounts for it when the version is stored. */
+/** A slot that the new version moves to before now does not run: the store accounts for it when the version is stored. */
 function passed(place: Placed, nominalMs: number, nowMs: number): Placed {
   if (place.slotMs > nowMs) return place;
   const note = nominalMs > nowMs ? "skipped: moved to a time that has passed" : "missed: its own time has passed";

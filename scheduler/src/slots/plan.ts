@@ -9,7 +9,7 @@ export interface PlannedSlot {
   nominalMs?: number[];
   /** The reason if it is recorded and not run: its calendar, or a blackout. */
   skipped?: string;
-  /** Why it runs when it does. */
+  /** The reason for its time. */
   note?: string;
 }
 
@@ -44,7 +44,7 @@ export interface PlanSpan {
 /** A step accepts at most this many slots of one task; the rest follows in the next step. */
 export const slotsPerStep = 1_000;
 const countLimit = 10_000;
-/** Why a slot is missed that the policy would have run, had it not been later than `within`. */
+/** The reason for a missed slot that the policy would have run, had it not been later than `within`. */
 export const tooLateReason = "misfire: later than within";
 
 /**
@@ -95,7 +95,7 @@ export function planTask(
       const judge = (slotMs: number) => planned(slotMs, Math.max(slotMs, nowMs));
       const late = catchUpJudged(definition, schedule, { firstMs, oldestMs, lastMs, keep, reason }, judge);
       late.kept.forEach((slot, place) => {
-        // Judged again for when it starts: the last of many may come due in a blackout.
+        // Judged again at its start: the last of many may come due in a blackout.
         if (perSecond === null) step.slots.push(slot);
         else step.slots.push(planned(slot.slotMs, Math.round(nowMs + (place * 1_000) / perSecond)));
       });

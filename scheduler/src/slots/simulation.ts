@@ -12,10 +12,10 @@ import { pauseEnd } from "./coming-slots.ts";
 
 export interface SimulatedTask {
   definition: TaskDefinition;
-  /** Slots before the end of its pause are none that fire. */
+  /** Slots before the end of its pause do not fire. */
   paused?: { untilMs: number | null } | null | undefined;
   calendar?: Calendar | undefined;
-  /** Nominal times to come that have their account: see TaskRecord. */
+  /** Nominal times to come that are in the ledger already: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
   /** The zone rules by which the task is planned: see TaskRecord. */
   zones?: ZonesInForce | undefined;
@@ -26,12 +26,12 @@ export interface SimulatedFire {
   task: string;
   /** The same task's slot before this one; null: none in the range. */
   previousMs: number | null;
-  /** Why it will not run, or later: calendar and blackout. */
+  /** The reason why it is skipped or delayed: calendar and blackout. */
   rule: string;
   skipped: boolean;
 }
 
-/** Local times that a change of clocks leaves out, where the task skips them. */
+/** Local times that a change of clocks skips, if the task skips them too. */
 export interface LostTimes {
   /** The time at which the clocks change. */
   atMs: number;
@@ -48,7 +48,7 @@ export interface Collision {
 }
 
 export interface Simulation {
-  /** The first of them, in order. */
+  /** The first slots, in order. */
   fires: SimulatedFire[];
   /** All slots, including those that are not shown. */
   total: number;

@@ -15,7 +15,7 @@ export interface Move {
 }
 
 export interface Spread {
-  /** The most that becomes due in one minute. */
+  /** The most runs that become due in one minute. */
   peak: { before: number; after: number };
   /** Minutes that are fuller now than the fullest would be then. */
   fuller: number;

@@ -26,7 +26,7 @@ export interface TimelineTask {
   paused: { untilMs: number | null } | null;
   definition: TaskDefinition;
   calendar?: Calendar | undefined;
-  /** Nominal times to come that have their account: see TaskRecord. */
+  /** Nominal times to come that are in the ledger already: see TaskRecord. */
   accountedMs?: readonly number[] | undefined;
   /** The zone rules by which the task is planned: see TaskRecord. */
   zones?: ZonesInForce | undefined;
@@ -58,7 +58,7 @@ export interface ClockChange {
 
 export interface Timeline {
   fromMs: number;
-  /** Runs that become due, of each minute. */
+  /** Due runs of each minute. */
   fires: number[];
   /** Tasks that they are of. */
   tasks: number[];

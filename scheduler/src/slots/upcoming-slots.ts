@@ -13,7 +13,7 @@ export const coming = (record: TaskRecord): ComingTask => ({
   seed: record.taskId,
 });
 
-/** The next slots as they are planned; those that will be skipped too, since they are accounted for. */
+/** The next slots as planned, including those that will be skipped, since they are accounted for. */
 export function plannedSlots(record: TaskRecord, afterMs: number, count: number): number[] {
   const schedule = scheduleOf(record);
   const slots: number[] = [];

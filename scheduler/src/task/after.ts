@@ -52,7 +52,7 @@ export const afterKind: Kind<AfterSpec> = {
     const { tasks, on = "success", ...rest } = isObject(given) ? given : { tasks: given };
     const unknown = Object.keys(rest)[0];
     if (unknown !== undefined) throw stranger(place, unknown, ["tasks", "on"]);
-    // A hole in a list is no name either.
+    // A hole in a list is not a name.
     const names = typeof tasks === "string" ? [tasks] : Array.isArray(tasks) ? Array.from(tasks) : undefined;
     if (!names || names.length === 0 || !names.every((one) => typeof one === "string" && one !== ""))
       throw wrong(place, " must name one task or more", 'For example after: ["fetch", "parse"].');

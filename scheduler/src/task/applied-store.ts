@@ -15,11 +15,14 @@ export interface AppliedTask {
   author: string;
   reason: string;
   changedMs: number;
-  /** Runs that would end with the task: enqueued ones, and due slots, that no worker has. Counted of tasks of the bundle that are not named. */
+  /**
+   * Runs that would end with the task: enqueued runs and due slots that no worker has. Counted only for the bundle's tasks that are not
+   * named.
+   */
   waiting: number;
 }
 
 export interface AppliedStore {
-  /** These, removed ones too, and all that belong to the bundle. */
+  /** Returns these tasks, even removed ones, and all tasks of the bundle. */
   read(names: string[], bundle: string): Promise<AppliedTask[]>;
 }

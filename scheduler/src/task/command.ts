@@ -18,7 +18,7 @@ export interface CommandSpec {
 
 const mostWords = 1_000;
 const mostCodes = 256;
-/** Linux takes no longer argument: 128 KiB with the NUL at its end. */
+/** Linux allows no longer argument: 128 KiB with the NUL at its end. */
 const word = text(131_071);
 
 const argv: Kind<string[]> = {

@@ -19,7 +19,7 @@ export interface GroupRecord {
   /** Live sessions that serve it. */
   workers: number;
   limit: number | null;
-  /** Runs of its tasks that workers have. */
+  /** Runs of its tasks that workers have claimed. */
   claimed: number;
   /** Due runs that no worker has claimed; counted up to `waitingMost`. */
   waiting: number;

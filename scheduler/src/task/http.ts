@@ -93,7 +93,7 @@ const headers: Kind<Record<string, string>> = {
           ` cannot hold ${JSON.stringify(name)}`,
           "It is no header's name, or one that the worker sets.",
         );
-      // A line's end here would begin a header, or a request, of the task's own.
+      // A line end here would begin another header, or another request, chosen by the task.
       if (typeof value !== "string" || !headerValue.test(value) || value.length > limits.urlLength)
         throw wrong(place, `: the value of ${name} cannot be sent`, "Use printable ASCII on one line.");
       within(place.path, () => {

@@ -24,7 +24,7 @@ export type Route =
   | { by: "pin"; node: string }
   | { by: "shards"; shards: number };
 
-/** Absent where the task has none, so that tasks without are as they always were. */
+/** Fields are absent if the task has none, so that tasks without them do not change. */
 export interface PolicyParts {
   route?: Route;
   labels?: Record<string, string>;
@@ -118,7 +118,7 @@ const routeShape = (name: string, description: string, shape: Shape): Shape => (
   fields: { [name]: { shape, required: true, description, usual: undefined } },
 });
 
-/** `any` is kept as no route. */
+/** `any` is stored as no route. */
 export const routeKind: Kind<Route | undefined> = {
   shape: {
     is: "either",
@@ -317,7 +317,7 @@ export interface RetryPolicy {
   delayMs: number;
   /** The longest pause between two tries. */
   maxDelayMs: number;
-  /** 0 none … 1: the pause is drawn from [pause × (1 − jitter), pause]. */
+  /** 0 means none; otherwise the pause is drawn from [pause × (1 − jitter), pause]. */
   jitter: number;
 }
 

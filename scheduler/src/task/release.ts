@@ -26,7 +26,7 @@ export interface Backer {
 export interface Standing {
   /** Digest of the task's definition; null: it was stored before there were releases. */
   readonly code: string | null;
-  /** Some process with the same label brought this same definition before. */
+  /** A process with the same label brought this same definition before. */
   readonly isKnown: boolean;
   /** The releases that back a definition of the task. */
   readonly backers: readonly Backer[];

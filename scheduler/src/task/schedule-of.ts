@@ -71,7 +71,7 @@ export function madeOf(own: TaskDefinition, task: TaskDefinition): TaskDefinitio
   return { ...made, of: task.name, ...(edited.length > 0 && { asDefined: Object.fromEntries(edited) }) };
 }
 
-/** The definition with the own parts of another, absent where they are absent there. */
+/** The definition with the own parts of another; parts absent there are absent in the result. */
 export function withOwn(definition: TaskDefinition, own: TaskDefinition): TaskDefinition {
   const made: Record<string, unknown> = { ...definition, name: own.name };
   for (const part of ownParts) {

@@ -38,7 +38,7 @@ export interface ReleaseOfTask {
   isInForce: boolean;
   firstMs: number;
   seenMs: number;
-  /** Processes of it that live. */
+  /** Live processes of the release. */
   nodes: string[];
 }
 
@@ -49,7 +49,7 @@ export interface Adopted {
   to: string;
 }
 
-/** A zone that has other rules than those that its tasks were planned by. */
+/** A zone whose rules differ from those by which its tasks were planned. */
 export interface ChangedZone {
   zone: string;
   /** The versions of the time zone database, such as "2026a". */
@@ -66,7 +66,7 @@ export interface ZonesFollowed {
   left: { task: string; error: string }[];
 }
 
-/** Names of schedules that were stored, as the store has them; those that were so already are left out. */
+/** Names of schedules that were stored, as stored; unchanged ones are left out. */
 export interface SchedulesSaved {
   created: string[];
   changed: string[];
@@ -80,9 +80,9 @@ export interface SchedulesFollowed {
   removed: number;
   /** Runs of these schedules that were claimed and not known to be started, now recalled. */
   recalled: number[];
-  /** Waiting runs that ended with those. */
+  /** Waiting runs that ended with these schedules. */
   ended: number;
-  /** Schedules that cannot be as their task is now, and stay as they were. */
+  /** Schedules that do not fit their task's present definition, and stay as they were. */
   left: { task: string; error: string }[];
 }
 

@@ -35,11 +35,11 @@ export interface Removed {
   ended: number;
 }
 
-/** After cluster time went back. */
+/** The result of replanning after cluster time went back. */
 export interface ReplannedAhead {
   /** The highest cluster time reached. */
   reachedMs: number;
-  /** Tasks that are planned from now on. */
+  /** Number of tasks that are planned from now on. */
   tasks: number;
   /** Runs that were enqueued or scheduled for a retry by the clock that was ahead: they keep their due times. */
   waiting: number;
@@ -103,8 +103,8 @@ export interface TaskStore {
     client?: SqlClient,
   ): Promise<SchedulesSaved>;
   /**
-   * Removes tasks with `atEnd: "remove"` that have no slot left, no run that waits or runs, and no open dead letter: each in a transaction of
-   * its own. Repeatable. @returns their names
+   * Removes tasks with `atEnd: "remove"` that have no slot left, no waiting or running run, and no open dead letter, each in a transaction
+   * of its own. Repeatable. @returns their names
    */
   removeEnded(change: Change): Promise<string[]>;
   /** The schedules of a task, in the order of their names. @param afterName only those after this name @param most the maximum number */
@@ -125,7 +125,7 @@ export interface TaskStore {
   /** Tasks whose last change was made then or later: an edit, a pause, a resume, a removal. */
   changedSince(sinceMs: number): Promise<TaskChange[]>;
   list(): Promise<TaskRecord[]>;
-  /** Newest first; also of a task that was removed. @throws TASK_UNKNOWN: there never was one */
+  /** Newest first; a removed task has its versions too. @throws TASK_UNKNOWN: no task ever had the name */
   versions(name: string): Promise<VersionRecord[]>;
   /**
    * Withdraws runs that are planned and not claimed. @param isWanted called in the change's own transaction, with the task locked: returns
@@ -154,7 +154,7 @@ export interface TaskStore {
   removeSchedule(name: string, of: string, change: Change, client?: SqlClient): Promise<Removed>;
   /** Removes the task with its schedules. @param expectedVersion as in `save` */
   remove(name: string, change: Change, expectedVersion?: number | null): Promise<Removed>;
-  /** Exact: equal to the rows that ended. */
+  /** Exact: equal to the number of ended rows. */
   counters(taskIds: number[]): Promise<Map<number, Counters>>;
   /** Folds counter rows together. @returns how many were folded */
   foldCounters(limit: number): Promise<number>;

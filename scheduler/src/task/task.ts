@@ -32,7 +32,7 @@ export const defineTask = (name: string, options: TaskOptions = {}): TaskDefinit
  */
 export const readTask = (name: string, options: TaskOptions): TaskDefinition => readOptions(name, options, false);
 
-/** @param named each error's message begins with the task's name, but those of other modules, which name no task */
+/** @param named each error's message begins with the task's name, except errors of other modules, which name no task */
 function readOptions(name: string, options: TaskOptions, named: boolean): TaskDefinition {
   checkName("a task's name", name, limits.taskNameLength);
   const about = named ? `task ${name}: ` : "";

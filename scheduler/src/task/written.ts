@@ -53,7 +53,7 @@ export const givenOptions = (definition: TaskDefinition): TaskOptions => ({
   schedule: definition.schedule,
 });
 
-/** Every option but those that a definition is without. */
+/** All options except those that the definition lacks. */
 function whole(definition: TaskDefinition): WrittenTask {
   const written: WrittenTask = {};
   for (const [option, { part, kind, nullable }] of optionRows) {
@@ -67,7 +67,7 @@ function whole(definition: TaskDefinition): WrittenTask {
 export interface FieldChange {
   /** "retry.attempts" */
   path: string;
-  /** undefined: as it would be anyway. */
+  /** undefined: the default. */
   was: Json | undefined;
   is: Json | undefined;
 }
@@ -80,7 +80,7 @@ export function fieldChanges(before: TaskDefinition, after: TaskDefinition): Fie
 
 function changesIn(path: string, a: Json | undefined, b: Json | undefined): FieldChange[] {
   if (sortedJson(a) === sortedJson(b)) return [];
-  // A payload, a body, a list is one thing; a schedule of another kind too.
+  // A payload, a body or a list changes as a whole; so does a schedule that changes its kind.
   const opened = isObject(a) && isObject(b) && !/(?:^slotPayload|\.body)$/.test(path) && !otherKind(path, a, b);
   if (!opened) return [{ path, was: a, is: b }];
   const names = [...new Set([...Object.keys(a), ...Object.keys(b)])];

@@ -56,7 +56,7 @@ export function firesBetween(
   return fires.sort((a, b) => a.getTime() - b.getTime());
 }
 
-/** The first slot that may fire then: one before it may be delayed to it, by a blackout that it lies in. */
+/** The first slot that may fire from then on: a blackout may delay an earlier slot to that time. */
 function firstOf(task: ComingTask, fromMs: number): number | null {
   let first = task.schedule.next(fromMs - 1);
   let before = task.schedule.previous(fromMs);

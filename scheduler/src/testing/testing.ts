@@ -35,8 +35,8 @@ export interface TestTowerOptions
   /** A postgres:// URL, or "embedded" (the default). A schema is created there; `close` drops it. */
   store?: string;
   /**
-   * How long, in real time, the tower's time stands still for a handler that waits for something else (a file, another
-   * database) before it goes on without it; default 1 s.
+   * How long, in real time, the tower's time stands still for a handler that waits for something outside (a file, another database) before
+   * it goes on without it; default 1 s.
    */
   patience?: Duration;
   /** Seed of random values: back-off. Default 1. */
@@ -54,7 +54,7 @@ export interface RunReport {
   /** Number of attempts. */
   attempts: number;
   logs: LogLine[];
-  /** All that the store has of it. */
+  /** The store's record of the run. */
   record: RunRecord;
   /** The attempts before the last one. */
   earlier: AttemptRecord[];
@@ -268,7 +268,7 @@ export class TestTower {
     await this.#embedded?.release();
   }
 
-  /** Two that move one time would each find the other's. */
+  /** Two concurrent moves of the same time would interfere with each other. */
   async #alone<T>(work: (travel: TimeTravel) => Promise<T>): Promise<T> {
     if (this.#closed || this.#travel === undefined)
       throw new CarillonError("STOPPED", "this test tower has been closed", { hint: "Make a new one." });

@@ -50,7 +50,7 @@ export const checkers: readonly Checker[] = [
   quiet,
 ];
 
-/** @param more that hold only where this history was made */
+/** @param more checkers that apply only where this history was made */
 export function firstViolation(history: History, more: readonly Checker[] = []): Violation | undefined {
   for (const { invariant, check } of [...checkers, ...more]) {
     const violation = check(history);

@@ -47,7 +47,7 @@ export const lostWorkers: Checker = {
 const isLost = ({ how, stoppedWhy, timedOut }: Execution): boolean =>
   (how === null && !timedOut) || stoppedWhy === "SESSION_LOST";
 
-/** All that the task ever was. */
+/** All definitions that the task ever had. */
 export function definitionsOf({ operations }: History): Map<string, TaskDefinition[]> {
   const definitions = new Map<string, TaskDefinition[]>();
   for (const { kind, task, definition } of operations)

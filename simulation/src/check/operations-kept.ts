@@ -170,7 +170,7 @@ function left(asked: Operation, row: Row, history: History): Found {
 /** The numbers of an array in the form in which the server receives it. */
 const numbersOf = (array: unknown) => String(array).slice(1, -1).split(",").map(Number);
 
-/** Runs that were certainly there, and the numbers of their tasks. */
+/** Runs that certainly existed then, and the numbers of their tasks. */
 function bornBefore(asked: Operation, { operations, dump, clockErrorMs }: History): Map<number, unknown> {
   const acknowledged = new Set(
     operations.flatMap(({ run, endedMs, outcome, kind }) =>

@@ -38,7 +38,7 @@ function cronSlots(spec: ScheduleSpec & { type: "cron" }, fromMs: number, toMs: 
     const local = at + offset(at);
     if (matches(local) && !isOtherTime(at, spec.overlap, change)) slots.push(at);
     else if (change && change.byMs > 0 && spec.gap === "shift" && at >= change.atMs && at < change.atMs + change.byMs) {
-      // The time that did not exist, one gap later.
+      // A skipped local time, later by the gap.
       if (matches(local - change.byMs)) slots.push(at);
     }
   }

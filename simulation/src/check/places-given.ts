@@ -32,7 +32,7 @@ export const placesGiven: Checker = {
   },
 };
 
-/** Tasks that were never anything else but one run after the other. */
+/** Tasks that always ran one run after the other. */
 function queued({ operations }: History): string[] {
   const definitions = new Map<string, TaskDefinition[]>();
   for (const { kind, task, definition } of operations)

@@ -71,7 +71,7 @@ export class Contenders {
   readonly looks: Look[] = [];
   readonly writes: LockWrite[] = [];
   readonly attempts: Attempt[] = [];
-  /** Since when each life has been. */
+  /** The beginning of each life. */
   readonly lives: { name: string; life: number; fromMs: number }[] = [];
   readonly #options: ContendersOptions;
   readonly #hands = new Map<string, Set<InHand>>();
@@ -173,7 +173,7 @@ export class Contenders {
     }
   }
 
-  /** @returns undefined: not to be had */
+  /** @returns undefined: the lock could not be had */
   async #attempt<T extends { readonly fence: bigint }>(
     lock: string,
     { name, life }: Contender,

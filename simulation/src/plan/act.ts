@@ -65,7 +65,7 @@ export type Act =
   | { kind: "enqueue"; node: string; task: string; inMs: number; key: string | null; limitKey: string | null }
   | { kind: "cancel"; node: string; run: number }
   | { kind: "begin operation"; node: string; asked: Asked }
-  /** The one that was begun last. */
+  /** The operation that began last. */
   | { kind: "stop operation"; node: string };
 
 export interface TimedAct {

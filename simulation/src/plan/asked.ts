@@ -36,7 +36,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
       const what = dice.whole(0, stops ? 8 : 9);
       if (what < (stops ? 3 : 5)) {
         add(atMs, { kind: "save", node, task, definition: definition() });
-        // And once more, from elsewhere, while the first one is being heeded.
+        // A second one from elsewhere, while the first one takes effect.
         if (stops || dice.chance(0.1))
           add(atMs + dice.between(0, dice.one([20, 2_000])), {
             kind: "save",
@@ -72,7 +72,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
     const run = enqueue(atMs, dice.one(tasks.slice(0, 3)), 0);
     add(atMs + dice.between(20, 3_000), { kind: "cancel", node: dice.one(nodes), run });
   }
-  // Many at once, from everywhere.
+  // Bursts of many runs at once, from all nodes.
   for (let left = sort === "crowd" ? (small ? 2 : 4) : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
     // The last of them is still being worked off when everything is in order again.
     const fromMs = left === 1 && sort === "crowd" ? untilMs - 15_000 : 60_000;
@@ -136,7 +136,7 @@ function overlapOf(dice: Dice, sort: Sort): TaskOptions["overlap"] {
   return dice.one(["allow", "allow", "queue", "skip", "replace", { allow: 2 }] as const);
 }
 
-/** Limited by key, or by how many begin in a time. */
+/** Limited by key, or by a rate. */
 const pacedOf = (dice: Dice): Pick<TaskOptions, "overlap" | "limit" | "rate"> => ({
   overlap: dice.one(["allow", { allow: 3 }] as const),
   ...(dice.chance(0.6) ? { limit: { perKey: dice.whole(1, 2) } } : { rate: { limit: dice.whole(1, 3), per: "10s" } }),

@@ -24,7 +24,7 @@ export function locksPlayed(dice: Dice): LocksPlayed {
   };
 }
 
-/** Much is on its way for longer than a margin. */
+/** Many messages take longer than a margin. */
 const slow = (dice: Dice): Weather => ({
   ...fairWeather,
   mostMs: 20,
@@ -33,7 +33,7 @@ const slow = (dice: Dice): Weather => ({
   replyLost: dice.one([0, 0.02]),
 });
 
-/** Holders are struck in the midst of it, for about as long as a session lasts or with the grace upon it; and clocks jump. */
+/** Holders are struck while they hold a lock, for about a session's length, or that and the grace; and clocks jump. */
 export function lockFaults(dice: Dice, graceMs: number, setting: Setting): TimedAct[] {
   const { nodes, untilMs, timeoutMs, small } = setting;
   const acts: TimedAct[] = [];

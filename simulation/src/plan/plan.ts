@@ -145,7 +145,7 @@ function firstAndEnqueues(asked: readonly TimedAct[]): TimedAct[] {
   });
 }
 
-/** Two that plan show nearly all that more do, for two thirds of the work. */
+/** Two planning processes show nearly all that more do, for two thirds of the work. */
 function processes(dice: Dice): { schedulers: number; workers: number } {
   const schedulers = dice.chance(0.1) ? 3 : 2;
   return { schedulers, workers: schedulers === 2 && dice.chance(0.3) ? 1 : 0 };

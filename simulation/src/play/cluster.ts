@@ -205,7 +205,7 @@ export class Cluster {
         // Called for one task, by a process that enqueues a run of it.
         const saveAll: typeof tasks.saveAll = async ([first, ...more]) =>
           first && more.length === 0 ? [await tasks.byName(first.name)] : [];
-        // Days do not pass here, and there are partitions for this one.
+        // No day passes here, and today's partitions exist.
         const rotate: typeof history.rotate = async () => ({ created: [], dropped: [] });
         const step: typeof operations.step = (...given) => {
           this.strikes.steps(plan.name);
@@ -314,7 +314,7 @@ export class Cluster {
     return operations.findLast((one) => one.task === task && one.kind === "save" && one.outcome === "ok")?.definition;
   }
 
-  /** Somebody edits it, elsewhere. */
+  /** Saves the task without its grace, on another node. */
   #withoutGrace(node: string, task: string): void {
     const definition = this.#savedLast(task);
     const other = this.#options.plan.nodes.find(({ name }) => name !== node);

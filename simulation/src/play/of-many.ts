@@ -77,7 +77,7 @@ export function withThoseOfMany(
   return [...operations, ...told].sort((a, b) => a.invokedMs - b.invokedMs);
 }
 
-/** For certain, all that time. */
+/** Whether the task certainly existed for all that time. */
 function wasThere(operations: readonly Operation[], task: string, fromMs: number, toMs: number | null): boolean {
   const own = operations.filter((one) => one.task === task && (one.kind === "save" || one.kind === "remove task"));
   const before = own.filter(({ invokedMs }) => invokedMs <= fromMs);

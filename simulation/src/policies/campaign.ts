@@ -9,7 +9,7 @@ import type { Seen } from "./seen.ts";
 export interface Broken {
   readonly scenario: Scenario;
   readonly violation: Violation;
-  /** Warnings and errors of the log meanwhile. */
+  /** Warnings and errors of the log during the scenario. */
   readonly told: readonly string[];
 }
 
@@ -20,7 +20,7 @@ export interface Played {
   readonly broken: readonly Broken[];
 }
 
-/** Towers in which scenarios are played, one for each number of places that a worker can have. */
+/** Towers in which scenarios are played, one for each capacity that a worker can have. */
 export class Campaign {
   readonly #url: string;
   readonly #stages = new Map<number, PolicyStage>();

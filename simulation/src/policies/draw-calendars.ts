@@ -3,7 +3,7 @@ import { type Act, type Behaviour, concurrencies, type Scenario, type TaskPlan }
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
-/** Each is in a week a whole number of times: see play.ts. */
+/** A week is a whole multiple of each: see play.ts. */
 const periods = [6, 7, 12, 24];
 const steps = [3, 7, 13, 25, 49];
 /** Scenarios take less. */
@@ -22,7 +22,7 @@ export function calendarScenario(seed: number): Scenario {
   return { seed, concurrency: dice.one(concurrencies), tasks, acts, holidays: holidaysOf(dice) };
 }
 
-/** Several in a row as well. */
+/** Holidays, some of them several days in a row. */
 function holidaysOf(dice: Dice): number[] {
   const share = dice.one([0.2, 0.4, 0.6]);
   return Array.from({ length: days }, (_, day) => day).filter(() => dice.chance(share));

@@ -73,7 +73,7 @@ function shortQueue(seed: number, [first, ...others]: readonly TaskPlan[]): Task
   return [{ ...plan, overlap: { queue: new Dice(seed).whole(1, 3) } }, ...others];
 }
 
-/** Runs of some of the tasks, where their policies allow it, are made into several. */
+/** Makes runs of some of the tasks, where their policies allow it, run in parts. */
 function inParts(seed: number, tasks: readonly TaskPlan[]): TaskPlan[] {
   const dice = new Dice(seed);
   return tasks.map((plan) => {

@@ -52,7 +52,7 @@ export class PolicyStage {
           carillon.task<Behaviour | null>(name, {}, (run, does) => handlers.get(name)?.(run, does));
         }
     };
-    // A slow machine is waited for: time that runs on by itself would make another scenario of it.
+    // The harness waits for a slow machine: time that goes on by itself would change the scenario.
     const told: string[] = [];
     const tell = (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`);
     const log = { ...silentLog, warn: tell, error: tell };
@@ -91,7 +91,7 @@ export class PolicyStage {
 
 const nameOf = (place: number, task: number) => `p${place}-t${task}`;
 const calendarName = (place: number) => `p${place}-c`;
-/** All places share them: each claim looks at every group of its worker. A scenario leaves none limited. */
+/** All positions share the groups: each claim looks at every group of its worker. A scenario leaves none limited. */
 const groupName = (group: number) => `g${group}`;
 
 class Player {

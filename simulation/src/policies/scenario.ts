@@ -67,7 +67,7 @@ export type Act =
       readonly priority?: number;
     }
   | { readonly op: "pause" | "resume"; readonly task: number }
-  /** The n-th of the runs that there are then, in the order in which they were made, counted round. */
+  /** The n-th of the present runs, in the order in which they were made, counted modulo their number. */
   | { readonly op: "cancel" | "rerun"; readonly run: number }
   /** The worker is declared dead, with all its claims; it goes on, like one that stood still. */
   | { readonly op: "lose" }

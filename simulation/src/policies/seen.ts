@@ -9,7 +9,7 @@ export interface Done {
   readonly act: Act;
   readonly fromMs: number;
   readonly toMs: number;
-  /** The run that it made or was about. */
+  /** The run that it made or concerned. */
   readonly runId?: number;
   /** For an enqueue and a rerun. */
   readonly created?: boolean;
@@ -54,7 +54,7 @@ export interface RunSeen extends RunRecord {
   /** The index of its task. */
   readonly of: number;
   readonly letter: DeadLetter | null;
-  /** The ended run that it was made of. */
+  /** The ended run from which it was made. */
   readonly redrives: number | null;
 }
 

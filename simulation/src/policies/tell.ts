@@ -26,7 +26,7 @@ export function tell({ scenario, done, tries, runs, tasks, told: logged }: Seen)
   return lines.join("\n");
 }
 
-/** Equal for two plays of one scenario that came to the same. */
+/** Equal for two plays of one scenario with the same result. */
 export const storyOf = ({ done, tries, runs }: Seen): string =>
   JSON.stringify([
     done.map(({ fromMs, toMs, outcome, created, refused }) => [fromMs, toMs, outcome, created, refused]),

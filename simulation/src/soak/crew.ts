@@ -12,7 +12,7 @@ export class Member {
   readonly #program: string;
   #child: ChildProcess | undefined;
   #gone: Promise<unknown> = Promise.resolve();
-  /** Stopped by a signal, so it cannot answer. */
+  /** Stopped by a signal, so that it cannot answer. */
   stands = false;
   /** It should be running: an end that the harness did not cause is a violation. */
   #wanted = false;

@@ -100,7 +100,7 @@ export const faults: readonly Fault[] = [
   },
 ];
 
-/** Each kind once, in an order by chance, again and again. */
+/** Each kind once, in a random order, repeatedly. */
 export function* inTurn(random: () => number): Generator<Fault, never> {
   for (;;) {
     const round = [...faults];

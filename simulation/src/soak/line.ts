@@ -29,7 +29,7 @@ export class Line {
     return url.href;
   }
 
-  /** Every connection ends at once, and none can be made. */
+  /** Every connection ends at once, and new ones are refused. */
   cut(): void {
     this.#state = "cut";
     for (const pair of this.#pairs) this.#end(pair);

@@ -53,7 +53,7 @@ const sessionTimeoutMs = 6_000;
 const quietMs = 20_000;
 const settleMs = 40_000;
 const recoveryMs = 30_000;
-/** For want of a processor, from a fault's beginning to where all is well again. */
+/** The longest wait for a processor from a fault's beginning to its recovery for which the recovery is still judged. */
 const stoodMsMax = 2_000;
 /** The largest error of a time that a busy process records. */
 const clockErrorMs = 100;
@@ -138,7 +138,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
       epochMs: 0,
       clockErrorMs,
       sessionTimeoutMs,
-      // Its processes have more to do than this one, and wait longer.
+      // Its processes have more work than this one, and wait longer.
       slackMs: 4 * machine.worstMs,
       nodes: [...nodes, ...workers],
       concurrency: 100,

@@ -9,9 +9,9 @@ export interface Word {
   readonly verdict: Verdict;
   /** Its number is part of its content: so history shows which verdict counted. */
   readonly n: number;
-  /** Not refused in some answer. */
+  /** At least one answer did not refuse it. */
   accepted: boolean;
-  /** Refused as one that came too late, in an answer to a poll in which it stood alone. */
+  /** Refused as too late, in an answer to a poll that had no other verdict. */
   late: boolean;
 }
 
@@ -27,7 +27,7 @@ export interface Claim {
   doubtful: boolean;
   /** Its cancellation may have been requested. */
   cancelling: boolean;
-  /** Messages of lines that a server answered to have. */
+  /** Messages of log lines that a server acknowledged. */
   readonly lines: string[];
 }
 
@@ -126,7 +126,7 @@ export class Claims {
     return claim;
   }
 
-  /** Called as the poll is sent: from now on its verdicts may have counted. */
+  /** Called when the poll is sent: its verdicts may count from now on. */
   sent({ verdicts }: SentPoll): void {
     for (const { claim, mine, verdict, n, inexact, beside } of verdicts)
       if (claim && mine && !inexact && !beside && !claim.words.has(textOf(verdict)))
@@ -158,7 +158,7 @@ export class Claims {
     }
   }
 
-  /** Verdicts of one poll on one claim: the first alone can count. */
+  /** Verdicts of one poll on one claim: only the first can count. */
   #verdicts(verdicts: readonly SaidVerdict[], refused: readonly Refusal[]): void {
     const [first] = verdicts as [SaidVerdict];
     const where = `run ${first.runId}, fence ${first.fence}`;
@@ -235,7 +235,7 @@ export class Claims {
       claim.lines.push(message);
   }
 
-  /** The codes with which the table has this part refused, in any state in which the claim may be. */
+  /** The codes with which the table refuses this part, in any state in which the claim may be. */
   #codes({ claim, mine }: Named, event: ClaimPart): Set<string> {
     const states: ClaimState[] = [];
     if (!claim) states.push("unknown");

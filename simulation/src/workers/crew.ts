@@ -6,7 +6,7 @@ import type { Claim, Claims, Named, SaidPart, SaidVerdict, SentPoll } from "./cl
 import type { ServerNode } from "./nodes.ts";
 import { textOf, type Verdict } from "./said.ts";
 
-/** Stand in a poll for numbers that JavaScript cannot write. */
+/** Placeholders in a poll for numbers that JavaScript cannot write. */
 const inexactTexts = { '"LARGE"': "12345678901234567890", '"ENDLESS"': "1e400" };
 
 export interface Outcome {
@@ -236,7 +236,7 @@ export class RandomWorker {
     } else if (outcome.status === 409 && !this.revoking) {
       if (this.#silentAfterMs === undefined)
         claims.broken("nothing is refused without a cause", `a session that is never silent: ${outcome.body.detail}`);
-      // Another poll may have found it out before.
+      // Another poll may have noticed it before.
       if (body.session === this.#session) await this.join();
     } else if (outcome.status === 400 || outcome.status === 403)
       claims.broken("nothing is refused without a cause", `${outcome.status} ${outcome.body.detail}`);
@@ -298,7 +298,7 @@ export class RandomWorker {
     return claim && { runId: claim.runId, fence: claim.fence, claim, mine: claim.worker === this.name };
   }
 
-  /** @param beside of the same poll */
+  /** @param beside the other parts of the same poll */
   #part(one: Named, beside: readonly SaidPart[]): SaidPart {
     const { dice } = this.#crew;
     const drawn = dice.one(["report", "log", "log", "state", "spawn", "span", "inputs"] as const);

@@ -21,7 +21,7 @@ export interface ServerOptions {
   readonly name: string;
 }
 
-/** The same in this process and in one of its own. */
+/** The same for a server in this process and for one in its own. */
 export async function listen({ store, schema, name }: ServerOptions): Promise<Carillon> {
   const server = new Carillon({
     store,

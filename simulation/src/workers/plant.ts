@@ -5,7 +5,7 @@ import { plantedCopy, plantingsOf } from "../mutants.ts";
 
 export interface PlantedProtocol {
   readonly name: string;
-  /** The rule that it was found to break first; undefined: it was not found. */
+  /** The rule that it broke first; undefined: the bug was not found. */
   readonly caughtBy: string | undefined;
   readonly what: string | undefined;
 }

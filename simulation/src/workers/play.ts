@@ -38,7 +38,7 @@ const tasks = {
   before: {},
   follower: { after: "before" },
 } as const;
-/** A tenth of a second apart. */
+/** Tries a tenth of a second apart. */
 const knownAfterTries = 600;
 const silentAfterMs = 1_500;
 const drainGuardMs = 300_000;

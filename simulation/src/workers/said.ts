@@ -5,7 +5,7 @@ export type Verdict = Omit<GivenVerdict, "runId" | "fence">;
 /** The text of a verdict, which is equal for equal verdicts. */
 export const textOf = (verdict: Verdict): string => JSON.stringify(verdict);
 
-/** The rules that the harness looks at, as violations name them. */
+/** The rules that the harness checks, by the names in its violations. */
 export const rules = [
   "no answer is a server's fault",
   "a claim ends once",

@@ -56,7 +56,7 @@ export class SimulatedCoordination {
     this.#isUp = true;
   }
 
-  /** Asks, over the network. @returns undefined: no answer within `timeoutMs` */
+  /** Calls the service over the network. @returns undefined: no answer within `timeoutMs` */
   ask<T>(machine: Machine, timeoutMs: number, work: () => T): Promise<T | undefined> {
     const { network } = this;
     const line = `${machine.name} coordination`;

@@ -90,7 +90,7 @@ export class Network {
     });
   }
 
-  /** All of it, at once and for good. */
+  /** Mends all cuts, at once and for good. */
   heal(): void {
     this.weather = fairWeather;
     for (const [line, how] of this.#cuts) if (how !== "none") this.cut(line, "none");

@@ -31,7 +31,7 @@ interface Physical {
 export interface ServerOptions {
   readonly url: string;
   readonly types: pg.CustomTypesConfig;
-  /** Hears of each connection's process. */
+  /** Called with the process id of each connection. */
   readonly onConnection: (pid: number) => void;
 }
 
@@ -189,7 +189,7 @@ export class Server {
       physical.wire.begin(text);
       return answered(nothing);
     }
-    // A setting that the real connections have from their beginning.
+    // The real connections have this setting from their beginning.
     if (text.startsWith(jitOff)) {
       this.#release(physical);
       return answered(nothing);
@@ -276,7 +276,7 @@ export class Server {
     return begun ? begun.then(write) : write();
   }
 
-  /** Runs one that may have to wait for another's lock. */
+  /** Runs a statement that may have to wait for a lock of another connection. */
   async #beside(
     physical: Physical,
     backend: Backend,
@@ -320,7 +320,7 @@ export class Server {
     return !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
   }
 
-  /** While one waits, only those that it waits for, so that it ends. */
+  /** While a statement waits, only those that it waits for may go on, so that it ends. */
   #mayGoOn({ wire }: Physical): boolean {
     return this.#blocked.size === 0 || [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
   }

@@ -43,7 +43,7 @@ export class Stage {
   static async make(url: string, schema: string, epochMs: number): Promise<Stage> {
     const client = new pg.Client({ connectionString: url, types, options: "-c synchronous_commit=off" });
     await client.connect();
-    // Statistics that come by themselves would change plans, and with them the order of rows.
+    // Automatic statistics would change plans, and with them the order of rows.
     await client.query("alter system set autovacuum = off");
     await client.query("select pg_reload_conf()");
     await client.query(`drop schema if exists ${schema} cascade`);

@@ -7,7 +7,7 @@ interface Event {
   fire: (() => void | Promise<void>) | undefined;
 }
 
-/** More than ever happen in one millisecond of a small cluster. */
+/** More than ever occur in one millisecond of a small cluster. */
 const mostEventsAtOnce = 20_000;
 /** Events processed in a row, with only their microtasks between. */
 const eventsAtOnce = 32;
@@ -22,7 +22,7 @@ export class Universe {
   #order = 0;
   #events: Event[] = [];
   #since = { atMs: 0, events: 0 };
-  /** Something went on and on without any time passing: `run` gave it up. */
+  /** Events followed each other without any time passing: `run` gave up. */
   spun = false;
   readonly #trace = createHash("sha256");
   #fresh = "";

@@ -92,7 +92,7 @@ export class Wire {
     return this.#client.end();
   }
 
-  /** Begins a transaction with the next statement, which costs no way of its own. */
+  /** Begins a transaction with the next statement, without a round trip of its own. */
   begin(text: string): void {
     this.#before = text;
   }

@@ -41,7 +41,7 @@ export const subject: Subject = {
     // It logs lines that are cut on purpose without end; the consequences are in the notes.
     const logger = new Logger(() => () => undefined);
     const worker = {
-      // Unless completions go by batches, one that fails is an unhandled rejection, which ends the process.
+      // Without batched completions a failed completion is an unhandled rejection, which ends the process.
       completeJobBatchDelay: 0,
       failJobBatchDelay: 0,
       connectionString: store,

@@ -62,7 +62,7 @@ export const subject: Subject = {
   },
 };
 
-/** The same for the same key, so that a key is added once. */
+/** Equal for equal keys, so that a key is added once. */
 function uuidOf(key: string): string {
   const hex = createHash("sha256").update(key).digest("hex");
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -154,7 +154,7 @@ function checkedLength(property: Property, lengthMs: number): number {
   return lengthMs;
 }
 
-/** null: a rule of a calendar that is not carried out here, which is reported. */
+/** null: a rule of another kind of calendar, which is not supported and is reported. */
 function ruleOf(property: Property, tell: Clocks["tell"]): RuleLine | null {
   const { name, line } = property;
   // The calendar and the behaviour that hold without these parts (RFC 7529).

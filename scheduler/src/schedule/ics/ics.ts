@@ -25,7 +25,7 @@ export function icsWindow(nowMs: number, zone: string, years = 10): IcsWindow {
   return { fromDay: today - 366, toDay: today + Math.ceil(years * 365.25), zone };
 }
 
-/** A part of the file that is not carried out as it was meant. */
+/** A part of the file that is not carried out as intended. */
 export interface IcsNotice {
   line: number;
   message: string;

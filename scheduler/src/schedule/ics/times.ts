@@ -6,7 +6,7 @@ import { dayMs } from "../local-times.ts";
 import { type RuleTime, ruleTime } from "../rrule/rule-time.ts";
 import { type Property, wrong } from "./content-lines.ts";
 
-/** A local time without a zone is one on the clock of the event that it belongs to. */
+/** A local time without a zone is a time on its event's clock. */
 export interface Moment extends RuleTime {
   zone: Offsets | null;
 }
@@ -33,7 +33,7 @@ export const readingRule = <T>(property: Property, read: () => T): T => reading(
 
 function momentOf(property: Property, text: string, zone: Offsets | null): Moment {
   const time = reading(property, timeHint, () => ruleTime(text.trim().toUpperCase(), "value", ""));
-  // Some programs write a time and call it a date.
+  // Some programs write a time although they declare a date.
   if (time.kind === "local" && property.parameters.get("VALUE")?.toUpperCase() === "DATE")
     return { kind: "day", ms: Math.floor(time.ms / dayMs) * dayMs, zone: null };
   return { ...time, zone: time.kind === "local" ? zone : null };

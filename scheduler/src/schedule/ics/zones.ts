@@ -88,7 +88,7 @@ function definedZone(component: Component): Offsets | null {
   if (first === undefined) return null;
   return {
     at(instant) {
-      // Before all of them the offset is that from which the first one changed.
+      // Before the first observance, the offset is the one from which it changed.
       let [begun, offset] = [Number.NEGATIVE_INFINITY, first.before];
       for (const { before, after, lastBegin } of observances) {
         const begin = lastBegin(instant + before) - before;

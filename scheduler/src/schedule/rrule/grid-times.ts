@@ -77,7 +77,7 @@ export class GridTimes implements LocalTimes {
   readonly #up = (unit: number) => unit + mod(this.#grid.origin - unit, this.#grid.count);
   readonly #down = (unit: number) => unit - mod(unit - this.#grid.origin, this.#grid.count);
 
-  /** The seconds of the span around a unit that the rule does not let through: of its hour, its minute, or 1; 0: it does. */
+  /** The seconds of the span around a unit that the rule excludes: of its hour, its minute, or 1; 0: the rule allows the unit. */
   #refusing(unitOfDay: number): number {
     const { unitSeconds, hours, minutes, seconds } = this.#grid;
     const second = unitOfDay * unitSeconds;

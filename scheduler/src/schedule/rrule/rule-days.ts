@@ -1,8 +1,8 @@
-/** The days that the BY parts of a rule let through. */
+/** The days that the BY parts of a rule allow. */
 import { dayMs, dayOf, weekdayOf } from "../local-times.ts";
 import type { NthWeekday, Rule } from "./rule.ts";
 
-/** The parts that speak of days; null: any. */
+/** The parts about days; null: any. */
 export type DayParts = Pick<Rule, "weekdays" | "monthDays" | "yearDays" | "weekNumbers" | "months" | "weekStart">;
 
 /** @param counts the period within which a number in BYDAY counts */

@@ -40,7 +40,7 @@ export type Shape =
   | { is: "schema" }
   | { is: "schedule" }
   | { is: "list"; of: Shape; most: number }
-  /** `mergedByEdits`: an edit may leave out also those that are required. */
+  /** `mergedByEdits`: an edit may also leave out required fields. */
   | { is: "object"; fields: Record<string, FieldShape>; mergedByEdits?: true }
   | { is: "either"; of: readonly Shape[] };
 
@@ -58,7 +58,7 @@ export interface Kind<Kept = unknown> {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** "task settle: retry.attempts", as an error begins. */
+/** The beginning of an error: "task settle: retry.attempts". */
 export const says = ({ task, path }: Place): string =>
   task === undefined ? path : path === "" ? `task ${task}` : `task ${task}: ${path}`;
 
@@ -177,7 +177,7 @@ export const texts = (most: number, example: string): Kind<Record<string, string
   write: (kept) => kept,
 });
 
-/** Anything that JSON has; undefined is null. */
+/** Any JSON value; undefined counts as null. */
 export const json: Kind<Json> = {
   shape: { is: "json" },
   hint: "Give JSON.",
@@ -195,7 +195,7 @@ export interface Field {
   kept?: string;
   /** The default, read if no value is given. null: stored as null. undefined: left out. */
   usual?: unknown;
-  /** The same, where it depends on the fields before it. */
+  /** The default, if it depends on the fields before it. */
   usualOf?: (kept: Record<string, unknown>) => unknown;
   required?: true;
 }

@@ -3,7 +3,7 @@ import { isEdited, pausesOf, type Rule } from "./rule.ts";
 import { nominalOf, slotsOf } from "./slots.ts";
 
 const dayMs = 86_400_000;
-/** Farther than any day without holidays here. */
+/** Larger than any distance to a working day here. */
 const farthest = 40;
 
 /**

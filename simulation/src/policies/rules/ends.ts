@@ -192,7 +192,7 @@ export const timeouts: Rule = {
   },
 };
 
-/** A run that ended as failed is a dead letter, and no other is; one that was made again is open no more. */
+/** A run that ended as failed is a dead letter, and no other run is; a redriven letter is no longer open. */
 export const letters: Rule = {
   name: "no failure without a letter",
   page: "operations.md: dead letters",
@@ -214,7 +214,7 @@ export const letters: Rule = {
   },
 };
 
-/** Counters are equal to the runs that ended; those that leave no row are counted all the same. */
+/** Counters are equal to the number of ended runs, including those that leave no row. */
 export const tallies: Rule = {
   name: "counters are equal to what ended",
   page: "history.md",

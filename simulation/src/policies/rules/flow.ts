@@ -47,7 +47,7 @@ export const joins: Rule = {
   },
 };
 
-/** A run in parts has each of them once: as many of each number as there are first ones. */
+/** A run in parts has each part once: each number occurs as often as the first one. */
 export const parts: Rule = {
   name: "a run has all of its parts",
   page: "routing.md",
@@ -58,7 +58,7 @@ export const parts: Rule = {
       /** How often each part occurs, by the number of parts. */
       const counts = new Map<number, number[]>();
       for (const { of, shard, source } of seen.runs) {
-        // A part that is run again is that part alone.
+        // A part that is rerun is rerun alone.
         if (of !== task || !shard || source === "manual") continue;
         const [index, total] = shard;
         if (index >= total) return `a run of task ${task} is part ${index} of ${total}`;

@@ -24,7 +24,9 @@ const spanOf = (one: Try): Span => ({ fromMs: one.fromMs, toMs: placeUntil(one) 
 
 const isGivenUp = ({ abort }: Try, ms: number) => abort !== undefined && abort.atMs + givenUpMs <= ms;
 
-/** The limit of places of a task at that time. @param pick of those before and after an edit at that very time; default the larger one */
+/**
+ * The task's limit of concurrent runs at that time. @param pick of those before and after an edit at that very time; default the larger one
+ */
 function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): number {
   const limits = plansBetween(seen, task, atMs, atMs).map(({ overlap = "allow" }) =>
     overlap === "allow"
@@ -158,7 +160,7 @@ export const notEarly: Rule = {
       const last = triesOf(seen, run.runId).at(-1);
       // A run cancelled between two tries keeps the time of the next.
       const isOver = run.state === "succeeded" || run.state === "failed";
-      // A claim that was lost before its try began has moved the time.
+      // A claim that was lost before its try began has changed the due time.
       const isLost = lossesOf(seen, run.runId, seen.endMs) > 0;
       if (isOver && !isLost && last && last.fromMs < run.dueMs)
         return `run ${run.runId} is due at ${run.dueMs} and starts at ${last.fromMs}`;
@@ -215,7 +217,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   if (perWorker !== undefined && addressed.length + rowless >= perWorker) return true;
   if (rate) {
     const lately = seen.tries.filter(({ task, fromMs }) => task === run.of && fromMs <= ms && ms - rate.per < fromMs);
-    // A retry has booked its token, for whichever time it wants.
+    // A retry has booked its token, for whatever time it is due.
     const booked = siblings.filter((other) => triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms)).length;
     if (lately.length + booked >= rate.limit) return true;
   }

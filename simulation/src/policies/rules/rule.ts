@@ -83,7 +83,7 @@ export function moments(spans: readonly Span[]): number[] {
   return [...new Set(spans.flatMap(({ fromMs, toMs }) => [fromMs, toMs]))].sort((a, b) => a - b);
 }
 
-/** The first moment at which more than `most` of these are there at once. */
+/** The first moment at which more than `most` of these overlap. */
 export function over(spans: readonly Span[], most: number): { atMs: number; count: number } | undefined {
   for (const atMs of moments(spans)) {
     const count = spans.filter(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs).length;

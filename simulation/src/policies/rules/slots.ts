@@ -79,7 +79,7 @@ export const slotsInPauses: Rule = {
       if (isEdited(seen.scenario, task) || plans[0]?.plan.calendar) continue;
       for (const slotMs of slotsOf(seen, task)) {
         if (!within(pausesOf(seen, task), slotMs)) continue;
-        // Somebody cancelled it while it was planned ahead.
+        // It was cancelled while it was planned ahead.
         if (seen.runs.some((run) => run.of === task && run.slotMs === slotMs && endOf(run) < slotMs)) continue;
         const told = [
           ...slots.filter((slot) => slot.slotMs === slotMs),
@@ -101,9 +101,9 @@ export const slotsDue: Rule = {
     for (const run of seen.runs) {
       const { plans = [] } = seen.tasks[run.of] ?? {};
       if (run.source !== "slot" || run.slotMs === null || isEdited(seen.scenario, run.of)) continue;
-      // After a try the time is that of the next.
+      // After a try the due time is that of the next try.
       if (run.attempt > 1 || (run.attempt === 1 && run.state === "cancelled")) continue;
-      // A lost claim moves it as well.
+      // A lost claim changes the due time as well.
       if (lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const { every, blackout } = plans[0]?.plan ?? {};
       // Judged by its due time: jitter may move a slot out of a blackout, or into one.
