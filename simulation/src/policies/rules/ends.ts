@@ -136,7 +136,10 @@ function pauseOf(retry: Seen["scenario"]["tasks"][number]["retry"], attempt: num
   return { mostMs, leastMs: mostMs * (1 - jitter) };
 }
 
-/** A cancelled run begins no further try; a waiting run has ended at once, a running one was aborted. No other run is cancelled. */
+/**
+ * A cancelled run begins no further try; a waiting run has ended at once, a running one was aborted. No other run is cancelled, except by
+ * the overlap policy `replace`.
+ */
 export const cancelled: Rule = {
   name: "what is cancelled stops, and nothing else does",
   page: "policies.md: retry; states.md: cancel",
