@@ -442,7 +442,10 @@ export const jitterMsOf = (spec: ScheduleSpec): number => ("jitterMs" in spec ? 
 /** The zone of its local times; null: it has none, such as an interval of elapsed time. */
 export const zoneNameOf = (spec: ScheduleSpec): string | null => ("zone" in spec ? spec.zone : null);
 
-/** The slot plus its jitter: a whole number of ms in [0, jitterMs], which depends only on the arguments; of `jitterBy: "task"` not on the slot. */
+/**
+ * The slot plus its jitter: a whole number of ms in [0, jitterMs] that depends only on the arguments. With `jitterBy: "task"` the jitter
+ * does not depend on the slot.
+ */
 export function dueOf(spec: ScheduleSpec, seed: number, slotMs: number): number {
   const jitterMs = jitterMsOf(spec);
   if (jitterMs === 0) return slotMs;

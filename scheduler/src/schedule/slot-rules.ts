@@ -237,8 +237,8 @@ export function slotsPutOff(ruled: Ruled, nowMs: number): number[] {
 }
 
 /**
- * Nominal times of slots that had been put off to a later day, and that a change puts back to their own time, which has passed, or takes away:
- * the planner had left them for later before the change, and begins at `nowMs` after it.
+ * Nominal times of slots that had been put off to a later day, and that a change moves back to their own time, which has passed, or
+ * removes. Before the change the planner had left them for later, and after it begins at `nowMs`.
  * @param moved of nominal times before, those after: see zone-rules.ts
  */
 export function slotsPutBack(
