@@ -101,7 +101,8 @@ export class Janitor {
     const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
     if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
     const expired = await store.workers.revokeExpired({ author: membership.node, reason: "it has expired", nowMs });
-    if (expired.length > 0) log.warn({ keys: expired.slice(0, toldAtMost) }, "worker keys have expired: their workers are locked out");
+    if (expired.length > 0)
+      log.warn({ keys: expired.slice(0, toldAtMost) }, "worker keys have expired: their workers are locked out");
     const removed = await store.tasks.removeEnded({ author: membership.node, reason: "", nowMs });
     if (removed.length > 0)
       log.info(

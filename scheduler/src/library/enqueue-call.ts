@@ -1,3 +1,4 @@
+import type { SqlClient } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";
@@ -163,12 +164,14 @@ export class EnqueueCall {
     const nowMs = this.#now();
     const write = writeOf(taskId, text, options, source, nowMs);
     const { tx } = options;
-    if (tx) await place.runs.requireTransaction(tx);
-    const send = async (write: EnqueueWrite) =>
-      tx
-        ? this.#handleOf(await place.runs.enqueueIn(tx, write, nowMs))
-        : place.enqueuer.add(write, patienceOf(options));
+    const send = (write: EnqueueWrite) =>
+      tx ? this.#sendIn(tx, place, write, nowMs) : place.enqueuer.add(write, patienceOf(options));
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
+  }
+
+  async #sendIn(tx: SqlClient, { runs }: EnqueuePlace, write: EnqueueWrite, nowMs: number): Promise<RunHandle> {
+    await runs.requireTransaction(tx);
+    return this.#handleOf(await runs.enqueueIn(tx, write, nowMs));
   }
 }
 

@@ -54,7 +54,9 @@ describe("what is revoked elsewhere", () => {
     expect(await stage.rows("select from $s.session where id = $1 and ended_ms is null", [session])).toEqual([]);
     // Another key of the name may be made, and one without an end stays.
     expect(await api.createWorkerKey({ name: "brief" })).toMatchObject({ expires: null, revoked: null });
-    await expect(api.createWorkerKey({ name: "long", expiresIn: "11000d" })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+    await expect(api.createWorkerKey({ name: "long", expiresIn: "11000d" })).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
   });
 
   test("by a worker key: every poll is answered 401 from then on, also one that waits, at every server, however often", async () => {

@@ -36,7 +36,9 @@ export async function createKey(
       else {
         terminal.line(text);
         const end = made.expiresMs === null ? "" : `, until ${new Date(made.expiresMs).toISOString()}`;
-        terminal.aside(`Lets workers run tasks of ${groups.map(plain).join(", ")}${end}. It is kept nowhere: note it now.`);
+        terminal.aside(
+          `Lets workers run tasks of ${groups.map(plain).join(", ")}${end}. It is kept nowhere: note it now.`,
+        );
       }
       return exitCodes.ok;
     },

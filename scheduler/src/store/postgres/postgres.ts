@@ -14,6 +14,7 @@ import { alarmStore } from "./alarms/alarms.ts";
 import { answerStore } from "./answers.ts";
 import { claimStore, settleStanding } from "./claims/claims.ts";
 import { Announcer } from "./cluster/announcer.ts";
+import { transactionCheck } from "./cluster/callers-transaction.ts";
 import { readClock, readRawClock } from "./cluster/clock.ts";
 import { drainStore } from "./cluster/drains.ts";
 import { graceLockStore } from "./cluster/grace-locks.ts";
@@ -89,6 +90,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const clock = () => readClock(database);
   const history = historyStore(database);
   const tasks = taskStore(database);
+  let clusterId = "";
   try {
     const prepare = async () => {
       await migrate(database, await readRawClock(database), options.migrate);
@@ -98,21 +100,29 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
       if (partitions === "one") await makeWhole(database);
     };
     await (options.failFast ? prepare() : database.persist(prepare, options.signal));
-    const look = () => database.query<StandingRow>("", `select ${standingSql(database.schema)}`);
+    const look = () =>
+      database.query<StandingRow & { id: string }>(
+        "",
+        `select ${standingSql(database.schema)}, (select id from ${database.schema}.cluster) as id`,
+      );
     const { schema } = options;
     const onBack = () => {
       tasks.forget();
       options.onBack?.();
     };
     database.recoverBy(recoveryOf(database, { schema, onBack }));
-    for (const row of await (options.failFast ? look() : database.persist(look, options.signal))) database.told(row);
+    for (const row of await (options.failFast ? look() : database.persist(look, options.signal))) {
+      database.told(row);
+      clusterId = row.id;
+    }
   } catch (error) {
     await database.close();
     throw error;
   }
   if (options.standby) database.memory.standbys(true);
   const announcer = new Announcer(database);
-  const runs = runStore(database, announcer);
+  const requireTransaction = transactionCheck(database, clusterId);
+  const runs = runStore(database, announcer, requireTransaction);
   return {
     sessions: sessionStore(database),
     tasks,
@@ -122,7 +132,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     operations: operationStore(database, tasks, runs),
     groups: groupStore(database),
     calendars: calendarStore(database, tasks),
-    claims: claimStore(database),
+    claims: claimStore(database, requireTransaction),
     routes: routeStore(database),
     flow: flowStore(database),
     secrets: secretStore(database),

@@ -1,7 +1,7 @@
 import type { SqlClient } from "../../../base/change.ts";
 import type { ClaimedRun, ClaimRequest, ClaimStore, Settlement } from "../../../run/claim-store.ts";
 import { firstOfEach } from "../../../run/first-of-each.ts";
-import { transactionCheck } from "../cluster/callers-transaction.ts";
+import type { CheckTransaction } from "../cluster/callers-transaction.ts";
 import type { Database } from "../database.ts";
 import { claim, claimingOf } from "./claim.ts";
 import { finishAll, finishIn } from "./finish.ts";
@@ -14,10 +14,9 @@ import { allEnded, asEnded, retry } from "./retries.ts";
 import { byNumber } from "./settle.ts";
 import { turn } from "./turns.ts";
 
-export function claimStore(database: Database): ClaimStore {
+export function claimStore(database: Database, requireTransaction: CheckTransaction): ClaimStore {
   const claiming = claimingOf(database);
   const { memory, clock } = database;
-  const requireTransaction = transactionCheck(database);
   return {
     async claim(request) {
       const before = memory.highs.fence;

@@ -6,7 +6,7 @@ import type { RunStore } from "../../../run/run-store.ts";
 import { audited } from "../access/audit.ts";
 import { lockPlans, settleGates } from "../claims/gates.ts";
 import type { Announcer } from "../cluster/announcer.ts";
-import { transactionCheck } from "../cluster/callers-transaction.ts";
+import type { CheckTransaction } from "../cluster/callers-transaction.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { enqueueStore } from "../enqueue/enqueue.ts";
@@ -18,7 +18,7 @@ import { listRuns } from "./browse-runs.ts";
 import { logStore } from "./logs.ts";
 import { endUnclaimedSql } from "./unclaimed-ends.ts";
 
-export function runStore(database: Database, announcer: Announcer): RunStore {
+export function runStore(database: Database, announcer: Announcer, requireTransaction: CheckTransaction): RunStore {
   const s = database.schema;
 
   const recordSql = (table: "run" | "run_history") => runRecordSql(s, table);
@@ -30,7 +30,7 @@ export function runStore(database: Database, announcer: Announcer): RunStore {
     ...endStore(database),
 
     announced: () => announcer.announced(),
-    requireTransaction: transactionCheck(database),
+    requireTransaction,
 
     async cancel(runId, why, nowMs, by) {
       const now = Math.round(nowMs);
