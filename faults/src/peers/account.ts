@@ -38,7 +38,7 @@ export interface Figures {
   readonly unfinished: number;
   readonly once: number;
   readonly more_than_once: number;
-  /** Of the slots that began more than once, or began and have not ended: slots that began again … after their process had died, */
+  /** Slots that began more than once, or began and have not ended: those that began again … after their process had died, */
   readonly after_death: number;
   /** … beside an execution under way, */
   readonly two_at_once: number;

@@ -60,7 +60,7 @@ export interface CarillonOptions {
    * the same. Default: the store alone.
    */
   coordination?: string;
-  /** Of the embedded store; default ".carillon". */
+  /** The folder of the embedded store; default ".carillon". */
   directory?: string;
   /** Make the embedded store where there is none; default true, where NODE_ENV is "production" false. Never where there was one. */
   createStore?: boolean;
@@ -203,7 +203,7 @@ export interface SignInSettings {
   factorOf: FactorChoice;
 }
 
-/** Of every Carillon. */
+/** The settings of every Carillon. */
 export const carillonPreset = new Preset<CarillonOptions>();
 
 /** The `store` that asks for a private PostgreSQL. */

@@ -61,7 +61,7 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   after?: AfterSpec;
   /** The task whose schedule this is: see schedule-of.ts. */
   of?: string;
-  /** Of the parts that were edited by hand: what the code, or whatever else defines the task, says. See edits.ts. */
+  /** What the code, or another definer of the task, says of the parts that were edited by hand. See edits.ts. */
   asDefined?: EditedParts;
 }
 
@@ -80,7 +80,7 @@ export interface TaskOptions {
   slotPayload?: unknown;
   /** JSON Schema of its payloads; without it what the schema in code says of itself. */
   payloadSchema?: object | null;
-  /** Of runs that are due, those of a higher priority are claimed first. Default 5. */
+  /** Due runs of a higher priority are claimed first. Default 5. */
   priority?: number;
   /** The time after which an attempt is stopped. */
   timeout?: Duration | null;
@@ -232,7 +232,7 @@ export const taskOptions = {
     part: "priority",
     kind: count(0, 9),
     usual: 5,
-    description: "Of runs that are due, those of a higher priority are claimed first.",
+    description: "Due runs of a higher priority are claimed first.",
     since: "0.1.0",
     editable: true,
     example: 9,

@@ -77,12 +77,8 @@ export const oneWordInProse: Rule = (files) =>
       return [...text.matchAll(/\bjobs?\b/gi)].map((match) => at(file, match.index, "job: not job, but task or run"));
     });
 
-/**
- * Folders whose comments have been rewritten: none of these begins with "Of", whose noun comes later or never. Others follow, and are added
- * here.
- */
-const plainFolders =
-  /^(?:console|zookeeper|scheduler)\/src\/(?!(?:access|alarms|api|apply|base|embedded|executors|importers|library|remote|schedule|settings|slots|task|telemetry|testing)\/)/;
+/** Folders whose comments have been rewritten; benches, scripts and tests are to follow. */
+const plainFolders = /^(?:console|zookeeper|scheduler|simulation|faults|fuzz)\/src\//;
 
 /** A comment begins with its noun. */
 export const commentsBeginWithNoun: Rule = (files) =>

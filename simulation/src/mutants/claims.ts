@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Of claims, verdicts and what takes claims back. */
+/** Bugs in claims, verdicts and reclaims. */
 export const claimMutants: readonly Mutant[] = [
   {
     name: "a failure begins what comes after a success",

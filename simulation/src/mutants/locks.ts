@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Of locks for users; each shows in seeds that play them. */
+/** Bugs in users' locks; each shows in seeds that play locks. */
 export const lockMutants: readonly Mutant[] = [
   {
     name: "a grace is counted by the wall clock",

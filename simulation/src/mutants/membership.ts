@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Of sessions, trust and terms. */
+/** Bugs in sessions, trust and terms. */
 export const membershipMutants: readonly Mutant[] = [
   {
     name: "trust outlives the session",

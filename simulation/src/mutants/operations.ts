@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Of operations on many, and of backfills. */
+/** Bugs in operations on many runs, and in backfills. */
 export const operationMutants: readonly Mutant[] = [
   {
     name: "a step leads nowhere",

@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Of slots, and of what changes tasks. */
+/** Bugs in slots, and in changes of tasks. */
 export const planningMutants: readonly Mutant[] = [
   {
     name: "what is overdue is forgotten",

@@ -1,6 +1,6 @@
 import type { Mutant } from "./mutant.ts";
 
-/** Of a store that went back in time. */
+/** Bugs in the recovery of a store that went back in time. */
 export const recoveryMutants: readonly Mutant[] = (
   [
     {

@@ -267,7 +267,7 @@ export const prompt: Rule = {
   },
 };
 
-/** Of the runs that wait for the worker, those of higher priority start first. */
+/** Runs of a higher priority start first among those that wait for the worker. */
 export const priorities: Rule = {
   name: "a higher priority comes first",
   page: "limits.md: priority and turns",
