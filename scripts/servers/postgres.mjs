@@ -1,5 +1,5 @@
 /** PostgreSQL: the machine's, and the one in the npm package that the embedded store runs on. */
-import { randomBytes } from "node:crypto";
+import { createHash, createHmac, pbkdf2Sync, randomBytes } from "node:crypto";
 import {
   chownSync,
   cpSync,
@@ -87,20 +87,35 @@ function statementCount(bin) {
   return found ? ["shared_preload_libraries=pg_stat_statements"] : [];
 }
 
+/**
+ * What PostgreSQL keeps of a password (RFC 5803), made with one iteration in place of 4,096: on both sides together these take 14 ms of processor
+ * a connection, and the gate makes some twenty thousand.
+ * @param {string} password
+ */
+function quickVerifier(password) {
+  const salt = randomBytes(16);
+  const salted = pbkdf2Sync(password, salt, 1, 32, "sha256");
+  const [client, server] = ["Client Key", "Server Key"].map((name) =>
+    createHmac("sha256", salted).update(name).digest(),
+  );
+  const stored = createHash("sha256")
+    .update(/** @type {Buffer} */ (client))
+    .digest("base64");
+  return `SCRAM-SHA-256$1:${salt.toString("base64")}$${stored}:${server?.toString("base64")}`;
+}
+
 /** @type {ServerKind["start"]} */
 async function start({ bin }, folder, conditions) {
   const { user } = conditions;
   const data = join(folder, "data");
   const password = randomBytes(12).toString("hex");
   const passwordFile = join(folder, "password");
-  writeFileSync(passwordFile, `${password}\n`, { mode: 0o600 });
+  writeFileSync(passwordFile, `${conditions.durable ? password : quickVerifier(password)}\n`, { mode: 0o600 });
   mkdirSync(data, { mode: 0o700 });
   if (user.uid !== undefined && user.gid !== undefined) {
     for (const path of [folder, data, passwordFile]) chownSync(path, user.uid, user.gid);
   }
-  // A connection costs half as much as by scram-sha-256, and the gate makes some twenty thousand.
-  const method = conditions.durable ? "scram-sha-256" : "md5";
-  const cluster = ["-D", data, "-U", "carillon", `--pwfile=${passwordFile}`, "-A", method];
+  const cluster = ["-D", data, "-U", "carillon", `--pwfile=${passwordFile}`, "-A", "scram-sha-256"];
   await prepare(join(bin, "initdb"), [...cluster, "-E", "UTF8", "--locale=C", "--no-sync"], user, folder);
 
   return onFreePort(async (port) => {

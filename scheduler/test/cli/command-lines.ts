@@ -350,7 +350,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     "two~words",
     "other --group two~words",
     "other --group a --group a",
-    "brief --expires 90d",
+    "brief --expires 20h",
     "never --expires 11000d",
     "soon --expires soon",
   ],

@@ -81,7 +81,7 @@ function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"]
  * and by a server.
  */
 export function checked(cluster: Cluster): Cluster {
-  const { tasks, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;
+  const { tasks, runs, operations, dead, calendars, groups, drains, access, secrets, alarms } = cluster;
   return {
     ...cluster,
     tasks: {
@@ -106,6 +106,13 @@ export function checked(cluster: Cluster): Cluster {
         checkTask(name);
         jsonText(payload, payloadName(name));
         return tasks.run(name, payload);
+      },
+    },
+    runs: {
+      ...runs,
+      async list(filter, whole) {
+        checkTask(filter.task);
+        return runs.list(filter, whole);
       },
     },
     operations: {

@@ -39,7 +39,7 @@ export function scheduleTask(
     ...optionsOf(given, { schedule: manual }),
     ...(payload === undefined ? {} : { slotPayload: parsePayload(payload) }),
   });
-  return withCluster(options, async ({ cluster }) => {
+  return withCluster({ ...options, reason }, async ({ cluster }) => {
     const { name } = definition;
     const { version, changed } = await cluster.tasks.define(definition, reason);
     const { record } = await cluster.tasks.find(name);
@@ -66,7 +66,7 @@ export function unscheduleTask(
   { reason = "", ...options }: CommonOptions & { reason?: string },
   terminal: Terminal,
 ): Promise<ExitCode> {
-  return withCluster(options, async ({ cluster }) => {
+  return withCluster({ ...options, reason }, async ({ cluster }) => {
     const name = nameOfSchedule(of, schedule);
     const { record } = await cluster.tasks.find(name);
     if (record.definition.of !== of)
