@@ -51,8 +51,15 @@ describe(`${processes} processes of one release are replaced by as many of the n
          from ${schema}.task_version order by version`,
       )
     ).rows;
+  /** The newest definition has this period, and a run of it has begun. */
   const isNow = (periodMs: number) =>
-    until(`a slot every ${periodMs} ms`, async () => (await readVersions()).at(-1)?.periodMs === periodMs);
+    until(`a run of a slot every ${periodMs} ms`, async () => {
+      const newest = (await readVersions()).at(-1);
+      if (newest?.periodMs !== periodMs) return false;
+      return readSeen(log).some(
+        ({ kind, slot }) => kind === "start" && slot > newest.changedMs && slot % periodMs === 0,
+      );
+    });
   const end = (name: string) => programs.end(name, random.next() < 0.5 ? "SIGTERM" : "SIGKILL");
 
   /** One after the other, as Kubernetes does: a new one is ready before an old one goes, and old ones restart meanwhile. */
