@@ -1,14 +1,14 @@
 /**
- * How long after its handler has returned is a result known to whoever waits for it?
+ * The time from a handler's return until a waiting caller has its result.
  *
  *   npm run bench -- results         Carillon and BullMQ in turn, three runs of 1,000
  *   … --quick                        100 once, to see that it works
  *   … --runs N, --count N, --pause MS, --only NAME,NAME, --no-peers, --json
  *
- * One run at a time with some 8 ms between them, waited for by the process that runs it, and (`_across`) by another. From the
- * handler's beginning, which returns at once, to the result, by the monotonic clock that both processes share. What is told must be on disk
- * before: the limit is one row of a bare table that is inserted and committed, a signal of that to another connection, and one query.
- * BullMQ's `waitUntilFinished` is the peer; the others tell nobody what a handler returned.
+ * One run at a time, some 8 ms apart. The caller waits in the process that runs the handler, or (`_across`) in another. The time is
+ * measured from the handler's start, which returns at once, by the monotonic clock that both processes share. Carillon returns a result
+ * only once it is on disk. So the limit is: insert and commit one row of a bare table, notify another connection, and query the row
+ * there. The peer is BullMQ's `waitUntilFinished`; the other peers do not return results to callers.
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -18,7 +18,7 @@ import { contest } from "./contest/contest.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 
-/** Before what counts: code is compiled, statements are prepared. */
+/** Runs before the measurement: code is compiled, statements are prepared. */
 const warmUp = 100;
 
 await contest({

@@ -67,7 +67,7 @@ export async function open(order: Order): Promise<Contender> {
         events = new QueueEvents(taskName, { connection });
         await events.waitUntilReady();
       }
-      // Of a job that is gone nobody can say what it returned.
+      // BullMQ deletes the result together with the job: keep the last 1,000 jobs.
       const job = await queue.add(taskName, { id }, { ...opts, removeOnComplete: 1_000 });
       await job.waitUntilFinished(events);
     },

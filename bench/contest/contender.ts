@@ -24,7 +24,7 @@ export interface Added {
 export interface Contender {
   /** Asks for these in the way its docs advise for many, or for one. Resolves when they are safe. */
   add(runs: Added[]): Promise<unknown>;
-  /** Adds one, and resolves once it is told what the handler returned. */
+  /** Adds one run, and resolves once the caller has received what its handler returned. */
   addAndWait?(id: number): Promise<unknown>;
   /** Begins to run what was added: as many at once as it is set up for, where what `handle` gives is waited for. */
   work(handle: (id: number) => void | Promise<void>): Promise<unknown>;

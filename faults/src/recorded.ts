@@ -29,7 +29,7 @@ export interface Recorded
   > {
   readonly schema: string;
   readonly log: string;
-  /** By the machine's monotonic clock. */
+  /** Start of the recording, by the machine's monotonic clock, in ms. */
   readonly beganMono: number;
   readonly standStills: readonly StandStill[];
 }

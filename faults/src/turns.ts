@@ -7,7 +7,7 @@ import type { Fault } from "./faults/fault.ts";
 /** Strikes that follow each other on the same servers. */
 export interface Turn {
   readonly coordination: Coordination;
-  /** From 1; the pairs come after the last round. */
+  /** The first round is 1; pairs have the number after the last round. */
   readonly round: number;
   readonly pairs: boolean;
   readonly seed: number;

@@ -8,7 +8,7 @@ export interface Fault {
   readonly name: string;
   /** Its effect, for people. */
   readonly what: string;
-  /** What it needs: a coordination service, a particular one, or the system's `prlimit`. */
+  /** The fault is possible only with this: any coordination service, a particular one, or the system's `prlimit`. */
   readonly needs?: "service" | "redis" | "zookeeper" | "prlimit";
   /** It is over as soon as it has happened. */
   readonly momentary?: boolean;

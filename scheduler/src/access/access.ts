@@ -10,7 +10,7 @@ export const roles = ["viewer", "operator", "editor", "admin"] as const;
 export type Role = (typeof roles)[number];
 
 /**
- * What a route requires of its caller. `anyone`: nothing. `signed-in`: any user or token, whatever its role. `worker`: a worker key,
+ * The right that a route requires of its caller. `anyone`: nothing. `signed-in`: any user or token, whatever its role. `worker`: a worker key,
  * which is accepted by no other route. A role: at least that role, in the namespaces that the route touches.
  */
 export type Policy = "anyone" | "signed-in" | "worker" | Role;
