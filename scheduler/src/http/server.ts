@@ -159,7 +159,7 @@ export class HttpServer {
         (reply as unknown as FastifyReply).code(problem.status).type("application/problem+json").send(problem);
       },
       // A caller's own goes through logs and answer, so that a request is found in both.
-      genReqId: ({ headers }) => idOf(headers["x-request-id"]) ?? randomUUID(),
+      genReqId: ({ headers }) => requestIdOf(headers["x-request-id"]) ?? randomUUID(),
       forceCloseConnections: "idle",
       // From the nearest hop back, while they are proxies of the operator's: what a client wrote before them does not count.
       trustProxy: options.behindProxy && [...options.trustedProxies],
@@ -354,7 +354,7 @@ export class HttpServer {
 }
 
 /** A caller's own name of its request, if it can stand in a log. */
-function idOf(header: string | string[] | undefined): string | undefined {
+function requestIdOf(header: string | string[] | undefined): string | undefined {
   return typeof header === "string" && /^[\x21-\x7e]{1,128}$/.test(header) ? header : undefined;
 }
 

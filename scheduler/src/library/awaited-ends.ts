@@ -148,8 +148,9 @@ export class AwaitedEnds {
         const { runs, signals } = await this.#options.open();
         this.#listen(signals);
         if (fresh.length > 0) await runs.awaitEnds(fresh, this.#options.now());
-        const sinceMs = Math.min(...runIds.flatMap((id) => this.#waiting.get(id) ?? []).map(({ sinceMs }) => sinceMs));
-        for (const end of await runs.ends(runIds, sinceMs)) this.#tell(end);
+        // A caller may have given up since.
+        const awaited = runIds.filter((runId) => this.#waiting.has(runId));
+        if (awaited.length > 0) for (const end of await runs.ends(awaited, this.#earliestOf(awaited))) this.#tell(end);
         if (fresh.length > 0) for (const ms of looksAgainMs) this.#options.clock.after(ms, () => this.#look(fresh));
       } catch (error) {
         if (!isCarillonError(error, "STORE_UNREACHABLE")) this.#fail(runIds, error);
@@ -157,6 +158,14 @@ export class AwaitedEnds {
         await pause(this.#options.clock, storeAwayMs);
       }
     }
+  }
+
+  /** When any of these runs may have ended, at the earliest. */
+  #earliestOf(runIds: number[]): number {
+    let earliest = Infinity;
+    for (const runId of runIds)
+      for (const { sinceMs } of this.#waiting.get(runId) ?? []) earliest = Math.min(earliest, sinceMs);
+    return earliest;
   }
 
   #tell(end: RunEnd): void {

@@ -76,7 +76,7 @@ export class EnqueueCall {
   }
 
   /** The timeout includes the time to open the store and find the task. Until the enqueuer has it, no run was made. */
-  async #inTime(options: EnqueueOptions, enqueue: () => Promise<RunHandle>): Promise<RunHandle> {
+  async #inTime<T>(options: EnqueueOptions, enqueue: () => Promise<T>): Promise<T> {
     checkEnqueueOptions(options);
     const { timeoutMs = enqueueTimeoutMs, signal } = patienceOf(options) ?? {};
     signal?.throwIfAborted();
@@ -123,7 +123,7 @@ export class EnqueueCall {
         });
       }
     };
-    const place = await this.#opened();
+    const place = await this.#inTime(typeof given === "function" ? {} : given, () => this.#opened());
     const ask = async ({ text, options }: Prepared) => {
       if (failure) throw failure.error;
       const one = this.#send(place, task, text, options, "enqueue");

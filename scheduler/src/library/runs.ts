@@ -1,13 +1,13 @@
 import type { Change, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
-import { parseDuration } from "../base/duration.ts";
+import { formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { checkNames } from "../run/enqueue-options.ts";
 import { liveStates, outcomes } from "../run/run.ts";
 import { resultOf } from "../run/run-end.ts";
 import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
-import type { RunPlace } from "../store/browse-store.ts";
+import { placeOfRun, type RunPlace } from "../store/browse-store.ts";
 import { awaitRecall } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { AwaitedEnds } from "./awaited-ends.ts";
@@ -56,8 +56,7 @@ function timeOf(end: "since" | "until", date: Date | undefined): number | undefi
   throw new CarillonError("OPTION_INVALID", `${end} is no time`, { path: end, hint: "Give a Date." });
 }
 
-const cursorAt = ({ endedMs, dueMs, runId }: RunSummary): string =>
-  [endedMs === null ? "live" : "ended", endedMs ?? dueMs, runId].join(" ");
+const cursorAt = (run: RunSummary): string => Object.values(placeOfRun(run)).join(" ");
 
 /** @throws OPTION_INVALID */
 function placeOf(cursor: string): RunPlace {
@@ -132,15 +131,18 @@ export class Runs implements HandledRuns {
   /** Waits for the run's end. @returns what its handler returned @throws as `RunHandle.result` */
   async result(runId: number, { timeout, signal }: ResultOptions = {}): Promise<Json> {
     const { clock, now } = this.#options;
+    const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1);
     const over = new AbortController();
     const given = () => over.abort(signal?.reason);
-    const late = () =>
+    const late = (ms: number) =>
       over.abort(
-        new CarillonError("RESULT_TIMEOUT", `run ${runId} did not end within ${timeout}`, { hint: "It goes on." }),
+        new CarillonError("RESULT_TIMEOUT", `run ${runId} did not end within ${formatDuration(ms)}`, {
+          hint: "It goes on.",
+        }),
       );
     if (signal?.aborted) given();
     signal?.addEventListener("abort", given, { once: true });
-    const cancel = timeout === undefined ? undefined : clock.after(parseDuration(timeout, "timeout", 1), late);
+    const cancel = timeoutMs === undefined ? undefined : clock.after(timeoutMs, () => late(timeoutMs));
     try {
       return resultOf(await this.#ends.wait(runId, now() - tracedMs, over.signal));
     } finally {

@@ -10,6 +10,9 @@ import type { TaskRecord, VersionRecord } from "../task/task-record.ts";
 /** A run's position in the list of runs: first the live ones by due time, then the ended ones, the latest first. */
 export type RunPlace = { phase: "live" | "ended"; atMs: number; runId: number };
 
+export const placeOfRun = ({ endedMs, dueMs, runId }: Pick<RunRecord, "endedMs" | "dueMs" | "runId">): RunPlace =>
+  endedMs === null ? { phase: "live", atMs: dueMs, runId } : { phase: "ended", atMs: endedMs, runId };
+
 export interface RunBrowse {
   taskId: number | null;
   states: (LiveState | Outcome)[];

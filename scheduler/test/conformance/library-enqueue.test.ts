@@ -63,6 +63,12 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
     expect(all.rows).toEqual([{ n: 2_400 + 20_000 }]);
   });
 
+  test("many wait for a store that is away no longer than one does", async () => {
+    const away = make({ worker: false, store: "postgres://nobody@127.0.0.1:1/none" });
+    const task = away.task("many", {}, () => undefined);
+    await expect(task.enqueueMany([{ n: 1 }], { timeout: 200 })).rejects.toMatchObject({ code: "ENQUEUE_TIMEOUT" });
+  });
+
   test("a client without a transaction, or of another database, is refused, and nothing is made", async () => {
     const tower = make();
     const task = tower.task<number>("refused", {}, () => undefined);

@@ -2,7 +2,7 @@ import { runStates } from "../../api/contract/runs.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../../api/run-json.ts";
 import { outcomes, runUnknown } from "../../run/run.ts";
 import type { RunRecord } from "../../run/run-record.ts";
-import type { PlacedLine, RunPlace } from "../../store/browse-store.ts";
+import { type PlacedLine, placeOfRun, type RunPlace } from "../../store/browse-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { Some } from "../call.ts";
 import { logReadText, placeText, readPlace } from "../log-places.ts";
@@ -63,9 +63,6 @@ export function knownTaskIds(store: Store): TaskIdOf {
   };
 }
 
-const placeOf = ({ endedMs, dueMs, runId }: RunRecord): RunPlace =>
-  endedMs === null ? { phase: "live", atMs: dueMs, runId } : { phase: "ended", atMs: endedMs, runId };
-
 /** @throws REQUEST_INVALID */
 function readRunCursor(cursor: string | undefined): { start: RunPlace | null; shown: ShownRuns } {
   const place = readCursor(cursor, ["string", "number", "number", "string"]);
@@ -122,8 +119,8 @@ export function runCalls({
         ({ task: of, runId }) => reach.has(of) && !shown.has(runId),
         {
           item: summary,
-          place: (run) => [...Object.values(placeOf(run)), shown.text()],
-          after: placeOf,
+          place: (run) => [...Object.values(placeOfRun(run)), shown.text()],
+          after: placeOfRun,
           shown: ({ endedMs, runId }) => endedMs === null && shown.add(runId),
         },
       );
