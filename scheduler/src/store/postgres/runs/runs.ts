@@ -13,8 +13,8 @@ import { enqueueStore } from "../enqueue/enqueue.ts";
 import { originStore } from "../enqueue/origins.ts";
 import { asRunRecord, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
-import { endStore } from "./awaited.ts";
 import { listRuns } from "./browse-runs.ts";
+import { endStore } from "./ends.ts";
 import { logStore } from "./logs.ts";
 import { endUnclaimedSql } from "./unclaimed-ends.ts";
 
