@@ -12,8 +12,10 @@ export const dateutil = {
   find() {
     const own = process.env[variable];
     for (const python of [...(own ? [own] : []), "python3", "/usr/bin/python3"]) {
-      const version = ask(python, ["-c", "import dateutil; print(dateutil.__version__)"]);
-      if (version) return { bin: python, version, env: { [variable]: python } };
+      // By its own path: tests run with another PATH, on which the name may be another Python's.
+      const found = ask(python, ["-c", "import sys, dateutil; print(sys.executable); print(dateutil.__version__)"]);
+      const [bin, version] = found?.split("\n") ?? [];
+      if (bin && version) return { bin, version, env: { [variable]: bin } };
     }
     return undefined;
   },
