@@ -48,6 +48,14 @@ it.each(kept)("breaks no rule in a scenario that was kept: %s", (name) => {
   expect(resultOf(policies("--play", path(`scenarios/${name}.json`)))).toEqual(nothingBroken(1));
 });
 
+/** In real time. Scenario 57 kills the worker while it has runs of a task with three shards, begun and not begun. */
+const onProcesses = process.env.CARILLON_TEST_LONG === "1" ? ["--seeds", "120"] : ["--seed", "57"];
+it("breaks no rule on processes that are killed with -9", { timeout: 3_600_000 }, () => {
+  const { kills, violations, broken } = policies("--processes", ...onProcesses);
+  expect({ violations, broken }).toEqual({ violations: 0, broken: undefined });
+  expect(kills).toBeGreaterThan(0);
+});
+
 it("finds a bug that was planted", { timeout: 600_000 }, () => {
   expect(policies("--mutant", "pauses between tries are half as long", "--seeds", "40")).toMatchObject({
     mutants: 1,

@@ -5,28 +5,36 @@
  *   … --seed S                                         one of them, with all that was seen; one that breaks a rule is made smaller
  *   … --play FILE                                      a scenario as JSON, as the line above prints it
  *   … --mutants [--mutant NAME]                        bugs are planted, and must be found
+ *   … --processes [--beside N]                         in real time, N at once (default 6), by workers that are killed with -9; 60 seeds
+ *                                                      by default; with --seed S and --seeds N that seed N times
  *   … --rule NAME                                      only this rule is looked at
  *   … --until                                          ends with the first scenario that breaks one
  *   … --json                                           only the closing line
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
+import type { Violation } from "../history.ts";
 import { wholeNumber } from "../option-numbers.ts";
 import { Campaign } from "./campaign.ts";
 import { scenarioOf } from "./draw.ts";
 import { plantAll } from "./plant.ts";
+import { playOnProcesses } from "./processes.ts";
 import { firstBroken } from "./rules/rules.ts";
 import type { Scenario } from "./scenario.ts";
 import { tell } from "./tell.ts";
+import { work } from "./worker-process.ts";
 
 const { values } = parseArgs({
   options: {
-    seeds: { type: "string", default: "300" },
+    seeds: { type: "string" },
     from: { type: "string", default: "1" },
     seed: { type: "string" },
     play: { type: "string" },
     mutants: { type: "boolean", default: false },
     mutant: { type: "string" },
+    processes: { type: "boolean", default: false },
+    beside: { type: "string", default: "6" },
+    work: { type: "string" },
     rule: { type: "string" },
     until: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
@@ -42,12 +50,14 @@ const close = (line: Record<string, unknown>, failed: boolean) => {
   if (failed) process.exitCode = 1;
 };
 
-const count = wholeNumber("seeds", values.seeds);
+const count = wholeNumber("seeds", values.seeds ?? (values.processes ? "60" : "300"));
 const from = wholeNumber("from", values.from, 0);
 const seed = values.seed === undefined ? undefined : wholeNumber("seed", values.seed, 0);
 const campaign = new Campaign(url);
 try {
-  if (values.mutants || values.mutant !== undefined) await mutants();
+  if (values.work !== undefined) await work(JSON.parse(values.work));
+  else if (values.processes) await onProcesses(url);
+  else if (values.mutants || values.mutant !== undefined) await mutants();
   else if (values.play !== undefined) await one(JSON.parse(readFileSync(values.play, "utf8")));
   else if (seed !== undefined) await one(scenarioOf(seed));
   else await many();
@@ -74,6 +84,36 @@ async function many(): Promise<void> {
   }));
   const line = { ...counts, violations: broken.length, seconds, cpu_s: Math.round((cpu.user + cpu.system) / 1e6) };
   close({ ...line, ...(told.length > 0 ? { broken: told } : {}) }, broken.length > 0);
+}
+
+/** Scenarios in real time, several at once. Those about calendars take days, and are left out. */
+async function onProcesses(url: string): Promise<void> {
+  const scenarios = Array.from({ length: count }, (_, i) => scenarioOf(from + i)).filter(({ holidays }) => !holidays);
+  const asked =
+    seed === undefined ? scenarios : Array.from({ length: values.seeds ? count : 1 }, () => scenarioOf(seed));
+  const waiting = [...asked];
+  const broken: (Violation & { seed: number })[] = [];
+  const counts = { scenarios: asked.length, runs: 0, tries: 0, kills: 0 };
+  const began = process.hrtime.bigint();
+  const player = async () => {
+    for (let scenario = waiting.shift(); scenario; scenario = waiting.shift()) {
+      const seen = await playOnProcesses(url, scenario);
+      counts.runs += seen.runs.length;
+      counts.tries += seen.tries.length;
+      counts.kills += seen.done.filter(({ act }) => act.op === "lose").length;
+      const violation = firstBroken(seen, values.rule);
+      if (violation) broken.push({ seed: scenario.seed, ...violation });
+      // The same seed may come to something else the next time.
+      if (violation || seed !== undefined) say(tell(seen));
+      say(
+        `seed ${scenario.seed} ${violation ? `breaks "${violation.invariant}": ${violation.what}` : "breaks no rule"}`,
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: wholeNumber("beside", values.beside) }, player));
+  const seconds = Math.round(Number(process.hrtime.bigint() - began) / 1e9);
+  const line = { ...counts, violations: broken.length, seconds };
+  close({ ...line, ...(broken.length > 0 ? { broken } : {}) }, broken.length > 0);
 }
 
 async function one(scenario: Scenario): Promise<void> {

@@ -4,7 +4,7 @@ import type { SlotRange, SlotRecord } from "../../../scheduler/src/slots/history
 import type { Counters } from "../../../scheduler/src/task/task-record.ts";
 import type { Act, Behaviour, Scenario, TaskPlan } from "./scenario.ts";
 
-/** One act, with the times of its call and its answer. Times are virtual, in ms from the scenario's beginning. */
+/** One act, with the times of its call and its answer: in ms from the scenario's beginning, by its own time. */
 export interface Done {
   readonly act: Act;
   readonly fromMs: number;
@@ -37,8 +37,27 @@ export interface Try {
   lostMs?: number;
   /** It began after its worker was declared dead. */
   readonly afterLoss?: true;
-  /** When and how it ended by itself. */
-  end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" };
+  /** When and how it ended; killed: with its process. */
+  end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" | "killed" };
+}
+
+/** A task's definition, stored between these times. */
+export interface PlanSeen {
+  readonly fromMs: number;
+  readonly atMs: number;
+  readonly version: number;
+  readonly plan: TaskPlan;
+}
+
+/**
+ * How exact the times of a scenario are. On a test tower's time an act's consequences take no time, and all share one clock. Processes
+ * take time, and read clocks of their own.
+ */
+export interface Pace {
+  /** Two readings of the time may differ by this much, in ms. */
+  readonly slackMs: number;
+  /** A consequence may take this long, in ms. */
+  readonly reactMs: number;
 }
 
 /** A task at the end. */
@@ -46,8 +65,8 @@ export interface TaskSeen {
   readonly counters: Counters;
   readonly slots: readonly SlotRecord[];
   readonly ranges: readonly SlotRange[];
-  /** The definitions, with the times at which they were stored: the first one, then those after edits. */
-  readonly plans: readonly { readonly atMs: number; readonly version: number; readonly plan: TaskPlan }[];
+  /** The definitions: the first one, then those after edits. */
+  readonly plans: readonly PlanSeen[];
 }
 
 export interface RunSeen extends RunRecord {
@@ -64,11 +83,12 @@ export interface Look {
   readonly live: readonly Pick<RunRecord, "runId" | "task" | "state" | "key" | "attempt" | "dueMs">[];
 }
 
-/** All that a user can see of a scenario. Times of records are virtual too, from the scenario's beginning. */
+/** All that a user can see of a scenario. Times of records are by the same time, from the scenario's beginning. */
 export interface Seen {
   readonly scenario: Scenario;
   /** The beginning of its time: epoch ms. */
   readonly beganMs: number;
+  readonly pace: Pace;
   readonly done: readonly Done[];
   readonly looks: readonly Look[];
   readonly tries: readonly Try[];

@@ -25,15 +25,3 @@ export function tell({ scenario, done, tries, runs, tasks, told: logged }: Seen)
   lines.push(...logged.map((line) => `log: ${line}`));
   return lines.join("\n");
 }
-
-/** Equal for two plays of one scenario with the same result. */
-export const storyOf = ({ done, tries, runs }: Seen): string =>
-  JSON.stringify([
-    done.map(({ fromMs, toMs, outcome, created, refused }) => [fromMs, toMs, outcome, created, refused]),
-    tries.map(({ task, attempt, fromMs, end, abort }) => [task, attempt, fromMs, end?.atMs, end?.how, abort]),
-    runs
-      .map(({ of, state, createdMs, dueMs, endedMs, attempt }) =>
-        [of, state, createdMs, dueMs, endedMs, attempt].join(" "),
-      )
-      .sort(),
-  ]);

@@ -1,5 +1,5 @@
 import type { RunSeen, Seen, Try } from "../seen.ts";
-import { givenUpMs, lossesOf, plansBetween, promptMs, type Rule, triesOf } from "./rule.ts";
+import { givenUpMs, lossesOf, plansBetween, promptMsOf, type Rule, triesOf } from "./rule.ts";
 
 const wasTold = (one: Try | undefined, code: string) => one?.abort?.code === code;
 
@@ -118,14 +118,14 @@ function tooSoon(seen: Seen, run: RunSeen, before: Try, one: Try, sinceMs: numbe
   const pauses = plans.map((retry) => pauseOf(retry, Math.max(1, before.attempt - losses)));
   const least = Math.min(...pauses.map(({ leastMs }) => leastMs));
   const gapMs = one.fromMs - endedMs;
-  if (gapMs < Math.floor(least))
+  if (gapMs < Math.floor(least) - seen.pace.slackMs)
     return `${gapMs} ms between tries ${before.attempt} and ${one.attempt}, at least ${least}`;
   const longest = Math.max(...pauses.map(({ mostMs }) => mostMs));
   // A run cancelled between two tries keeps the time of the next; a run whose claim was lost has the time of the loss.
   const isLast =
     one.attempt === run.attempt && (run.state === "succeeded" || run.state === "failed") && one.lostMs === undefined;
   const hasRate = plansBetween(seen, run.of, 0, seen.endMs).some(({ rate }) => rate);
-  if (isLast && !hasRate && run.dueMs - endedMs > longest + 1)
+  if (isLast && !hasRate && run.dueMs - endedMs > longest + 1 + seen.pace.reactMs)
     return `try ${one.attempt} is due ${run.dueMs - endedMs} ms after the one before, at most ${longest}`;
   return undefined;
 }
@@ -155,8 +155,9 @@ export const cancelled: Rule = {
       if (outcome === "cancelled" && run && run.state !== "cancelled")
         return `run ${runId} was cancelled, and is ${run.state}`;
       const last = tries.at(-1);
-      const running = last && (last.end?.atMs ?? Number.POSITIVE_INFINITY) > toMs + promptMs;
-      if (outcome === "stopping" && running && !(last.abort && last.abort.atMs <= toMs + promptMs))
+      const stoppedMs = toMs + promptMsOf(seen);
+      const running = last && (last.end?.atMs ?? Number.POSITIVE_INFINITY) > stoppedMs;
+      if (outcome === "stopping" && running && !(last.abort && last.abort.atMs <= stoppedMs))
         return `run ${runId} was not told to stop, though that was asked for at ${fromMs}`;
       if (last && wasTold(last, "CANCELLED") && run && run.state !== "cancelled")
         return `run ${runId} was told that it is cancelled, and is ${run.state}`;
@@ -185,10 +186,10 @@ export const timeouts: Rule = {
       const limits = plans.map(({ timeout }) => timeout ?? Number.POSITIVE_INFINITY);
       const untilMs = one.end?.atMs ?? seen.endMs;
       const stoppedMs = one.abort?.atMs ?? untilMs;
-      const longest = Math.max(...limits) + promptMs;
+      const longest = Math.max(...limits) + promptMsOf(seen);
       if (stoppedMs - one.fromMs > longest)
         return `run ${one.runId}, try ${one.attempt} ran for ${stoppedMs - one.fromMs} ms: limit ${limits}`;
-      if (wasTold(one, "TIMEOUT") && stoppedMs - one.fromMs < Math.min(...limits))
+      if (wasTold(one, "TIMEOUT") && stoppedMs - one.fromMs < Math.min(...limits) - seen.pace.slackMs)
         return `run ${one.runId}, try ${one.attempt} was stopped after ${stoppedMs - one.fromMs} ms: limit ${limits}`;
     }
     return undefined;

@@ -5,6 +5,7 @@ export const oneLiveRunOfAKey: Rule = {
   name: "one live run of a key",
   page: "enqueue options: key",
   check(seen) {
+    const { slackMs } = seen.pace;
     for (const { atMs, live } of seen.looks) {
       const keyed = new Map<string, number>();
       for (const { runId, task, key } of live) {
@@ -18,7 +19,7 @@ export const oneLiveRunOfAKey: Rule = {
     for (const [i, a] of seen.runs.entries())
       for (const b of seen.runs.slice(i + 1)) {
         if (a.key === null || a.of !== b.of || a.key !== b.key) continue;
-        if (a.createdMs < endOf(b) && b.createdMs < endOf(a))
+        if (a.createdMs + slackMs < endOf(b) && b.createdMs + slackMs < endOf(a))
           return `runs ${a.runId} and ${b.runId} of task ${a.of} with key ${a.key} lived at the same time`;
       }
     for (const { act, fromMs, toMs, runId, created, refused } of seen.done) {
@@ -26,7 +27,7 @@ export const oneLiveRunOfAKey: Rule = {
       const run = runOf(seen, runId);
       if (!run) continue; // it succeeded, and its task keeps failures only
       if (run.key !== act.key) return `an enqueue with key ${act.key} was given run ${runId} with key ${run.key}`;
-      if (created === false && (run.createdMs > toMs || endOf(run) < fromMs))
+      if (created === false && (run.createdMs > toMs + slackMs || endOf(run) < fromMs - slackMs))
         return `an enqueue with key ${act.key} at ${fromMs} was given run ${runId}, which did not live then`;
     }
     return undefined;

@@ -10,7 +10,7 @@ import {
   pausesOf,
   placeUntil,
   plansBetween,
-  promptMs,
+  promptMsOf,
   type Rule,
   runOf,
   type Span,
@@ -22,13 +22,15 @@ import {
 
 const spanOf = (one: Try): Span => ({ fromMs: one.fromMs, toMs: placeUntil(one) });
 
-const isGivenUp = ({ abort }: Try, ms: number) => abort !== undefined && abort.atMs + givenUpMs <= ms;
+const isGivenUp = ({ pace }: Seen, { abort }: Try, ms: number) =>
+  abort !== undefined && abort.atMs + givenUpMs <= ms + pace.slackMs;
 
 /**
- * The task's limit of concurrent runs at that time. @param pick of those before and after an edit at that very time; default the larger one
+ * The task's limit of concurrent runs at that time. A start follows its claim within `reactMs`. @param pick of the limits before and after
+ * an edit within that time; default the larger one
  */
 function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): number {
-  const limits = plansBetween(seen, task, atMs, atMs).map(({ overlap = "allow" }) =>
+  const limits = plansBetween(seen, task, atMs - seen.pace.reactMs, atMs).map(({ overlap = "allow" }) =>
     overlap === "allow"
       ? Number.POSITIVE_INFINITY
       : typeof overlap === "object" && "allow" in overlap
@@ -38,16 +40,15 @@ function limitOf(seen: Seen, task: number, atMs: number, pick = Math.max): numbe
   return pick(...limits);
 }
 
-/** The limit of a group's concurrent runs at that time; at the very time of a change, the larger limit. */
-function groupLimitAt({ done }: Seen, group: number, ms: number): number {
-  let [at, before] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (const { act, fromMs } of done) {
+/** The limit of a group's concurrent runs at that time; the largest of those that were in force within `reactMs` before it. */
+function groupLimitAt({ done, pace }: Seen, group: number, ms: number): number {
+  let limits = [Number.POSITIVE_INFINITY];
+  for (const { act, fromMs, toMs } of done) {
     if (act.op !== "limit" || act.group !== group || fromMs > ms) continue;
     const runs = act.runs ?? Number.POSITIVE_INFINITY;
-    if (fromMs === ms) at = Math.max(at, runs);
-    else [at, before] = [runs, runs];
+    limits = ms <= toMs + pace.reactMs ? [...limits, runs] : [runs];
   }
-  return Math.max(at, before);
+  return Math.max(...limits);
 }
 
 const groupOf = (seen: Seen, task: number, ms: number) => plansBetween(seen, task, ms, ms).at(-1)?.group;
@@ -68,7 +69,7 @@ export const bounds: Rule = {
           other.began < one.began &&
           !(other.end && other.end.ended < one.began) &&
           fromMs <= workerUntil(other) &&
-          !isGivenUp(other, fromMs),
+          !isGivenUp(seen, other, fromMs),
       );
       const beside = isStale(one) ? [] : inWorker.filter(({ lostMs }) => lostMs === undefined || lostMs > fromMs);
       const many = (others: Try[], limit: number, what: string) =>
@@ -81,7 +82,9 @@ export const bounds: Rule = {
         return other.task === task && run && otherRun && limitKeyOf(otherRun) === limitKeyOf(run);
       });
       const perKey = Math.max(
-        ...plansBetween(seen, task, fromMs, fromMs).map((plan) => plan.perKey ?? Number.POSITIVE_INFINITY),
+        ...plansBetween(seen, task, fromMs - seen.pace.reactMs, fromMs).map(
+          (plan) => plan.perKey ?? Number.POSITIVE_INFINITY,
+        ),
       );
       const group = groupOf(seen, task, fromMs);
       const ofGroup =
@@ -123,7 +126,7 @@ export const rates: Rule = {
         seen.scenario.acts.some((act) => act.op === "limit" && act.group === group && act.runs !== null);
       if (plans.some(({ plan }) => isLimited(plan.group))) continue;
       const found = over(
-        starts.map((fromMs) => ({ fromMs, toMs: fromMs + rate.per })),
+        starts.map((fromMs) => ({ fromMs, toMs: fromMs + rate.per - seen.pace.reactMs })),
         rate.limit,
       );
       if (found)
@@ -154,7 +157,8 @@ export const notEarly: Rule = {
       if (act.op !== "enqueue" || !created || runId === undefined) continue;
       const [first] = triesOf(seen, runId);
       const dueMs = fromMs + (act.inMs ?? 0);
-      if (first && first.fromMs < dueMs) return `run ${runId} is due at ${dueMs} and starts at ${first.fromMs}`;
+      if (first && first.fromMs < dueMs - seen.pace.slackMs)
+        return `run ${runId} is due at ${dueMs} and starts at ${first.fromMs}`;
     }
     for (const run of seen.runs) {
       const last = triesOf(seen, run.runId).at(-1);
@@ -162,7 +166,7 @@ export const notEarly: Rule = {
       const isOver = run.state === "succeeded" || run.state === "failed";
       // A claim that was lost before its try began has changed the due time.
       const isLost = lossesOf(seen, run.runId, seen.endMs) > 0;
-      if (isOver && !isLost && last && last.fromMs < run.dueMs)
+      if (isOver && !isLost && last && last.fromMs < run.dueMs - seen.pace.slackMs)
         return `run ${run.runId} is due at ${run.dueMs} and starts at ${last.fromMs}`;
     }
     return undefined;
@@ -190,6 +194,8 @@ function isUnheard(seen: Seen, group: number, ms: number): boolean {
 /** Whether something holds this run back then: its task's pause, or a lack of capacity. */
 function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
   if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
+  // There is no worker until the lost one is replaced.
+  if (seen.done.some(({ act, fromMs, toMs }) => act.op === "lose" && fromMs < ms && ms < toMs)) return true;
   const running = seen.tries.filter((one) => one.runId !== run.runId && one.fromMs <= ms && ms < placeUntil(one));
   const busy = seen.tries.filter((one) => one.fromMs <= ms && ms < workerUntil(one));
   if (busy.length >= seen.scenario.concurrency) return true;
@@ -257,7 +263,7 @@ export const prompt: Rule = {
         for (const { fromMs } of seen.tries)
           if (fromMs + 10_000 < untilMs && fromMs + 10_000 > readyMs(run)) spans.push(fromMs + 10_000);
       for (const ms of [...spans.sort((a, b) => a - b), untilMs]) {
-        if (freeMs !== undefined && ms - freeMs > promptMs)
+        if (freeMs !== undefined && ms - freeMs > promptMsOf(seen))
           return `run ${run.runId} of task ${run.of} waits from ${freeMs} to ${ms}, with room for it`;
         if (isHeldUp(seen, run, ms, pauses)) freeMs = undefined;
         else freeMs ??= ms;
@@ -286,7 +292,7 @@ export const priorities: Rule = {
         if (!waits || !isPlain(other.of) || other.priority <= run.priority) continue;
         // A worker that chose a run before the other one existed may keep to its choice for a moment.
         if (
-          readyMs(other) > one.fromMs - promptMs ||
+          readyMs(other) > one.fromMs - promptMsOf(seen) ||
           pausesOf(seen, other.of).some(({ toMs }) => toMs > readyMs(other) - 1)
         )
           continue;
@@ -369,8 +375,13 @@ function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["
     if (waiting.length < most) return `it was skipped at ${endedMs}, while ${waiting.length} waited`;
   }
   if (pausesOf(seen, run.of).length > 0 || tries.length > 1) return undefined;
+  const { reactMs } = seen.pace;
   const before = seen.tries.find(
-    (one) => one.task === run.of && one.runId !== run.runId && one.fromMs < dueMs && dueMs < placeUntil(one),
+    (one) =>
+      one.task === run.of &&
+      one.runId !== run.runId &&
+      one.fromMs < dueMs - reactMs &&
+      dueMs + reactMs < placeUntil(one),
   );
   if (!before || run.state === "cancelled") return undefined;
   if (overlap === "skip" && run.state !== "skipped" && before.abort === undefined)
@@ -378,8 +389,8 @@ function overlapBroken(seen: Seen, run: RunSeen, overlap: NonNullable<TaskPlan["
   if (
     overlap === "replace" &&
     tries.length > 0 &&
-    !(before.abort && before.abort.atMs <= dueMs + promptMs) &&
-    placeUntil(before) > dueMs + promptMs
+    !(before.abort && before.abort.atMs <= dueMs + promptMsOf(seen)) &&
+    placeUntil(before) > dueMs + promptMsOf(seen)
   )
     return `it came due at ${dueMs}, and ${before.runId}, which was under way, was not told to stop`;
   return undefined;

@@ -11,10 +11,10 @@ export interface Rule {
 }
 
 /**
- * Time is virtual and stands still during every act, so a prompt reaction takes none. A worker polls every 250 ms for what no signal
- * reports; a rule that says "at once" allows four of these polls.
+ * Longest time of a prompt reaction. A worker polls every 250 ms for what no signal reports; a rule that says "at once" allows four of
+ * these polls, and the time that consequences take in this world.
  */
-export const promptMs = 1_000;
+export const promptMsOf = ({ pace }: Seen) => 1_000 + pace.reactMs;
 /** The worker gives up a handler that ignores its signal after this time (flow.md). */
 export const givenUpMs = 12_000;
 
@@ -43,7 +43,7 @@ export const runOf = (seen: Seen, runId: number) => seen.runs.find((run) => run.
 export function plansBetween({ tasks }: Seen, task: number, fromMs: number, toMs: number): TaskPlan[] {
   const { plans } = tasks[task] as Seen["tasks"][number];
   return plans
-    .filter(({ atMs }, i) => atMs <= toMs && (plans[i + 1]?.atMs ?? Number.POSITIVE_INFINITY) >= fromMs)
+    .filter(({ fromMs: from }, i) => from <= toMs && (plans[i + 1]?.atMs ?? Number.POSITIVE_INFINITY) >= fromMs)
     .map(({ plan }) => plan);
 }
 

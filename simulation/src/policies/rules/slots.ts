@@ -6,7 +6,7 @@ import {
   isFirst,
   lossesOf,
   pausesOf,
-  promptMs,
+  promptMsOf,
   type Rule,
   runOf,
   triesOf,
@@ -20,7 +20,7 @@ export function slotsOf(seen: Seen, task: number): number[] {
   const { plans } = seen.tasks[task] as Seen["tasks"][number];
   const slots: number[] = [];
   for (const [i, { atMs, plan }] of plans.entries()) {
-    const untilMs = plans[i + 1]?.atMs ?? seen.healedMs;
+    const untilMs = plans[i + 1]?.fromMs ?? seen.healedMs;
     const { every } = plan;
     if (!every || every.delay) continue;
     const phaseMs = every.ms - (seen.beganMs % every.ms);
@@ -116,7 +116,7 @@ export const slotsDue: Rule = {
       const mostMs = Math.max(leastMs, run.slotMs) + (every?.jitterMs ?? 0);
       const mayBlack = blackout !== undefined;
       const resumedMs = Math.max(0, ...pausesOf(seen, run.of).map(({ toMs }) => toMs));
-      if (run.dueMs > mostMs && !mayBlack && run.dueMs > resumedMs + promptMs && run.createdMs < run.dueMs)
+      if (run.dueMs > mostMs && !mayBlack && run.dueMs > resumedMs + promptMsOf(seen) && run.createdMs < run.dueMs)
         return `run ${run.runId} of slot ${run.slotMs} is due at ${run.dueMs}, at most ${mostMs}`;
     }
     return undefined;
@@ -140,7 +140,7 @@ export const delays: Rule = {
         const before = made[i - 1];
         if (!before || before.endedMs === null) continue;
         const gapMs = (run.slotMs ?? 0) - before.endedMs;
-        if (Math.abs(gapMs - every.ms) > promptMs)
+        if (Math.abs(gapMs - every.ms) > promptMsOf(seen))
           return `slot ${run.slotMs} of task ${task} is ${gapMs} ms after the end of run ${before.runId}: ${every.ms}`;
       }
     }
@@ -170,16 +170,24 @@ export const misfires: Rule = {
       // A run with a limit is judged when it gets its slot of concurrency, and may be late after that if the worker or the group is full.
       const hasPlace = overlap !== "allow" || perKey !== undefined || rate !== undefined;
       const mayBeLate = hasPlace && (group !== undefined || mayBeFull(seen, run));
-      if (policy === "skip" && first && run.attempt === 1 && lateMs > after + promptMs && !wasPaused && !mayBeLate)
+      if (
+        policy === "skip" &&
+        first &&
+        run.attempt === 1 &&
+        lateMs > after + promptMsOf(seen) &&
+        !wasPaused &&
+        !mayBeLate
+      )
         return `run ${run.runId} of slot ${run.slotMs} was claimed ${lateMs} ms late, and its task skips after ${after}`;
       const mayOverlap = overlap === "skip" || overlap === "replace" || waitingMost(overlap) !== undefined;
       if (run.state !== "skipped" || mayOverlap || wasPaused) continue;
       if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
-      if (lateMs < after)
+      if (lateMs < after - seen.pace.slackMs)
         return `run ${run.runId} of slot ${run.slotMs} was given up ${lateMs} ms late: its task does so after ${after}`;
       // By the ledger: a run that succeeded may have no row, and after a try the due time of a run is that of its next try.
       const newer = seen.tasks[run.of]?.slots.some(
-        ({ slotMs, outcome }) => slotMs > (run.slotMs ?? 0) && slotMs <= endOf(run) && outcome !== "skipped",
+        ({ slotMs, outcome }) =>
+          slotMs > (run.slotMs ?? 0) && slotMs <= endOf(run) + seen.pace.slackMs && outcome !== "skipped",
       );
       if (policy === "fire_once" && !newer)
         return `run ${run.runId} of slot ${run.slotMs} was given up, and there was no newer one`;

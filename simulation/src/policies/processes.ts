@@ -1,0 +1,164 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as sleep } from "node:timers/promises";
+import { Carillon } from "../../../scheduler/src/library/carillon.ts";
+import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
+import { dropSchema } from "../../../scheduler/src/testing/schema.ts";
+import type { Notice } from "./notices.ts";
+import { Player } from "./player.ts";
+import { groupCount, type Scenario } from "./scenario.ts";
+import type { Seen } from "./seen.ts";
+import { type Line, monotonicMs, taskName, type WorkerOptions } from "./worker-process.ts";
+import type { World } from "./world.ts";
+
+/** Longer than any timeout of a task. */
+const endlessMs = 20_000;
+const settleMs = 300;
+const lookMs = 100;
+
+/** Plays a scenario in real time: its worker is a process of its own, which is killed with -9 where the scenario loses it. */
+export async function playOnProcesses(url: string, scenario: Scenario): Promise<Seen> {
+  const world = new ProcessWorld(url, scenario.concurrency);
+  try {
+    await world.open(scenario.tasks.length);
+    const seen = await new Player(world, scenario, world.now()).play();
+    return { ...seen, told: world.told };
+  } finally {
+    await world.close();
+  }
+}
+
+/** This machine's time, a schema of its own, and one worker process at a time. */
+class ProcessWorld implements World {
+  readonly carillon: Carillon;
+  readonly calendar = "calendar";
+  readonly pace = { slackMs: 100, reactMs: 3_000 };
+  readonly quietMs = 15 * 60_000;
+  /** Warnings and errors of the log. */
+  readonly told: string[] = [];
+  readonly #url: string;
+  readonly #schema = `policies_${randomBytes(6).toString("hex")}`;
+  readonly #folder = mkdtempSync(join(tmpdir(), "carillon-policies-"));
+  readonly #concurrency: number;
+  readonly #losses: Line[] = [];
+  #workers = 0;
+  #worker: ChildProcess | undefined;
+
+  constructor(url: string, concurrency: number) {
+    this.#url = url;
+    this.#concurrency = concurrency;
+    const tell = (fields: object, message: string) => void this.told.push(`${message} ${JSON.stringify(fields)}`);
+    this.carillon = new Carillon({
+      store: url,
+      schema: this.#schema,
+      name: "user",
+      worker: false,
+      handleSignals: false,
+      drain: 0,
+      log: { debug: () => undefined, info: () => undefined, warn: tell, error: tell },
+    });
+  }
+
+  /** @param tasks number of the scenario's tasks; their options come with its first acts */
+  async open(tasks: number): Promise<void> {
+    await this.carillon.start();
+    await this.#startWorker(Array.from({ length: tasks }, () => ({})));
+  }
+
+  async close(): Promise<void> {
+    await this.#killWorker();
+    await this.carillon.stop();
+    await dropSchema(this.#url, this.#schema);
+    rmSync(this.#folder, { recursive: true });
+  }
+
+  taskName(task: number): string {
+    return taskName(task);
+  }
+
+  groupName(group: number): string {
+    return `g${group}`;
+  }
+
+  now(): number {
+    return Date.now();
+  }
+
+  async advanceTo(ms: number): Promise<void> {
+    await sleep(Math.max(0, ms - Date.now()));
+  }
+
+  async settle(): Promise<void> {
+    await sleep(settleMs);
+  }
+
+  async lose(tasks: readonly TaskOptions[]): Promise<{ runIds: number[]; atMs: number }> {
+    const { store } = await this.carillon.open();
+    const name = this.#workerName;
+    await this.#killWorker();
+    const [atMs, mono] = [Date.now(), monotonicMs()];
+    // A verdict that the process had sent may be committed after its end: its session has no open statement then.
+    await sleep(settleMs);
+    const claimed = (await store.runs.list({ states: ["claimed"], limit: 1_000 })).filter(({ node }) => node === name);
+    await this.#startWorker(tasks);
+    // All of them count as losses, begun or not: they are due before the session's timeout, and a claim that was due may have begun.
+    const fences = claimed.flatMap(({ fence }) => (fence === null ? [] : [fence]));
+    this.#losses.push({ kind: "lost", fences, atMs, killed: true, mono });
+    const isHeld = async () =>
+      (await store.runs.list({ states: ["claimed"], limit: 1_000 })).some(({ node }) => node === name);
+    while (await isHeld()) await sleep(lookMs);
+    return { runIds: claimed.map(({ runId }) => runId), atMs };
+  }
+
+  notices(): readonly Notice[] {
+    const log = this.#log;
+    const text = existsSync(log) ? readFileSync(log, "utf8") : "";
+    const lines = text.split("\n").filter((line) => line !== "");
+    return [...lines.map((line) => JSON.parse(line) as Line), ...this.#losses].sort((a, b) => a.mono - b.mono);
+  }
+
+  get #log(): string {
+    return join(this.#folder, "notices");
+  }
+
+  get #workerName(): string {
+    return `worker-${this.#workers}`;
+  }
+
+  async #startWorker(tasks: readonly TaskOptions[]): Promise<void> {
+    this.#workers++;
+    const options: WorkerOptions = {
+      store: this.#url,
+      schema: this.#schema,
+      name: this.#workerName,
+      concurrency: this.#concurrency,
+      groups: ["default", ...Array.from({ length: groupCount }, (_, group) => this.groupName(group))],
+      tasks,
+      log: this.#log,
+      endlessMs,
+    };
+    const child = spawn(process.execPath, [process.argv[1] as string, "--work", JSON.stringify(options)], {
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    this.#worker = child;
+    const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
+    const ended = once(child, "exit").then(() => {
+      throw new Error(`${options.name} ended before it was ready`);
+    });
+    ended.catch(() => undefined); // its end is wanted from then on
+    await Promise.race([once(lines, "line"), ended]);
+  }
+
+  async #killWorker(): Promise<void> {
+    const child = this.#worker;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  }
+}

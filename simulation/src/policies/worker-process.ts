@@ -1,0 +1,56 @@
+import { openSync, writeSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { silentLog } from "../../../scheduler/src/base/log.ts";
+import { Carillon } from "../../../scheduler/src/library/carillon.ts";
+import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
+import { behave, type Place } from "./behave.ts";
+import type { Notice } from "./notices.ts";
+import type { Behaviour } from "./scenario.ts";
+
+/** What a worker process is started with, as JSON. */
+export interface WorkerOptions {
+  readonly store: string;
+  readonly schema: string;
+  readonly name: string;
+  readonly concurrency: number;
+  readonly groups: readonly string[];
+  /** The options with which its code defines the tasks. */
+  readonly tasks: readonly TaskOptions[];
+  /** The file to which its handlers append notices. */
+  readonly log: string;
+  readonly endlessMs: number;
+}
+
+/** A line of the file. `mono`: by the machine's monotonic clock, in ms, which orders the notices of several processes. */
+export type Line = Notice & { readonly mono: number };
+
+export const taskName = (task: number) => `t${task}`;
+export const monotonicMs = () => Number(process.hrtime.bigint() / 1_000n) / 1_000;
+
+/** Runs the scenario's handlers in this process, until it is killed or its parent ends. */
+export async function work(options: WorkerOptions): Promise<void> {
+  const { store, schema, name, concurrency, groups, log, endlessMs } = options;
+  process.stdin.resume().once("close", () => process.exit(1));
+  const file = openSync(log, "a");
+  const place: Place = {
+    now: () => Date.now(),
+    sleep: (ms, signal) => sleep(ms, undefined, signal ? { signal } : {}),
+    // By write(2): a kill loses no line.
+    record: (notice) => void writeSync(file, `${JSON.stringify({ ...notice, mono: monotonicMs() })}\n`),
+    taskName,
+    endlessMs,
+  };
+  const worker = new Carillon({
+    store,
+    schema,
+    name,
+    concurrency,
+    groups: [...groups],
+    handleSignals: false,
+    log: silentLog,
+  });
+  for (const [task, definition] of options.tasks.entries())
+    worker.task<Behaviour | null>(taskName(task), definition, (run, does) => behave(place, task, run, does));
+  await worker.start();
+  process.stdout.write("ready\n");
+}
