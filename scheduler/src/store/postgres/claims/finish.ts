@@ -14,7 +14,7 @@ import { type Ended, type EndedTogether, endedEachSql, fencesOf } from "./settle
 export async function finishAll(database: Database, ended: Ended[], nowMs: number): Promise<number[]> {
   const s = database.schema;
   const plain = ended.filter((item) => !isLinked(item));
-  const linked = ended.filter(isLinked);
+  let linked = ended.filter(isLinked);
   const done: number[] = [];
   const end = async (items: Ended[], { name, text, values }: ReturnType<typeof finishing>) => {
     const [told] = await database.query<EndedTogether>(name, text, values);
@@ -28,7 +28,9 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
   for (const alike of byKeeping(plain)) {
     const gone = new Set(isUnkept(alike[0] as Ended) ? await end(alike, leaving(s, alike)) : []);
     const left = alike.filter(({ fence }) => !gone.has(fence));
-    if (left.length > 0) await end(left, finishing(s, left));
+    const finished = new Set(left.length > 0 ? await end(left, finishing(s, left)) : []);
+    // The claims of these are not theirs any more, or a task that comes after theirs was defined since the claim.
+    if (finished.size < left.length) linked = [...linked, ...left.filter(({ fence }) => !finished.has(fence))];
   }
   await tellFailing((text, values) => database.query("task-failing-told", text, values), s, plain);
   if (linked.length > 0) {

@@ -17,11 +17,19 @@ export type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kin
 /** What a verdict `i` is about, while its claim stands. */
 const standing = `r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed}`;
 
+/**
+ * No task comes after that of run `r`: it may have been defined after the claim. The first half is evaluated once in a statement. The
+ * second is a subquery for each run: as a join it could change the plan.
+ */
+const unfollowed = (s: string) =>
+  `(not exists (select from ${s}.follow) or not exists (select from ${s}.follow f where f.upstream_id = r.task_id))`;
+
 /*
  * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
  * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.
  * Measured beside a separate INSERT: one statement saves a round trip and a commit. `more`: statements beside it;
- * `answer`: what is told of `gone`. `kept`: false where those that went well leave no row; see unkept below.
+ * `answer`: the result columns, from `gone`; by default those of all ends together, and then runs of followed tasks are left out.
+ * `kept`: false where those that went well leave no row; see unkept below.
  *
  * Not `state = 3`, here and wherever claims come by their numbers: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
  * for the smallest and compare every claim with every verdict: 400 ms for 350 of them. And arrays behind a select, whose
@@ -33,7 +41,7 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
     from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::smallint[]), (select $4::bigint[]),
                 (select $5::bigint[]), (select $6::jsonb[]), (select $7::jsonb[])) as i (id, fence, outcome, started_in, ended_in, result, error)
   ), gone as (
-    delete from ${s}.run r using i where ${standing}
+    delete from ${s}.run r using i where ${standing}${answer === endedSql ? ` and ${unfollowed(s)}` : ""}
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
               r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.limit_key, r.shard, r.origin, i.result, i.error,
               r.recall = ${runRecall.cancel} as cancelling, r.gate > 0 or r.after_end as linked
