@@ -52,6 +52,14 @@ export type {
   OperationRequest,
 } from "./run/operations.ts";
 export type { LogLine, RunRecord } from "./run/run-record.ts";
+export type {
+  DrizzleTransaction,
+  KnexTransaction,
+  KyselyTransaction,
+  PostgresJsTransaction,
+  Transaction,
+  TypeOrmTransaction,
+} from "./run/transaction.ts";
 export { type Calendar, type CalendarContent, calendarContent } from "./schedule/calendar.ts";
 export { holidaysOfIcs, type IcsDays, type IcsNotice, type IcsWindow, readIcs } from "./schedule/ics/ics.ts";
 export { spreadCron } from "./schedule/phrase/spread-cron.ts";

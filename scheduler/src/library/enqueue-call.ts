@@ -1,4 +1,3 @@
-import type { SqlClient } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";
@@ -6,6 +5,7 @@ import { jsonText } from "../base/json.ts";
 import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 import type { RunStore } from "../run/run-store.ts";
+import { clientOf, type Transaction } from "../run/transaction.ts";
 import { type Enqueuer, enqueueTimedOut, enqueueTimeoutMs, type Patience } from "../store/enqueuer.ts";
 import type { EnqueueTracing } from "../store/trace-context.ts";
 import type { DefinedTasks } from "./defined-tasks.ts";
@@ -169,7 +169,8 @@ export class EnqueueCall {
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 
-  async #sendIn(tx: SqlClient, { runs }: EnqueuePlace, write: EnqueueWrite, nowMs: number): Promise<RunHandle> {
+  async #sendIn(given: Transaction, { runs }: EnqueuePlace, write: EnqueueWrite, nowMs: number): Promise<RunHandle> {
+    const tx = clientOf("tx", given);
     await runs.requireTransaction(tx);
     return this.#handleOf(await runs.enqueueIn(tx, write, nowMs));
   }

@@ -1,9 +1,10 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import type { Change, SqlClient, Why } from "../base/change.ts";
+import type { Change, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
-import { checkClient, checkNames } from "../run/enqueue-options.ts";
+import { checkNames } from "../run/enqueue-options.ts";
+import { clientOf, type Transaction } from "../run/transaction.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";
 import { awaitRecall } from "../store/recall.ts";
@@ -19,16 +20,16 @@ import { payloadName, validateKept } from "./payload.ts";
 export interface NewSchedule<Payload = unknown> extends Omit<ScheduleOptions, "schedule" | "slotPayload">, Why {
   /** The payload of the runs of this schedule's slots; default null, whatever the payload of the task's own slots. */
   payload?: Payload;
-  /** Store the schedule in your own transaction on the store's database: a pg client that began one. */
-  tx?: SqlClient;
+  /** Store the schedule in your own transaction on the store's database: a pg client that began one, or a transaction of another library. */
+  tx?: Transaction;
 }
 
 export interface RemoveSchedule extends Why {
   /**
-   * Remove it as a part of your own transaction on the store's database: a pg client that began one. A run that a worker has claimed by
+   * Remove it as a part of your own transaction on the store's database, as `tx` of an enqueue. A run that a worker has claimed by
    * then, as it does a second before its time, may begin.
    */
-  tx?: SqlClient;
+  tx?: Transaction;
 }
 
 /** A schedule in a list that is stored together. */
@@ -41,8 +42,8 @@ export interface ScheduleEntry<Payload = unknown> extends Omit<NewSchedule<Paylo
 export interface SetSchedules extends Why {
   /** What happens to schedules of the task that are not in the list: they stay, or are removed. Default: keep. */
   others?: "keep" | "remove";
-  /** Store and remove all in your own transaction on the store's database: a pg client that began one. */
-  tx?: SqlClient;
+  /** Store and remove all in your own transaction on the store's database: a pg client that began one, or a transaction of another library. */
+  tx?: Transaction;
 }
 
 /** Names of schedules, without the task's name. Unchanged ones are not listed. */
@@ -100,8 +101,8 @@ export class Schedules {
     options: NewSchedule = {},
   ): Promise<NamedSchedule & { changed: boolean }> {
     checkNames("a schedule", options, optionNames);
-    const { tx, author, reason, ...own } = options;
-    if (tx !== undefined) checkClient("tx", tx);
+    const { tx: given, author, reason, ...own } = options;
+    const tx = given === undefined ? undefined : clientOf("tx", given);
     const definition = await this.#definition(task, { ...own, name, schedule });
     const { store, taskId } = await this.#options.open();
     if (tx) await store.runs.requireTransaction(tx);
@@ -117,13 +118,13 @@ export class Schedules {
    */
   async setAll(task: string, entries: readonly ScheduleEntry[], options: SetSchedules = {}): Promise<SchedulesSet> {
     checkNames("the call", options, ["others", "tx", "author", "reason"]);
-    const { others = "keep", tx, author, reason } = options;
+    const { others = "keep", tx: given, author, reason } = options;
     if (others !== "keep" && others !== "remove")
       throw new CarillonError("OPTION_INVALID", `others is ${JSON.stringify(others)}`, {
         hint: 'Say "keep" or "remove".',
         path: "others",
       });
-    if (tx !== undefined) checkClient("tx", tx);
+    const tx = given === undefined ? undefined : clientOf("tx", given);
     if (!Array.isArray(entries))
       throw new CarillonError("OPTION_INVALID", "the schedules are no list", {
         hint: "Give a list of { name, schedule, payload }.",
@@ -175,8 +176,8 @@ export class Schedules {
   }
 
   /** Removes the schedule; its history stays. Runs that have begun go on. @returns false: there was none */
-  async remove(task: string, name: string, { tx, ...why }: RemoveSchedule = {}): Promise<boolean> {
-    if (tx !== undefined) checkClient("tx", tx);
+  async remove(task: string, name: string, { tx: given, ...why }: RemoveSchedule = {}): Promise<boolean> {
+    const tx = given === undefined ? undefined : clientOf("tx", given);
     const { store } = await this.#options.open();
     if (tx) await store.runs.requireTransaction(tx);
     try {

@@ -1,6 +1,7 @@
 import pg from "pg";
 import { expect, it } from "vitest";
-import { checkClient, checkEnqueueOptions } from "./enqueue-options.ts";
+import { checkEnqueueOptions } from "./enqueue-options.ts";
+import { clientOf } from "./transaction.ts";
 
 const refused = expect.objectContaining({ code: "OPTION_INVALID" });
 
@@ -17,7 +18,7 @@ it("a transaction is a client's, or of whatever passes its statements to one, an
     checkEnqueueOptions({ tx });
   for (const tx of [new pg.Pool(), {}, null, "begin"]) {
     expect(() => checkEnqueueOptions({ tx: tx as pg.Client })).toThrow(refused);
-    expect(() => checkClient("client", tx)).toThrow(refused);
+    expect(() => clientOf("client", tx)).toThrow(refused);
   }
   expect(() => checkEnqueueOptions({ tx: new pg.Pool() })).toThrow(/tx is a pool/);
 });

@@ -1,10 +1,10 @@
-import type { SqlClient } from "../base/change.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { meant } from "../base/nearest.ts";
 import { endOfTime } from "../schedule/zone.ts";
+import { clientOf, type Transaction } from "./transaction.ts";
 
 export interface EnqueueOptions {
   /** Due this long from now. */
@@ -17,8 +17,11 @@ export interface EnqueueOptions {
   limitKey?: string;
   /** 0 to 9, higher first; default the task's. */
   priority?: number;
-  /** Enqueue as a part of your own transaction on the store's database: a pg client that began one. */
-  tx?: SqlClient;
+  /**
+   * Enqueue as a part of your own transaction on the store's database: a pg client that began one, or a transaction of Drizzle, Kysely,
+   * Knex, TypeORM or postgres.js.
+   */
+  tx?: Transaction;
   /** How long to wait for the store's answer; default 30 s. Then it rejects with ENQUEUE_TIMEOUT, and the run may have been made. */
   timeout?: Duration;
   /** Aborted, it rejects at once with the signal's reason, and the run may have been made. */
@@ -37,7 +40,7 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
   }
-  if (tx !== undefined) checkClient("tx", tx);
+  if (tx !== undefined) clientOf("tx", tx);
   if (timeout !== undefined) parseDuration(timeout, "timeout", 1);
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw optionInvalid("signal must be an AbortSignal", "Give the signal of an AbortController.");
@@ -51,22 +54,6 @@ export function checkNames(what: string, options: object, known: readonly string
     "OPTION_INVALID",
     `${what} has no option ${JSON.stringify(unknown)}${meant(unknown, [...known])}`,
     { hint: `It has ${known.join(", ")}.`, path: path && `${path}.${unknown}` },
-  );
-}
-
-/**
- * A pool has query() too, and runs each on any of its connections: what was asked for within a transaction would be outside it.
- * No client counts connections. @throws OPTION_INVALID
- */
-export function checkClient(what: string, client: unknown): void {
-  const { query, totalCount, idleCount, waitingCount } = (client ?? {}) as Record<string, unknown>;
-  const isPool = [totalCount, idleCount, waitingCount].every((count) => typeof count === "number");
-  if (typeof query === "function" && !isPool) return;
-  throw optionInvalid(
-    isPool
-      ? `${what} is a pool, and no transaction is one of all its connections`
-      : `${what} must be a client with pg's query()`,
-    `Give the client on which you began the transaction${isPool ? ": one from pool.connect()" : ""}.`,
   );
 }
 

@@ -1,6 +1,6 @@
-import type { SqlClient } from "../base/change.ts";
 import type { Json } from "../base/json.ts";
 import type { Continuation, RunInput } from "./flow.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** The run that a handler serves, as the handler sees it. */
 export interface Run {
@@ -36,9 +36,10 @@ export interface Run {
   /**
    * Completes the run inside your own PostgreSQL transaction on the store's database: your writes and the completion
    * happen both or not at all. Return from the handler soon after you commit.
+   * @param transaction a pg client on which you began one, or a transaction of Drizzle, Kysely, Knex, TypeORM or postgres.js
    * @throws FENCE_STALE when the claim is no longer this run's: roll back; OPTION_INVALID for a pool, which has no transaction
    */
-  complete(client: SqlClient, result?: unknown): Promise<void>;
+  complete(transaction: Transaction, result?: unknown): Promise<void>;
   /** The value that `saveState` kept, in this attempt or an earlier one; null: none. Gone when the run has ended. */
   readonly state: Json;
   /**

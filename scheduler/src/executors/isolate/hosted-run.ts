@@ -1,10 +1,10 @@
 import type { SqlClient } from "../../base/change.ts";
 import { messageOf } from "../../base/errors.ts";
 import { type Json, jsonText } from "../../base/json.ts";
-import { checkClient } from "../../run/enqueue-options.ts";
 import { Continuation, type Onward } from "../../run/flow.ts";
 import type { Run, RunLog } from "../../run/handler.ts";
 import { logFields } from "../../run/log-fields.ts";
+import { clientOf } from "../../run/transaction.ts";
 import type { Asked, FromHost, Outcome, RunFields, ToHost } from "./messages.ts";
 import { received, sent } from "./thrown.ts";
 
@@ -116,8 +116,8 @@ export class HostedRun {
           state: jsonText(state ?? undefined, `run ${id}: the state of the next run`),
         }),
       inputs: async () => (await this.#ask("inputs", [])) as Awaited<ReturnType<Run["inputs"]>>,
-      complete: async (client, result) => {
-        checkClient("run.complete's client", client);
+      complete: async (transaction, result) => {
+        const client = clientOf("run.complete's client", transaction);
         await this.#ask("complete", [checked(result, `run ${id}: result`)], client);
       },
     };

@@ -64,7 +64,10 @@ export class WorkerSide {
     try {
       const answer =
         name === "complete"
-          ? run.complete({ query: (text, values) => this.#query(question, text, values) as never }, given[0])
+          ? run.complete(
+              { query: (text: string, values?: unknown[]) => this.#query(question, text, values) as never },
+              given[0],
+            )
           : (run[name] as (...given: unknown[]) => Promise<unknown>)(...given);
       const value = await answer;
       const plain = value instanceof Continuation ? value.onward : value;

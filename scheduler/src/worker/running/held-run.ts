@@ -5,10 +5,10 @@ import { jsonText } from "../../base/json.ts";
 import { notStarted } from "../../cluster/stand-in.ts";
 import { type ClaimEvent, type ClaimState, claimTable } from "../../run/claim.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
-import { checkClient } from "../../run/enqueue-options.ts";
 import type { Run, RunLog } from "../../run/handler.ts";
 import { logFields } from "../../run/log-fields.ts";
 import type { LogLine } from "../../run/run-record.ts";
+import { clientOf, type Transaction } from "../../run/transaction.ts";
 import type { KnownTask } from "../../store/definitions.ts";
 import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import { type FlowHost, HandedRun } from "./handed-run.ts";
@@ -117,8 +117,8 @@ export class HeldRun {
     this.progressText = this.#worker.secrets?.redactor.json(text) ?? text;
   }
 
-  async complete(client: SqlClient, result?: unknown): Promise<void> {
-    checkClient("run.complete's client", client);
+  async complete(transaction: Transaction, result?: unknown): Promise<void> {
+    const client = clientOf("run.complete's client", transaction);
     const text = jsonText(result, `run ${this.id}: result`);
     this.completing = true;
     let stands = false;

@@ -1,0 +1,160 @@
+import type { SqlClient } from "../base/change.ts";
+import { CarillonError } from "../base/errors.ts";
+
+/** drizzle-orm, over pg or postgres.js: what `db.transaction(async (tx) => …)` passes. */
+export interface DrizzleTransaction {
+  readonly _: { readonly session: object };
+  rollback(): never;
+}
+
+/** Kysely: what `db.transaction().execute(async (trx) => …)` passes, or a controlled transaction. */
+export interface KyselyTransaction {
+  readonly isTransaction: boolean;
+  executeQuery(query: never): Promise<{ readonly rows: unknown[] }>;
+}
+
+/** Knex: what `knex.transaction(async (trx) => …)` passes. */
+export interface KnexTransaction {
+  readonly isTransaction?: boolean;
+  isCompleted(): boolean;
+  readonly client: object;
+}
+
+/** TypeORM: what `dataSource.transaction(async (tx) => …)` passes, or a query runner with a transaction. */
+export type TypeOrmTransaction = { readonly queryRunner?: TypeOrmRunner } | TypeOrmRunner;
+
+interface TypeOrmRunner {
+  readonly isTransactionActive: boolean;
+  query(text: string, values: unknown[], structured: true): Promise<{ records: unknown }>;
+}
+
+/** postgres.js: what `sql.begin(async (sql) => …)` passes. */
+export interface PostgresJsTransaction {
+  unsafe(text: string, values?: never[]): PromiseLike<unknown>;
+  savepoint(name: string, work: never): Promise<unknown>;
+}
+
+/** A transaction that the caller has begun on the store's database, as the caller's library gives it. */
+export type Transaction =
+  | SqlClient
+  | DrizzleTransaction
+  | KyselyTransaction
+  | KnexTransaction
+  | TypeOrmTransaction
+  | PostgresJsTransaction;
+
+/** The properties by which a library's object is recognised. */
+type Parts = Record<string, unknown>;
+
+const clients = new WeakMap<object, SqlClient>();
+
+/**
+ * Returns pg's `query` for a transaction of any of these libraries: for one object always the same.
+ * @param what its name in the error
+ * @throws OPTION_INVALID for a pool and for a connection on which no transaction was begun, whose statements would be committed one by one
+ */
+export function clientOf(what: string, given: unknown): SqlClient {
+  const isObject = (typeof given === "object" || typeof given === "function") && given !== null;
+  if (!isObject) throw unknownKind(what);
+  const known = clients.get(given);
+  if (known) return known;
+  const client = clientIn(what, given as Parts);
+  clients.set(given, client);
+  return client;
+}
+
+function clientIn(what: string, given: Parts): SqlClient {
+  // Objects of TypeORM have query() too, which returns something else than pg's.
+  if ("isTransactionActive" in given) return ofTypeOrm(what, given as unknown as TypeOrmRunner);
+  if ("createQueryRunner" in given || "queryRunner" in given)
+    return ofTypeOrm(what, given.queryRunner as TypeOrmRunner | undefined);
+  if (typeof given.query === "function") return ofPg(what, given);
+  if (typeof given.executeQuery === "function") return ofKysely(what, given);
+  if (typeof given.unsafe === "function") return ofPostgresJs(what, given);
+  if (typeof given.raw === "function") return ofKnex(what, given);
+  const { session } = (given._ ?? {}) as { session?: { client?: Parts } };
+  if (session) return ofDrizzle(what, given, session.client ?? {});
+  throw unknownKind(what);
+}
+
+/** A pool has query() too, and runs each statement on any of its connections. No client counts connections. */
+function ofPg(what: string, given: Parts): SqlClient {
+  const isPool = [given.totalCount, given.idleCount, given.waitingCount].every((count) => typeof count === "number");
+  if (isPool)
+    throw invalid(
+      `${what} is a pool, and no transaction is one of all its connections`,
+      "Give the client on which you began the transaction: one from pool.connect().",
+    );
+  return given as unknown as SqlClient;
+}
+
+function ofDrizzle(what: string, given: Parts, client: Parts): SqlClient {
+  if (typeof given.rollback !== "function") throw notBegun(what, "db.transaction() passes to your function");
+  return clientIn(what, client);
+}
+
+function ofTypeOrm(what: string, runner: TypeOrmRunner | undefined): SqlClient {
+  if (!runner?.isTransactionActive) throw notBegun(what, "dataSource.transaction() passes to your function");
+  return {
+    query: async (text, values = []) => ({
+      rows: ((await runner.query(text, values, true)).records ?? []) as Record<string, unknown>[],
+    }),
+  };
+}
+
+function ofKysely(what: string, given: Parts): SqlClient {
+  if (given.isTransaction !== true) throw notBegun(what, "db.transaction().execute() passes to your function");
+  const { executeQuery } = given as { executeQuery: (query: object) => Promise<{ rows: Record<string, unknown>[] }> };
+  // As CompiledQuery.raw() of Kysely makes it.
+  return {
+    query: (text, values = []) =>
+      executeQuery.call(given, {
+        sql: text,
+        parameters: values,
+        query: { kind: "RawNode", sqlFragments: [text], parameters: [] },
+        queryId: { queryId: "carillon" },
+      }),
+  };
+}
+
+function ofKnex(what: string, given: Parts): SqlClient {
+  if (given.isTransaction !== true) throw notBegun(what, "knex.transaction() passes to your function");
+  const { client } = given as { client: { acquireConnection(): Promise<SqlClient> } };
+  // The transaction's one connection, a client of pg: knex.raw() would take each `?` in a statement for a placeholder.
+  return { query: async (text, values) => (await client.acquireConnection()).query(text, values) };
+}
+
+/** The id of PostgreSQL's type `unknown`: the server takes the type that the statement needs. */
+const unknownType = 705;
+
+function ofPostgresJs(what: string, given: Parts): SqlClient {
+  if (typeof given.savepoint !== "function") throw notBegun(what, "sql.begin() passes to your function");
+  const sql = given as {
+    unsafe(text: string, values: unknown[]): PromiseLike<Record<string, unknown>[]>;
+    typed(value: unknown, type: number): unknown;
+  };
+  /** As it is: postgres.js would write a text that is meant as JSON as a JSON string. */
+  const sentAs = (value: unknown) =>
+    Array.isArray(value) || typeof value === "string"
+      ? sql.typed(Array.isArray(value) ? arrayText(value) : value, unknownType)
+      : value;
+  return { query: async (text, values = []) => ({ rows: [...(await sql.unsafe(text, values.map(sentAs)))] }) };
+}
+
+/** A list in PostgreSQL's array format. */
+const arrayText = (values: readonly unknown[]) =>
+  `{${values.map((value) => (value === null ? "NULL" : `"${String(value).replace(/["\\]/g, "\\$&")}"`)).join(",")}}`;
+
+const notBegun = (what: string, given: string) =>
+  invalid(
+    `${what}: no transaction was begun on it, so each statement would be committed by itself`,
+    `Give what ${given}.`,
+  );
+
+const unknownKind = (what: string) =>
+  invalid(
+    `${what} must be a client with pg's query(), or a transaction of Drizzle, Kysely, Knex, TypeORM or postgres.js`,
+    "Give the client on which you began the transaction.",
+  );
+
+const invalid = (message: string, hint: string) => new CarillonError("OPTION_INVALID", message, { hint });
