@@ -32,6 +32,7 @@ export const errorCodes = {
   RESULT_UNKEPT: "The run succeeded, and its task keeps no results.",
   FILTER_EMPTY: "No filter was given, so everything would be touched.",
   CONFIRMATION_NEEDED: "So many would be touched that it must be confirmed.",
+  CONFIRMATION_REFUSED: "The confirmation is unknown, used or too old, or was given for another act or another state.",
   OPERATION_UNKNOWN: "No operation has this number.",
   OPERATION_STATE: "The operation is in a state in which this cannot be done.",
   GROUP_UNKNOWN: "No group has this name.",

@@ -157,4 +157,18 @@ export const limits = {
   errorMessageLength: 2_000,
   /** The length of a message or a stack that a remote worker reports. */
   errorTextLength: 16 * 1024,
+  /** One result of an MCP tool: its JSON; and within it one text, one JSON value of a user, and one list that has no pages. */
+  mcpAnswerCharacters: 60_000,
+  mcpTextCharacters: 2_000,
+  mcpValueCharacters: 4_000,
+  mcpListItems: 500,
+  /** Items of one page, slots, and tasks of one simulation, in a result of an MCP tool. */
+  mcpPageItems: 50,
+  mcpSlots: 200,
+  mcpSimulatedTasks: 50,
+  /** Workers that one explanation of a run looks at. */
+  countedWorkers: 2_000,
+  /** Confirmations that an MCP server keeps at once, and how long each holds. */
+  confirmations: 100,
+  confirmationMs: 300_000,
 } as const;

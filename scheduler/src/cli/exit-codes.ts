@@ -38,6 +38,7 @@ const notFound = new Set<ErrorCode>([
 const failed = new Set<ErrorCode>([
   "TASK_STALE",
   "PLAN_REFUSED",
+  "CONFIRMATION_REFUSED",
   "RUN_STATE",
   "RUN_FAILED",
   "RUN_CANCELLED",

@@ -23,6 +23,7 @@ export const ofNoServer: Readonly<Record<string, string>> = {
   "profiles use": "it writes a file of this machine",
   "config check": "it reads the settings of this machine",
   completion: "it prints a script",
+  mcp: "it speaks a protocol: mcp.test.ts calls its tools",
   cron: "it reads words",
   "secrets key": "it draws a key",
 };

@@ -169,7 +169,7 @@ const lettersOf = ({ task, matching, group, fingerprint, sinceMs, untilMs }: Ope
   ...(untilMs === undefined ? {} : { until: isoTime(untilMs) }),
 });
 
-function serverTasks(api: Client): ClusterTasks {
+export function serverTasks(api: Client): ClusterTasks {
   const recordOf = async (task: Answer<"getTask">) => {
     const rule = (task.definition as { calendar?: { name: string } }).calendar;
     return taskRecord(task, rule && (await api.getCalendar({ calendar: rule.name })));

@@ -8,6 +8,7 @@ const listProfiles = late(() => import("../login.ts"), "listProfiles");
 const completionScript = late(() => import("../complete.ts"), "completionScript");
 const top = late(() => import("../screen/top.ts"), "top");
 const checkConfig = late(() => import("../config/config-check.ts"), "checkConfig");
+const serveMcp = late(() => import("../mcp/serve.ts"), "serveMcp");
 const useProfile = late(() => import("../login.ts"), "useProfile");
 
 /** Commands for the servers that the user has signed in to. */
@@ -63,6 +64,16 @@ export function addProfiles({
         .default("next"),
     )
     .action(doing((_, options: Parameters<typeof top>[0]) => top(options, terminal)));
+  add(
+    program,
+    "mcp",
+    "Serve the Model Context Protocol on standard input and output, with the rights of the token.",
+    "carillon mcp --profile prod --read-only",
+  )
+    .option("--read-only", "leave out the tools that act")
+    // Before the configuration file is read, which may be a program that prints something.
+    .hook("preAction", async () => void (await import("../mcp/standard-output.ts")).takeStandardOutput())
+    .action(doing((_, options: Parameters<typeof serveMcp>[0]) => serveMcp(options)));
   program
     .command("completion")
     .description("Print what makes a shell complete commands, options and the names of tasks.")

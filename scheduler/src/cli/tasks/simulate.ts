@@ -43,20 +43,18 @@ export async function simulateTasks(files: string[], options: SimulateOptions, t
     );
   }
   return withCluster(options, async ({ cluster }) => {
-    const records = await cluster.tasks.records();
-    const isOff = ({ paused }: TaskRecord) => paused !== null && paused.untilMs === null;
-    const notes = records.flatMap(({ name, paused }) => {
-      if (!paused) return [];
-      return [`${name}: paused${paused.untilMs === null ? "" : ` until ${timeText(paused.untilMs, localZone())}`}`];
-    });
-    return show(
-      records.filter((record) => !isOff(record)),
-      notes,
-      cluster.nowMs(),
-      options,
-      terminal,
-    );
+    const { tasks, notes } = simulatedTasks(await cluster.tasks.records());
+    return show(tasks, notes, cluster.nowMs(), options, terminal);
   });
+}
+
+/** The tasks that fire, and a note on each paused one. */
+export function simulatedTasks(records: readonly TaskRecord[]): { tasks: SimulatedTask[]; notes: string[] } {
+  const notes = records.flatMap(({ name, paused }) => {
+    if (!paused) return [];
+    return [`${name}: paused${paused.untilMs === null ? "" : ` until ${timeText(paused.untilMs, localZone())}`}`];
+  });
+  return { tasks: records.filter(({ paused }) => paused === null || paused.untilMs !== null), notes };
 }
 
 function show(
@@ -79,16 +77,39 @@ function show(
     throw new CarillonError("USAGE", "--to does not lie after --from", {
       hint: "For example --from 2027-03-27T00:00:00Z --to 2027-03-29T00:00:00Z.",
     });
-  for (const { definition } of wanted) {
-    const why = unforeseen(definition);
-    if (why !== "") notes.push(`${definition.name}: ${why}`);
-  }
-  const tasks = wanted.filter(({ definition }) => unforeseen(definition) === "");
-  const simulation = simulate(tasks, fromMs, toMs, options.limit);
-  const byName = new Map(tasks.map((task) => [task.definition.name, task.definition]));
-  if (terminal.json) printObject(simulation, { definitions: byName, fromMs, toMs, notes }, terminal);
-  else print(simulation, byName, notes, terminal);
+  const foreseen = simulationOf(wanted, notes, { fromMs, toMs, limit: options.limit });
+  if (terminal.json) terminal.object(simulationObject(foreseen));
+  else print(foreseen, terminal);
   return exitCodes.ok;
+}
+
+/** A simulation with the definitions of its tasks, and a note on each task whose slots cannot be foreseen. */
+export interface Foreseen {
+  simulation: Simulation;
+  definitions: ReadonlyMap<string, TaskDefinition>;
+  notes: string[];
+  fromMs: number;
+  toMs: number;
+}
+
+/** @throws OPTION_INVALID for more slots than limits.simulatedSlots */
+export function simulationOf(
+  given: readonly SimulatedTask[],
+  notes: readonly string[],
+  { fromMs, toMs, limit }: { fromMs: number; toMs: number; limit: number },
+): Foreseen {
+  const unforeseenNotes = given.flatMap(({ definition }) => {
+    const why = unforeseen(definition);
+    return why === "" ? [] : [`${definition.name}: ${why}`];
+  });
+  const tasks = given.filter(({ definition }) => unforeseen(definition) === "");
+  return {
+    simulation: simulate(tasks, fromMs, toMs, limit),
+    definitions: new Map(tasks.map((task) => [task.definition.name, task.definition])),
+    notes: [...notes, ...unforeseenNotes],
+    fromMs,
+    toMs,
+  };
 }
 
 const unforeseen = ({ schedule, after }: TaskDefinition): string => {
@@ -96,18 +117,16 @@ const unforeseen = ({ schedule, after }: TaskDefinition): string => {
   return schedule.type === "every" && schedule.mode === "delay" ? "its slots follow from the ends of its runs" : "";
 };
 
-type Definitions = ReadonlyMap<string, TaskDefinition>;
-
 const marksOf = (
   { task, atMs, previousMs, rule, skipped }: Simulation["fires"][number],
-  definitions: Definitions,
+  definitions: Foreseen["definitions"],
 ): string => {
   const { schedule } = definitions.get(task) as TaskDefinition;
   const change = clockChange(schedule, atMs, previousMs, zoneOfSpec(schedule));
   return [change, skipped ? `skipped: ${rule}` : rule].filter((text) => text !== "").join("; ");
 };
 
-function print(simulation: Simulation, definitions: Definitions, notes: string[], terminal: Terminal): void {
+function print({ simulation, definitions, notes }: Foreseen, terminal: Terminal): void {
   const { fires, total, skipped, lost, collisions } = simulation;
   const { style } = terminal;
   const zoneOf = (task: string) => zoneOfSpec((definitions.get(task) as TaskDefinition).schedule);
@@ -154,13 +173,9 @@ function print(simulation: Simulation, definitions: Definitions, notes: string[]
 
 const iso = (ms: number) => new Date(ms).toISOString();
 
-function printObject(
-  simulation: Simulation,
-  { definitions, fromMs, toMs, notes }: { definitions: Definitions; fromMs: number; toMs: number; notes: string[] },
-  terminal: Terminal,
-): void {
+export function simulationObject({ simulation, definitions, fromMs, toMs, notes }: Foreseen) {
   const { fires, total, skipped, lost, collisions } = simulation;
-  terminal.object({
+  return {
     from: iso(fromMs),
     to: iso(toMs),
     total,
@@ -174,5 +189,5 @@ function printObject(
     lost: lost.map(({ atMs, ...rest }) => ({ at: iso(atMs), ...rest })),
     collisions: collisions.map(({ minuteMs, ...rest }) => ({ minute: iso(minuteMs), ...rest })),
     notes,
-  });
+  };
 }

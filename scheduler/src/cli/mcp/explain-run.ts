@@ -1,0 +1,265 @@
+/**
+ * Why a run waits, is late, failed or was skipped: reasons derived from what the API shows of the run, its task, the workers and the
+ * group. Pure. A reason is stated only if the figures beside it show it; each has a code for programs.
+ */
+import type { Answer } from "../../api/contract.ts";
+import { formatDuration } from "../../base/duration.ts";
+import { type ErrorCode, errorCodes } from "../../base/errors.ts";
+import type { TaskDefinition } from "../../task/task.ts";
+
+type Item<Page extends { items: unknown[] }> = Page["items"][number];
+type Run = Answer<"getRun">;
+type Worker = Item<Answer<"listWorkers">>;
+
+export interface Facts {
+  run: Run;
+  /** null: it was removed. */
+  task: Answer<"getTask"> | null;
+  /** null: no node leads. */
+  leader: string | null;
+  /** The workers of the task's group. */
+  workers: readonly Worker[];
+  group: Item<Answer<"listGroups">> | null;
+  /** The store's clock. */
+  nowMs: number;
+}
+
+export interface Reason {
+  code: string;
+  words: string;
+  /** The figures that show it. */
+  shown: Record<string, unknown>;
+}
+
+const reason = (code: string, words: string, shown: Record<string, unknown> = {}): Reason => ({ code, words, shown });
+const span = (ms: number) => formatDuration(Math.max(0, Math.round(ms)));
+const msOf = (time: string | null): number | null => (time === null ? null : Date.parse(time));
+
+/** A shorter delay is usual, and not worth a reason. */
+const usualMs = 1_000;
+
+export function reasonsOf(facts: Facts): Reason[] {
+  const { run } = facts;
+  switch (run.state) {
+    case "held":
+      return heldReasons(facts);
+    case "paused":
+      return [pausedReason(facts)];
+    case "ready":
+      return readyReasons(facts);
+    case "claimed":
+      return [...claimedReasons(facts), ...delays(facts)];
+    case "undecided":
+      return [
+        reason(
+          "worker-lost",
+          "Its worker was lost, and its task leaves the decision to an operator (carillon runs decide).",
+        ),
+      ];
+    default:
+      return [...endReasons(facts), ...delays(facts)];
+  }
+}
+
+const definitionOf = ({ task }: Facts) => task?.definition as unknown as TaskDefinition | undefined;
+
+function pausedReason({ task, run }: Facts): Reason {
+  const paused = task?.paused ?? null;
+  const until = paused === null || paused.until === null ? "until it is resumed" : `until ${paused.until}`;
+  return reason("task-paused", `Its task is paused, so the run waits ${until}.`, { run: run.run, paused });
+}
+
+function heldReasons(facts: Facts): Reason[] {
+  const { run, leader } = facts;
+  const { overlap, limit, rate } = definitionOf(facts) ?? {};
+  const found: Reason[] = [];
+  if (overlap?.limit != null)
+    found.push(
+      reason("overlap", `It waits for other runs of its task: ${overlap.limit} may be under way at once.`, { overlap }),
+    );
+  if (limit?.perKey != null)
+    found.push(
+      reason(
+        "limit-key",
+        `It may wait for runs with the same key: ${limit.perKey} of a key may be under way at once.`,
+        {
+          limit,
+          key: run.limitKey ?? run.key,
+        },
+      ),
+    );
+  if (limit?.perWorker != null)
+    found.push(
+      reason("limit-worker", `It may wait for a worker: each has at most ${limit.perWorker} runs of this task.`, {
+        limit,
+      }),
+    );
+  if (rate)
+    found.push(reason("rate", `It may wait for the rate: ${rate.limit} attempts in ${span(rate.perMs)}.`, { rate }));
+  if (leader === null) found.push(reason("leaderless", "No node leads."));
+  if (found.length === 0) found.push(reason("held", "It waits for a slot of concurrency of its task."));
+  return found;
+}
+
+function readyReasons(facts: Facts): Reason[] {
+  const { run, task, group, workers, nowMs } = facts;
+  const overdueMs = nowMs - Date.parse(run.due);
+  if (overdueMs < 0) {
+    const words =
+      run.attempt > 1 ? `Attempt ${run.attempt} is due in ${span(-overdueMs)}` : `It is due in ${span(-overdueMs)}`;
+    return [reason("not-due", `${words}.`, { due: run.due, attempt: run.attempt })];
+  }
+  if (task === null) return [reason("task-removed", "Its task was removed.")];
+  const found: Reason[] = [];
+  if (group && group.limit !== null && group.claimed >= group.limit)
+    found.push(
+      reason("group-limit", `Its group is at its limit: ${group.claimed} of ${group.limit} runs are claimed.`, {
+        group: group.name,
+        limit: group.limit,
+        claimed: group.claimed,
+      }),
+    );
+  const missing = workerReason(facts, workers);
+  if (missing) found.push(missing);
+  if (found.length === 0)
+    found.push(
+      reason(
+        "claimable",
+        `It has been due for ${span(overdueMs)}, and a worker with free capacity could claim it. Runs of a higher priority come first.`,
+        { priority: run.priority, waitingInGroup: group?.waiting ?? null },
+      ),
+    );
+  return found;
+}
+
+/** The first of the conditions, from the widest to the narrowest, that no worker of the group meets. */
+function workerReason(facts: Facts, workers: readonly Worker[]): Reason | undefined {
+  const { run, task } = facts;
+  const { group = null, labels = {} } = task ?? {};
+  const handler = task?.of ?? task?.name ?? "";
+  const conditions: [code: string, words: string, meets: (worker: Worker) => boolean][] = [
+    ["no-worker", "No worker serves its group.", ({ groups }) => groups.includes(group ?? "")],
+    ["workers-silent", "Every worker of its group is silent: its heartbeat is overdue.", ({ silent }) => !silent],
+    ["workers-draining", "Every live worker of its group is drained or stops.", ({ draining }) => !draining],
+    [
+      "addressee-away",
+      "It is addressed to one worker, which is not there.",
+      ({ node }) => run.addressee === null || node === run.addressee,
+    ],
+    [
+      "no-handler",
+      "No live worker of its group has a handler for its task.",
+      ({ tasks }) => tasks === null || tasks.includes(handler),
+    ],
+    [
+      "no-labels",
+      "No live worker of its group has the labels that its task asks for.",
+      (worker) => Object.entries(labels).every(([name, text]) => worker.labels[name] === text),
+    ],
+    [
+      "workers-busy",
+      "Every worker that could claim it has as many runs as its capacity.",
+      ({ held, capacity }) => held < (capacity ?? 1),
+    ],
+  ];
+  let left = workers;
+  for (const [code, words, meets] of conditions) {
+    const before = left;
+    left = before.filter(meets);
+    if (left.length > 0) continue;
+    const seen = before.slice(0, 5).map(({ node, held, capacity }) => ({ node, held, capacity }));
+    return reason(code, words, { group, workers: before.length, seen });
+  }
+  return undefined;
+}
+
+function claimedReasons({ run, workers, nowMs, ...rest }: Facts): Reason[] {
+  const worker = workers.find(({ node }) => node === run.node);
+  const shown = { node: run.node, claimed: run.claimed, started: run.started };
+  const found: Reason[] = [];
+  const startedMs = msOf(run.started);
+  if (startedMs === null)
+    found.push(reason("not-started", "A worker has claimed it, and has not reported its start.", shown));
+  else {
+    const { timeoutMs = null } = definitionOf({ run, workers, nowMs, ...rest }) ?? {};
+    const words = timeoutMs === null ? "It has no timeout." : `Its timeout is ${span(timeoutMs)}.`;
+    found.push(
+      reason("running", `It has been running for ${span(nowMs - startedMs)}. ${words}`, { ...shown, timeoutMs }),
+    );
+  }
+  if (worker?.silent)
+    found.push(reason("worker-silent", "The heartbeat of its worker is overdue.", { seen: worker.seen }));
+  if (worker && worker.stillMs !== null)
+    found.push(
+      reason("worker-stands-still", `The event loop of its worker has not turned for ${span(worker.stillMs)}.`),
+    );
+  if (!worker && run.node !== null)
+    found.push(reason("worker-gone", "Its worker is not among the live workers of its group.", { node: run.node }));
+  return found;
+}
+
+const meaningOf = (code: string | undefined): string =>
+  code !== undefined && Object.hasOwn(errorCodes, code) ? ` ${errorCodes[code as ErrorCode]}` : "";
+
+function endReasons(facts: Facts): Reason[] {
+  const { run } = facts;
+  const { retry } = definitionOf(facts) ?? {};
+  if (run.state === "succeeded") return [];
+  const { code } = run.error ?? {};
+  const found: Reason[] = [];
+  if (run.state === "failed") {
+    const tries = retry ? ` Its task allows ${retry.attempts} attempts.` : "";
+    const words = `Attempt ${run.attempt} failed, and no other follows.${tries}${meaningOf(code)}`;
+    found.push(reason("failed", words, { error: run.error, attempt: run.attempt, attempts: retry?.attempts ?? null }));
+  } else found.push(reason(run.state, `It was ${run.state}.${meaningOf(code)}`, { error: run.error }));
+  if (run.letter)
+    found.push(reason("dead-letter", `It is a dead letter, ${run.letter.state}.`, { letter: run.letter }));
+  if (run.late.length > 0)
+    found.push(
+      reason("late-results", "A worker reported a result after the run was no longer its own.", { late: run.late }),
+    );
+  return found;
+}
+
+/** The parts of the time between due and start; each only where it is longer than usual. */
+function delays({ run }: Facts): Reason[] {
+  const dueMs = Date.parse(run.due);
+  const [createdMs, claimedMs, startedMs] = [Date.parse(run.created), msOf(run.claimed), msOf(run.started)];
+  const found: Reason[] = [];
+  const add = (code: string, fromMs: number, toMs: number | null, words: (text: string) => string) => {
+    const ms = (toMs ?? fromMs) - fromMs;
+    if (ms > usualMs) found.push(reason(code, words(span(ms)), { ms: Math.round(ms) }));
+  };
+  if (run.source === "slot")
+    add(
+      "planned-late",
+      dueMs,
+      createdMs,
+      (text) => `It was planned ${text} after it was due: no node planned in time, or it was caught up on.`,
+    );
+  add(
+    "claimed-late",
+    Math.max(dueMs, createdMs),
+    claimedMs,
+    (text) => `It was claimed ${text} after it could first be: no worker was free, or a limit held it.`,
+  );
+  add(
+    "started-late",
+    Math.max(dueMs, claimedMs ?? dueMs),
+    startedMs,
+    (text) => `Its worker started it ${text} after it had it and it was due.`,
+  );
+  if (run.attempts.length > 0)
+    found.push(
+      reason("retried", `${run.attempts.length} attempts came before, and the retry delay between them.`, {
+        attempts: run.attempts.map(({ attempt, outcome, node, ended, error }) => ({
+          attempt,
+          outcome,
+          node,
+          ended,
+          error,
+        })),
+      }),
+    );
+  return found;
+}

@@ -1,0 +1,20 @@
+import { Writable } from "node:stream";
+
+/**
+ * Takes standard output for a protocol: from now on everything else that is written to it goes to standard error, also what a
+ * configuration file prints while it is loaded.
+ * @returns the stream for the protocol
+ */
+function taken(): Writable {
+  const write = process.stdout.write.bind(process.stdout) as typeof process.stdout.write;
+  process.stdout.write = process.stderr.write.bind(process.stderr) as typeof process.stdout.write;
+  return new Writable({ write: (chunk, _, done) => void write(chunk, done) });
+}
+
+let protocol: Writable | undefined;
+
+/** Called before anything of the command is loaded; a later call returns the same stream. */
+export function takeStandardOutput(): Writable {
+  protocol ??= taken();
+  return protocol;
+}
