@@ -19,7 +19,7 @@ describe("a bounded answer", () => {
     };
     const { answer: short, cut } = bounded(answer);
     expect(cut).toEqual(["error.message", "payload", "attempts (the first 500 of 600)"]);
-    expect(short).toMatchObject({ run: 7, error: { code: "X" }, payload: { cut: true, characters: 23_901 } });
+    expect(short).toMatchObject({ run: 7, error: { code: "X" }, payload: { cut: true, characters: 23_900 } });
     expect((short.error as { message: string }).message).toMatch(/^m{2000}… \(cut: 2000 of 5000 characters\)$/);
     expect(short.attempts).toHaveLength(500);
   });
