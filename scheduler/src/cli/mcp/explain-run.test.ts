@@ -7,7 +7,7 @@ const after = (ms: number) => new Date(dueMs + ms).toISOString();
 
 type Run = Facts["run"];
 type Task = NonNullable<Facts["task"]>;
-type Worker = Facts["workers"][number];
+type Worker = NonNullable<Facts["workers"]>[number];
 
 const run = (given: Partial<Run> = {}): Run => ({
   run: 7,
@@ -83,6 +83,7 @@ describe("the reasons of a run that waits", () => {
     ["before its time", { nowMs: dueMs - 5 }, ["not-due"]],
     ["a removed task", { task: null }, ["task-removed"]],
     ["a worker that may claim it", {}, ["claimable"]],
+    ["workers that may not be seen", { workers: null }, ["workers-hidden"]],
     ["no worker", { workers: [] }, ["no-worker"]],
     ["silent workers", { workers: [worker({ silent: true })] }, ["workers-silent"]],
     ["drained workers", { workers: [worker({ silent: true }), worker({ draining: true })] }, ["workers-draining"]],

@@ -17,8 +17,8 @@ export interface Facts {
   task: Answer<"getTask"> | null;
   /** null: no node leads. */
   leader: string | null;
-  /** The workers of the task's group. */
-  workers: readonly Worker[];
+  /** The workers of the task's group; null: the caller may not see them. */
+  workers: readonly Worker[] | null;
   group: Item<Answer<"listGroups">> | null;
   /** The store's clock. */
   nowMs: number;
@@ -119,7 +119,10 @@ function readyReasons(facts: Facts): Reason[] {
         claimed: group.claimed,
       }),
     );
-  const missing = workerReason(facts, workers);
+  const missing =
+    workers === null
+      ? reason("workers-hidden", "The token may not see the workers of its group.")
+      : workerReason(facts, workers);
   if (missing) found.push(missing);
   if (found.length === 0)
     found.push(
@@ -173,15 +176,16 @@ function workerReason(facts: Facts, workers: readonly Worker[]): Reason | undefi
   return undefined;
 }
 
-function claimedReasons({ run, workers, nowMs, ...rest }: Facts): Reason[] {
-  const worker = workers.find(({ node }) => node === run.node);
+function claimedReasons(facts: Facts): Reason[] {
+  const { run, workers, nowMs } = facts;
+  const worker = workers?.find(({ node }) => node === run.node);
   const shown = { node: run.node, claimed: run.claimed, started: run.started };
   const found: Reason[] = [];
   const startedMs = msOf(run.started);
   if (startedMs === null)
     found.push(reason("not-started", "A worker has claimed it, and has not reported its start.", shown));
   else {
-    const { timeoutMs = null } = definitionOf({ run, workers, nowMs, ...rest }) ?? {};
+    const { timeoutMs = null } = definitionOf(facts) ?? {};
     const words = timeoutMs === null ? "It has no timeout." : `Its timeout is ${span(timeoutMs)}.`;
     found.push(
       reason("running", `It has been running for ${span(nowMs - startedMs)}. ${words}`, { ...shown, timeoutMs }),
@@ -193,7 +197,7 @@ function claimedReasons({ run, workers, nowMs, ...rest }: Facts): Reason[] {
     found.push(
       reason("worker-stands-still", `The event loop of its worker has not turned for ${span(worker.stillMs)}.`),
     );
-  if (!worker && run.node !== null)
+  if (workers !== null && !worker && run.node !== null)
     found.push(reason("worker-gone", "Its worker is not among the live workers of its group.", { node: run.node }));
   return found;
 }

@@ -3,7 +3,7 @@ import type { Client } from "../../api/client.ts";
 import { routes } from "../../api/contract.ts";
 import { isCarillonError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
-import { pages } from "../cluster/calls.ts";
+import { pages, unlessDenied } from "../cluster/calls.ts";
 import { type Facts, reasonsOf } from "./explain-run.ts";
 import { answerOf, readingTool } from "./tool.ts";
 
@@ -56,7 +56,10 @@ async function factsOf(api: Client, runId: number): Promise<Facts> {
     run.ended !== null || group === undefined
       ? [[], []]
       : await Promise.all([
-          pages((page) => api.listWorkers({ ...page, group }), limits.countedWorkers),
+          unlessDenied<Facts["workers"]>(
+            pages((page) => api.listWorkers({ ...page, group }), limits.countedWorkers),
+            null,
+          ),
           pages((page) => api.listGroups(page)),
         ]);
   return {
