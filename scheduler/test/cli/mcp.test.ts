@@ -9,7 +9,7 @@ import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { limits } from "../../src/base/limits.ts";
 import { toolsFor } from "../../src/cli/mcp/serve.ts";
-import { cron } from "../../src/schedule/schedule.ts";
+import { cron, every } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
 
@@ -21,6 +21,7 @@ let open: Client[] = [];
 
 interface Where {
   role?: keyof ApiStage["tokens"];
+  token?: string;
   args?: string[];
   url?: string;
   mode?: "legacy" | "auto";
@@ -33,12 +34,12 @@ const environment = (more: Record<string, string> = {}) => ({
 });
 
 /** A client of a real `carillon mcp`. */
-async function connected({ role = "admin", args = [], url = stage.urlOf(), mode = "legacy" }: Where = {}) {
+async function connected({ role = "admin", token, args = [], url = stage.urlOf(), mode = "legacy" }: Where = {}) {
   const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [main, "mcp", "--server", url, ...args],
-    env: environment({ CARILLON_TOKEN: stage.tokens[role] }),
+    env: environment({ CARILLON_TOKEN: token ?? stage.tokens[role] }),
     cwd: folder,
     stderr: "ignore",
   });
@@ -250,6 +251,17 @@ describe("a reading tool", () => {
     ]);
   });
 
+  it("shows a token of one namespace what is its own", async () => {
+    await stage.task("billing/pay", { group: "elsewhere" });
+    const { runId: run } = await stage.server.enqueue("billing/pay", null);
+    const own = await connected({ token: await stage.token("viewer", { where: ["billing"] }) });
+    expect((await answerOf(own, "list_tasks")).items).toMatchObject([{ name: "billing/pay" }]);
+    expect(await answerOf(own, "cluster")).toMatchObject({ nodes: null, workers: { items: [] } });
+    expect((await answerOf(own, "explain_run", { run })).reasons).toMatchObject([{ code: "workers-hidden" }]);
+    expect(await refusal(own, "get_task", { task: "nightly" })).toMatchObject({ code: "ACCESS_DENIED" });
+    await stage.client().removeTask({ task: "billing/pay" });
+  });
+
   it("looks ahead: a schedule, some tasks, and an edit", async () => {
     const given = { schedule: "every weekday at 9:30", zone: "Europe/Berlin", after: "2030-01-04T12:00:00Z", count: 2 };
     expect(await answerOf(client, "preview_schedule", given)).toMatchObject({
@@ -339,6 +351,18 @@ describe("an acting tool", () => {
       message: expect.stringContaining("no longer the one that was shown"),
     });
     await stage.client().resumeTask({ task: "nightly" });
+  });
+
+  it("takes a confirmation also when slots have passed since", async () => {
+    await stage.task("fast", { schedule: every("200ms"), group: "elsewhere", overlap: "skip" });
+    const first = await answerOf(client, "pause_task", { task: "fast" });
+    await expect
+      .poll(async () => (await stage.client().getTask({ task: "fast" })).next, { timeout: 60_000 })
+      .not.toBe(first.shown.next);
+    expect(await answerOf(client, "pause_task", { task: "fast", confirm: first.confirm })).toMatchObject({
+      done: true,
+    });
+    await stage.client().removeTask({ task: "fast" });
   });
 
   it("edits from the version that was shown", async () => {

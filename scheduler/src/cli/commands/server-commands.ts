@@ -73,7 +73,7 @@ export function addProfiles({
     .option("--read-only", "leave out the tools that act")
     // Before the configuration file is read, which may be a program that prints something.
     .hook("preAction", async () => void (await import("../mcp/standard-output.ts")).takeStandardOutput())
-    .action(doing((_, options: Parameters<typeof serveMcp>[0]) => serveMcp(options)));
+    .action(doing((_, options: Parameters<typeof serveMcp>[0]) => serveMcp(options, terminal)));
   program
     .command("completion")
     .description("Print what makes a shell complete commands, options and the names of tasks.")

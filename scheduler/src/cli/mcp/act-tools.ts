@@ -13,12 +13,13 @@ import type { TaskOptions } from "../../task/task.ts";
 import { previewOfEdit } from "./look-ahead-tools.ts";
 import { answerOf, inputOf, type Tool } from "./tool.ts";
 
-/** What an act would do now. */
+/** The effect of an act if it were made now. */
 interface Preview {
   /** Without any text of users. */
   would: string;
-  /** What the caller is shown, and the confirmation is bound to. */
   shown: Record<string, unknown>;
+  /** The part of what is shown that the confirmation is bound to: without times that pass by themselves. */
+  state: Record<string, unknown>;
   /** The version that the change is made from, for a route that takes If-Match. */
   ifVersion?: number;
 }
@@ -30,7 +31,7 @@ interface Act<Id extends RouteId> {
   more?: string;
   annotations: { destructiveHint: boolean; idempotentHint: boolean };
   listedInput?: z.ZodObject;
-  /** @throws what shows already that the act would be refused */
+  /** @throws RUN_STATE and others, where it shows already that the API would refuse the act */
   preview(given: Given<Id>, api: Client): Promise<Preview>;
   done(answer: Answer<Id>): string;
 }
@@ -64,15 +65,15 @@ function act<Id extends Exclude<RouteId, StreamId>>(given: Act<Id>): Tool {
     async call({ confirm, ...args }, { api, confirmations }) {
       const token = confirm as string | undefined;
       const check = token === undefined ? undefined : confirmations.use(token, name, args);
-      const { would, shown, ifVersion } = await preview(args as Given<Id>, api);
+      const { would, shown, state, ifVersion } = await preview(args as Given<Id>, api);
       if (check === undefined) {
-        const { token, expiresMs } = confirmations.issue(name, args, shown);
+        const { token, expiresMs } = confirmations.issue(name, args, state);
         return {
           answer: { done: false, would, shown, confirm: token, expires: isoTime(expiresMs), answer: null },
           says: `Nothing was done. ${would} To do it, call ${name} again with the same arguments and "confirm": "${token}".`,
         };
       }
-      check(shown);
+      check(state);
       const call = api[routeId] as unknown as (given: object, options: CallOptions) => Promise<Answer<Id>>;
       const answer = await call(args, ifVersion === undefined ? {} : { ifVersion });
       return { answer: { done: true, would, shown, confirm: null, expires: null, answer }, says: done(answer) };
@@ -82,9 +83,10 @@ function act<Id extends Exclude<RouteId, StreamId>>(given: Act<Id>): Tool {
 
 const hasEnded = ({ state }: Answer<"getRun">): boolean => (outcomes as readonly string[]).includes(state);
 
-async function taskState(api: Client, task: string) {
+/** A task as it is shown before an act, and the part of it that must not change until the act. */
+async function taskNow(api: Client, task: string) {
   const { name, version, words, next, paused } = await api.getTask({ task });
-  return { name, version, words, next, paused };
+  return { shown: { name, version, words, next, paused }, state: { version, paused } };
 }
 
 async function payloadIssues(api: Client, { task, payload }: Given<"runTask">) {
@@ -103,16 +105,14 @@ export const actTools: readonly Tool[] = [
     routeId: "runTask",
     annotations: { destructiveHint: false, idempotentHint: false },
     async preview(given, api) {
-      const [{ name, version, paused }, issues] = await Promise.all([
-        taskState(api, given.task),
-        payloadIssues(api, given),
-      ]);
+      const [{ shown, state }, issues] = await Promise.all([taskNow(api, given.task), payloadIssues(api, given)]);
       const when = given.at === undefined && given.in === undefined ? "due now" : "due at the given time";
-      const held = paused === null ? "" : " The task is paused, so the run waits until it is resumed.";
+      const held = state.paused === null ? "" : " The task is paused, so the run waits until it is resumed.";
       const wrong = issues.length === 0 ? "" : ` The payload has ${issues.length} issues by the task's schema.`;
       return {
         would: `One run of the task would be made, ${when}.${held}${wrong}`,
-        shown: { name, version, paused, issues },
+        shown: { ...shown, issues },
+        state: { ...state, issues },
       };
     },
     done: ({ run, created }) =>
@@ -127,11 +127,9 @@ export const actTools: readonly Tool[] = [
       const run = await api.getRun({ run: number });
       const { task, state, attempt, due, started } = run;
       if (hasEnded(run)) throw runState(number, `has ended: ${state}`, "It cannot be cancelled any more.");
-      const runs = started !== null && state === "claimed";
-      return {
-        would: runs ? `Run ${number} would be told to stop: it is running.` : `Run ${number} would never start.`,
-        shown: { run: number, task, state, attempt, due, started },
-      };
+      const shown = { run: number, task, state, attempt, due, started };
+      const stops = `Run ${number} would be told to stop: a worker has it.`;
+      return { would: state === "claimed" ? stops : `Run ${number} would never start.`, shown, state: shown };
     },
     done: ({ run, outcome }) => (outcome === "cancelled" ? `Run ${run} is cancelled.` : `Run ${run} was told to stop.`),
   }),
@@ -144,9 +142,11 @@ export const actTools: readonly Tool[] = [
       const run = await api.getRun({ run: number });
       const { task, state, attempt, ended, error, letter } = run;
       if (!hasEnded(run)) throw runState(number, `has not ended: it is ${state}`, "Wait for its end, or cancel it.");
+      const shown = { run: number, task, state, attempt, ended, error, letter };
       return {
         would: `A new run would be made with the payload, key and priority of run ${number}.`,
-        shown: { run: number, task, state, attempt, ended, error, letter },
+        shown,
+        state: shown,
       };
     },
     done: ({ run, created }) =>
@@ -158,10 +158,10 @@ export const actTools: readonly Tool[] = [
     routeId: "pauseTask",
     annotations: { destructiveHint: true, idempotentHint: true },
     async preview({ task, until }, api) {
-      const shown = await taskState(api, task);
+      const { shown, state } = await taskNow(api, task);
       const span = until === undefined ? "until it is resumed" : `until ${until}`;
-      const again = shown.paused === null ? "" : " It is paused already: reason and end would be replaced.";
-      return { would: `The task would not fire ${span}; runs that have begun go on.${again}`, shown };
+      const again = shown.paused === null ? "" : " It is paused already: only another end would change it.";
+      return { would: `The task would not fire ${span}; runs that have begun go on.${again}`, shown, state };
     },
     done: ({ running, held, skipped }) =>
       `The task is paused: ${running.length} runs go on, ${held} wait for the resumption, ${skipped} slots were skipped.`,
@@ -172,10 +172,10 @@ export const actTools: readonly Tool[] = [
     routeId: "resumeTask",
     annotations: { destructiveHint: false, idempotentHint: true },
     async preview({ task }, api) {
-      const shown = await taskState(api, task);
+      const { shown, state } = await taskNow(api, task);
       const already =
         shown.paused === null ? "The task is not paused, so nothing would change." : "The task would fire again.";
-      return { would: already, shown };
+      return { would: already, shown, state };
     },
     done: ({ next }) => `The task fires again${next === null ? "" : `; next slot ${next}`}.`,
   }),
@@ -187,11 +187,12 @@ export const actTools: readonly Tool[] = [
     annotations: { destructiveHint: true, idempotentHint: true },
     listedInput: editInput,
     async preview({ task, options }, api) {
-      const { version, changes, edited, before, after } = await previewOfEdit(api, task, options as TaskOptions);
+      const shown = await previewOfEdit(api, task, options as TaskOptions);
+      const { version, changes } = shown;
       return {
         would: `${changes.length} parts of version ${version} would change.`,
-        // Slots move on by themselves: they are shown by preview_edit, and the confirmation is bound to the version.
-        shown: { task, version, changes, edited, slotsChange: JSON.stringify(before) !== JSON.stringify(after) },
+        shown,
+        state: { version, changes },
         ifVersion: version,
       };
     },

@@ -9,7 +9,7 @@ export interface Confirmation {
 
 interface Kept {
   act: string;
-  /** What the caller was shown, as sorted JSON. */
+  /** The state that the caller was shown, as sorted JSON. */
   state: string;
   expiresMs: number;
 }

@@ -1,6 +1,6 @@
 /**
- * Why a run waits, is late, failed or was skipped: reasons derived from what the API shows of the run, its task, the workers and the
- * group. Pure. A reason is stated only if the figures beside it show it; each has a code for programs.
+ * The reasons for which a run waits, is late, failed or was skipped, derived from what the API shows of the run, its task, the workers
+ * and the group. Pure. Each reason has a code for programs, and the figures that show it.
  */
 import type { Answer } from "../../api/contract.ts";
 import { formatDuration } from "../../base/duration.ts";

@@ -94,7 +94,7 @@ export const editPreview = z.strictObject({
   changes: z.array(z.strictObject({ part: z.string(), was: json, is: json })),
   edited: z.array(z.string()).describe("Parts that would then be edited by hand."),
   before: slots.describe(`The next ${comparedSlots} slots as they are.`),
-  after: slots.describe("And as they would be."),
+  after: slots.describe("The next slots as they would be."),
 });
 
 /**

@@ -9,6 +9,7 @@ import { patientClient, type ServerChoice } from "../cluster/calls.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { chosenReach, interruptible } from "../reach.ts";
 import { whenUnread } from "../readers.ts";
+import type { Terminal } from "../screen/terminal.ts";
 import type { CommonOptions } from "../store-choice.ts";
 import { actTools } from "./act-tools.ts";
 import { Confirmations } from "./confirmations.ts";
@@ -38,10 +39,12 @@ export const toolsFor = ({ readOnly = false }: Pick<McpOptions, "readOnly">): re
 ];
 
 /** @throws USAGE, SIGN_IN_NEEDED: there is no server to ask */
-export async function serveMcp(options: McpOptions): Promise<ExitCode> {
+export async function serveMcp(options: McpOptions, terminal: Terminal): Promise<ExitCode> {
   const server = serverChosen(options);
   const confirmations = new Confirmations(Date.now, () => randomBytes(18).toString("base64url"));
   const tools = toolsFor(options);
+  if (process.stdin.isTTY)
+    terminal.aside("carillon mcp is for a program that speaks the Model Context Protocol to it; Ctrl-C ends it");
   const log = (text: string) => standardErrorLog.error({}, text);
   return interruptible(async (interrupted) => {
     const ended = new Promise<void>((resolve) => {

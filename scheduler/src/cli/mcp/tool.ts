@@ -9,7 +9,7 @@ import { limits } from "../../base/limits.ts";
 import { bounded } from "./bounded.ts";
 import type { Confirmations } from "./confirmations.ts";
 
-/** What a call may use. */
+/** The means of a call. */
 export interface Means {
   /** A client for this call alone, with the caller's token. */
   api: Client;
