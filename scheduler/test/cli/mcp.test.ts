@@ -25,6 +25,8 @@ interface Where {
   args?: string[];
   url?: string;
   mode?: "legacy" | "auto";
+  /** Stands for a person whom the client can ask. */
+  person?: (message: string) => "accept" | "decline" | "cancel";
 }
 
 const environment = (more: Record<string, string> = {}) => ({
@@ -34,8 +36,21 @@ const environment = (more: Record<string, string> = {}) => ({
 });
 
 /** A client of a real `carillon mcp`. */
-async function connected({ role = "admin", token, args = [], url = stage.urlOf(), mode = "legacy" }: Where = {}) {
-  const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
+async function connected({
+  role = "admin",
+  token,
+  args = [],
+  url = stage.urlOf(),
+  mode = "legacy",
+  person,
+}: Where = {}) {
+  const capabilities = person ? { elicitation: { form: {} } } : {};
+  const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode }, capabilities });
+  if (person)
+    client.setRequestHandler("elicitation/create", ({ params }) => {
+      const action = person(params.message);
+      return action === "accept" ? { action, content: {} } : { action };
+    });
   const transport = new StdioClientTransport({
     command: process.execPath,
     args: [main, "mcp", "--server", url, ...args],
@@ -397,6 +412,37 @@ describe("an acting tool", () => {
     expect(await stage.client().getRun({ run: again.run })).toMatchObject({ payload: { n: 3 }, key: "k" });
     const wrong = await answerOf(client, "run_task", { task: "order", payload: {} });
     expect(wrong).toMatchObject({ done: false, shown: { issues: [{ message: expect.any(String) }] } });
+  });
+
+  it.each(["legacy", "auto"] as const)("asks the person where the client can, in mode %s", async (mode) => {
+    const asked: string[] = [];
+    let reply: "accept" | "decline" | "cancel" = "decline";
+    const person = (message: string) => {
+      asked.push(message);
+      return reply;
+    };
+    const talking = await connected({ role: "editor", mode, person });
+    const given = { task: "nightly", reason: "bank is closed" };
+    for (reply of ["decline", "cancel"] as const)
+      expect(await refusal(talking, "pause_task", given)).toMatchObject({
+        code: "CONFIRMATION_REFUSED",
+        message: expect.stringContaining("the person did not agree"),
+      });
+    expect(await paused()).toBeNull();
+    reply = "accept";
+    expect(await answerOf(talking, "pause_task", given)).toMatchObject({ done: true, answer: { paused: true } });
+    expect(asked).toHaveLength(3);
+    expect(asked[0]).toMatch(
+      /^Carillon: pause_task \{"task":"nightly","reason":"bank is closed"\}\nThe task would not fire/,
+    );
+    // A confirmation from elsewhere does not take the person's place.
+    reply = "decline";
+    const { confirm } = await answerOf(client, "resume_task", { task: "nightly" });
+    expect(await refusal(talking, "resume_task", { task: "nightly", confirm })).toMatchObject({
+      code: "CONFIRMATION_REFUSED",
+    });
+    expect(await paused()).not.toBeNull();
+    await stage.client().resumeTask({ task: "nightly" });
   });
 
   it("is refused by the API where the token has no right to it", async () => {

@@ -1,6 +1,7 @@
 /**
- * Tools that act. The first call shows what would be done and returns a confirmation; the second call, with the same arguments and that
- * confirmation, acts if the state is still the one that was shown.
+ * Tools that act. Where the client can ask a person, the person confirms. Elsewhere the first call shows what would be done and returns
+ * a confirmation, and a second call with the same arguments and that confirmation acts. Either way the state must still be the one that
+ * was shown.
  */
 import { z } from "zod";
 import type { CallOptions, Client } from "../../api/client.ts";
@@ -11,6 +12,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { outcomes } from "../../run/run.ts";
 import type { TaskOptions } from "../../task/task.ts";
 import { previewOfEdit } from "./look-ahead-tools.ts";
+import { asking, declined } from "./person.ts";
 import { answerOf, inputOf, type Tool } from "./tool.ts";
 
 /** The effect of an act if it were made now. */
@@ -62,12 +64,15 @@ function act<Id extends Exclude<RouteId, StreamId>>(given: Act<Id>): Tool {
       answer: answerOf(routeId).nullable(),
     }),
     annotations: { readOnlyHint: false, openWorldHint: false, ...annotations },
-    async call({ confirm, ...args }, { api, confirmations }) {
-      const token = confirm as string | undefined;
+    async call({ confirm, ...args }, { api, confirmations, person }) {
+      // Where a person can be asked, only the person's reply confirms.
+      const token = person ? person.token : (confirm as string | undefined);
       const check = token === undefined ? undefined : confirmations.use(token, name, args);
+      if (check && person?.agrees === false) throw declined();
       const { would, shown, state, ifVersion } = await preview(args as Given<Id>, api);
       if (check === undefined) {
         const { token, expiresMs } = confirmations.issue(name, args, state);
+        if (person) return { asks: asking(name, args, would, token) };
         return {
           answer: { done: false, would, shown, confirm: token, expires: isoTime(expiresMs), answer: null },
           says: `Nothing was done. ${would} To do it, call ${name} again with the same arguments and "confirm": "${token}".`,

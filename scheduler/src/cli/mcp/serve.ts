@@ -1,6 +1,6 @@
 /** `carillon mcp`: a server of the Model Context Protocol over the HTTP API, with the rights of the caller's token. */
 import { randomBytes } from "node:crypto";
-import { McpServer } from "@modelcontextprotocol/server";
+import { type CallToolResult, type InputRequiredResult, McpServer } from "@modelcontextprotocol/server";
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { CarillonError } from "../../base/errors.ts";
 import { standardErrorLog } from "../../base/log.ts";
@@ -15,6 +15,7 @@ import { actTools } from "./act-tools.ts";
 import { Confirmations } from "./confirmations.ts";
 import { explainTool } from "./explain-tool.ts";
 import { lookAheadTools } from "./look-ahead-tools.ts";
+import { type Person, personAt } from "./person.ts";
 import { readTools } from "./read-tools.ts";
 import { takeStandardOutput } from "./standard-output.ts";
 import { failureOf, givenTo, listedInput, listedOutput, resultOf, type Tool } from "./tool.ts";
@@ -53,10 +54,11 @@ export async function serveMcp(options: McpOptions, terminal: Terminal): Promise
       whenUnread(resolve);
     });
     const over = new AbortController();
-    const call = async (tool: Tool, given: unknown, signal: AbortSignal) => {
+    const call: Call = async (tool, given, signal, person) => {
       try {
         const api = patientClient(server, AbortSignal.any([signal, over.signal]), answerMs);
-        return resultOf(await tool.call(givenTo(tool, given), { api, confirmations }));
+        const made = await tool.call(givenTo(tool, given), { api, confirmations, person });
+        return "asks" in made ? made.asks : resultOf(made);
       } catch (error) {
         return failureOf(error, log);
       }
@@ -72,14 +74,14 @@ export async function serveMcp(options: McpOptions, terminal: Terminal): Promise
   });
 }
 
-function mcpServer(
-  tools: readonly Tool[],
-  call: (
-    tool: Tool,
-    given: unknown,
-    signal: AbortSignal,
-  ) => ReturnType<typeof failureOf> | Promise<ReturnType<typeof failureOf>>,
-): McpServer {
+type Call = (
+  tool: Tool,
+  given: unknown,
+  signal: AbortSignal,
+  person: Person | undefined,
+) => Promise<CallToolResult | InputRequiredResult>;
+
+function mcpServer(tools: readonly Tool[], call: Call): McpServer {
   const server = new McpServer({ name: "carillon", title: "Carillon", version }, { instructions });
   for (const tool of tools) {
     const { name, title, description, annotations } = tool;
@@ -92,7 +94,7 @@ function mcpServer(
         inputSchema: listedInput(tool),
         outputSchema: listedOutput(tool),
       },
-      (given, { mcpReq }) => call(tool, given, mcpReq.signal),
+      (given, { mcpReq }) => call(tool, given, mcpReq.signal, personAt(mcpReq, server.server.getClientCapabilities())),
     );
   }
   return server;

@@ -1,5 +1,10 @@
 /** The form of a tool of the MCP server: its schemas, its calls, and how an answer or an error becomes a result. */
-import type { CallToolResult, StandardSchemaWithJSON, ToolAnnotations } from "@modelcontextprotocol/server";
+import type {
+  CallToolResult,
+  InputRequiredResult,
+  StandardSchemaWithJSON,
+  ToolAnnotations,
+} from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Client } from "../../api/client.ts";
 import { limit } from "../../api/contract/route.ts";
@@ -8,18 +13,26 @@ import { CarillonError, isCarillonError, messageOf, pathTo } from "../../base/er
 import { limits } from "../../base/limits.ts";
 import { bounded } from "./bounded.ts";
 import type { Confirmations } from "./confirmations.ts";
+import type { Person } from "./person.ts";
 
 /** The means of a call. */
 export interface Means {
   /** A client for this call alone, with the caller's token. */
   api: Client;
   confirmations: Confirmations;
+  /** undefined: the client cannot ask a person. */
+  person: Person | undefined;
 }
 
 export interface Said {
   answer: object;
   /** One or two sentences without any text of users. */
   says: string;
+}
+
+/** The person is asked first; the client then repeats the call with the reply. */
+export interface Asks {
+  asks: InputRequiredResult;
 }
 
 export interface Tool {
@@ -31,7 +44,7 @@ export interface Tool {
   listedInput?: z.ZodObject;
   output: z.ZodObject;
   annotations: ToolAnnotations;
-  call(given: Record<string, unknown>, means: Means): Promise<Said>;
+  call(given: Record<string, unknown>, means: Means): Promise<Said | Asks>;
 }
 
 const reading: ToolAnnotations = {
