@@ -188,7 +188,7 @@ export const actTools: readonly Tool[] = [
     name: "edit_task",
     title: "Edit a task",
     routeId: "editTask",
-    more: "Edited parts stay as edited when the task's code is started again. See preview_edit for the options.",
+    more: "See preview_edit for the options.",
     annotations: { destructiveHint: true, idempotentHint: true },
     listedInput: editInput,
     async preview({ task, options }, api) {

@@ -88,8 +88,18 @@ function listed(schema: JsonSchema): StandardSchemaWithJSON<Record<string, unkno
   return { "~standard": { version: 1, vendor: "carillon", validate, jsonSchema: { input: json, output: json } } };
 }
 
+/** The format says it in a word; the pattern is 300 characters of every time. */
+function withoutTimePattern(schema: JsonSchema): void {
+  if (schema.format === "date-time") delete schema.pattern;
+}
+
 export const listedInput = ({ input, listedInput = input }: Tool) =>
-  listed(z.toJSONSchema(listedInput, { io: "input" }) as JsonSchema);
+  listed(
+    z.toJSONSchema(listedInput, {
+      io: "input",
+      override: ({ jsonSchema }) => withoutTimePattern(jsonSchema as JsonSchema),
+    }) as JsonSchema,
+  );
 
 const cut = z
   .array(z.string())
@@ -102,6 +112,7 @@ export const listedOutput = ({ output }: Tool) =>
     z.toJSONSchema(output.extend({ cut }), {
       io: "output",
       override({ jsonSchema }) {
+        withoutTimePattern(jsonSchema as JsonSchema);
         if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
         if (jsonSchema.enum === undefined) return;
         jsonSchema.examples = jsonSchema.enum;
