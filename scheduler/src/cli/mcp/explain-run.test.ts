@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { defineTask, type TaskOptions } from "../../task/task.ts";
 import { type Facts, reasonsOf } from "./explain-run.ts";
@@ -76,6 +77,15 @@ const facts = (given: Partial<Facts> = {}): Facts => ({
 
 const codes = (given: Partial<Facts>) => reasonsOf(facts(given)).map(({ code }) => code);
 
+it("documents every code", () => {
+  const here = (path: string) => readFileSync(new URL(path, import.meta.url), "utf8");
+  const source = here("./explain-run.ts");
+  const made = [...source.matchAll(/(?:reason\(|add\(|^ +\[)\s*"([a-z-]+)",/gm)].map(([, code]) => code as string);
+  const [, section = ""] = /## Reasons\n([\s\S]*?)\n## /.exec(here("../../../../docs/mcp.md")) ?? [];
+  const listed = [...section.matchAll(/`([a-z-]+)`/g)].map(([, code]) => code as string);
+  expect([...new Set([...made, "skipped", "cancelled"])].sort()).toEqual(listed.sort());
+});
+
 describe("the reasons of a run that waits", () => {
   const group = { name: "default", tasks: 1, workers: 1, limit: 4, claimed: 4, waiting: 9, changed: null };
 
@@ -94,6 +104,7 @@ describe("the reasons of a run that waits", () => {
     ["one busy and one free", { workers: [worker({ held: 10 }), worker({ node: "w2" })] }, ["claimable"]],
     ["a group at its limit", { group }, ["group-limit"]],
     ["a group at its limit without a worker", { group, workers: [] }, ["group-limit", "no-worker"]],
+    ["a limit of each worker", { task: task({ limit: { perWorker: 2 } }) }, ["limit-worker"]],
     ["a paused task", { run: run({ state: "paused" }) }, ["task-paused"]],
     ["a run under way", { run: run({ state: "held" }), task: task({ overlap: "queue" }) }, ["overlap"]],
     ["a key", { run: run({ state: "held" }), task: task({ limit: { perKey: 1 } }) }, ["limit-key"]],

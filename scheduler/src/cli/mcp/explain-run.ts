@@ -88,17 +88,20 @@ function heldReasons(facts: Facts): Reason[] {
         },
       ),
     );
-  if (limit?.perWorker != null)
-    found.push(
-      reason("limit-worker", `It may wait for a worker: each has at most ${limit.perWorker} runs of this task.`, {
-        limit,
-      }),
-    );
+  found.push(...workerLimitReasons(facts));
   if (rate)
     found.push(reason("rate", `It may wait for the rate: ${rate.limit} attempts in ${span(rate.perMs)}.`, { rate }));
   if (leader === null) found.push(reason("leaderless", "No node leads."));
   if (found.length === 0) found.push(reason("held", "It waits for a slot of concurrency of its task."));
   return found;
+}
+
+/** Runs of such a task wait for their worker while they are held, and while they are ready and have no addressee. */
+function workerLimitReasons(facts: Facts): Reason[] {
+  const { limit } = definitionOf(facts) ?? {};
+  if (limit?.perWorker == null) return [];
+  const words = `It may wait for a worker: each has at most ${limit.perWorker} runs of this task.`;
+  return [reason("limit-worker", words, { limit })];
 }
 
 function readyReasons(facts: Facts): Reason[] {
@@ -124,6 +127,7 @@ function readyReasons(facts: Facts): Reason[] {
       ? reason("workers-hidden", "The token may not see the workers of its group.")
       : workerReason(facts, workers);
   if (missing) found.push(missing);
+  else if (run.addressee === null) found.push(...workerLimitReasons(facts));
   if (found.length === 0)
     found.push(
       reason(
