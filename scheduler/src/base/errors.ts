@@ -138,6 +138,7 @@ export const errorCodes = {
   REQUEST_TOO_LARGE: "The request is larger than the server reads.",
   SERVER_UNREACHABLE: "No Carillon server can be reached.",
   LISTEN_FAILED: "The server cannot listen at this address.",
+  PACKAGE_NEEDED: "This needs a package of npm that is not installed.",
   STORE_NEEDED: "Only a process that has the store can do this.",
   FENCE_STALE: "The write carries an old claim or term and was refused.",
   STOPPED: "This Carillon has been stopped.",

@@ -66,6 +66,7 @@ const failed = new Set<ErrorCode>([
   "CLAIM_FOREIGN",
   "LISTEN_FAILED",
   "OUTPUT_FAILED",
+  "PACKAGE_NEEDED",
 ]);
 
 /** It cannot be reached, or refuses whoever asks. */

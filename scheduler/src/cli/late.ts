@@ -1,3 +1,4 @@
+import { CarillonError } from "../base/errors.ts";
 import type { ExitCode } from "./exit-codes.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: of whatever a command takes.
@@ -8,3 +9,14 @@ export const late = <Name extends string, Module extends Record<Name, Work>>(
   load: () => Promise<Module>,
   name: Name,
 ): Module[Name] => ((...given) => load().then((module) => module[name](...given))) as Module[Name];
+
+/** Loads a module that needs an optional peer package. @throws PACKAGE_NEEDED where that is not installed */
+export const withPackage =
+  <Module>(name: string, load: () => Promise<Module>): (() => Promise<Module>) =>
+  () =>
+    load().catch((error: Error & { code?: unknown }) => {
+      if (error.code !== "ERR_MODULE_NOT_FOUND" || !error.message.includes(`'${name}'`)) throw error;
+      throw new CarillonError("PACKAGE_NEEDED", `this command needs the package ${name}, which is not installed`, {
+        hint: `Install it beside carillon: npm install ${name}`,
+      });
+    });

@@ -19,7 +19,7 @@ import { publint } from "publint";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { manifestOf, pack, packages, root } from "../support/packed.ts";
 
-const mostBytes = 1_650_000;
+const mostBytes = 1_500_000;
 /** Of carillon with everything that it brings, beside a PostgreSQL of one's own. */
 const mostPackages = 60;
 const mostInstalledBytes = 25_000_000;
@@ -175,6 +175,20 @@ describe("the packages as they are published", () => {
   it("the command runs from the package", () => {
     const main = join(modules, "carillon/lib/cli.js");
     expect(run(process.execPath, [main, "--help"])).toContain("Usage: carillon");
+  });
+
+  it("carillon mcp says which package it needs, where that is not installed", () => {
+    const main = join(modules, "carillon/lib/cli.js");
+    const env = { ...process.env, CARILLON_TOKEN: "none" };
+    const given = { cwd: folder, encoding: "utf8" as const, env };
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [main, "mcp", "--server", "https://127.0.0.1:1"],
+      given,
+    );
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toContain("PACKAGE_NEEDED");
+    expect(stderr).toContain("npm install @modelcontextprotocol/server");
   });
 });
 

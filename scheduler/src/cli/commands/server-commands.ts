@@ -1,5 +1,5 @@
 import { Argument, Option } from "commander";
-import { late } from "../late.ts";
+import { late, withPackage } from "../late.ts";
 import type { CommandParts } from "./parts.ts";
 
 const login = late(() => import("../login.ts"), "login");
@@ -8,7 +8,10 @@ const listProfiles = late(() => import("../login.ts"), "listProfiles");
 const completionScript = late(() => import("../complete.ts"), "completionScript");
 const top = late(() => import("../screen/top.ts"), "top");
 const checkConfig = late(() => import("../config/config-check.ts"), "checkConfig");
-const serveMcp = late(() => import("../mcp/serve.ts"), "serveMcp");
+const serveMcp = late(
+  withPackage("@modelcontextprotocol/server", () => import("../mcp/serve.ts")),
+  "serveMcp",
+);
 const useProfile = late(() => import("../login.ts"), "useProfile");
 
 /** Commands for the servers that the user has signed in to. */
