@@ -27,6 +27,9 @@ export {
   type ImportedTask,
   importCrontab,
 } from "./importers/crontab/crontab.ts";
+export type { Health } from "./library/acts/health.ts";
+export type { DrainOptions, Nodes } from "./library/acts/nodes.ts";
+export type { BeginOperation, Operation, Operations, OperationTarget } from "./library/acts/operations.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
 export type { ResultOptions, RunHandle } from "./library/run-handle.ts";
 export type { RunSummary, Runs, RunsFilter, RunsPage } from "./library/runs.ts";

@@ -35,22 +35,23 @@ import {
 } from "../settings/settings.ts";
 import { realSurroundings, type Surroundings } from "../settings/surroundings.ts";
 import type { Definitions } from "../store/definitions.ts";
-import { awaitRecall } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
 import { StoreClock } from "../store/store-clock.ts";
-import { checkGroupLimit } from "../task/group-store.ts";
 import type { HttpOptions } from "../task/http.ts";
 import type { TaskDefinition, TaskOptions } from "../task/task.ts";
-import type { TaskRecord } from "../task/task-record.ts";
 import { Measuring } from "../telemetry/measuring.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
+import { type Health, healthOf } from "./acts/health.ts";
+import { Nodes } from "./acts/nodes.ts";
+import { Operations } from "./acts/operations.ts";
+import type { PauseOptions, PauseResult } from "./acts/pause.ts";
+import { type Saved, type SaveOptions, TaskActs } from "./acts/task-acts.ts";
 import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { EnqueueCall } from "./enqueue-call.ts";
 import { exchange } from "./exchange.ts";
 import type { Exchanged } from "./exchanged.ts";
 import { Handlers } from "./handlers.ts";
 import { type Looking, type Opened, openStore, stopped } from "./opened.ts";
-import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
 import type { ResultOf, RunHandle } from "./run-handle.ts";
 import { Runs } from "./runs.ts";
 import { Schedules } from "./schedules.ts";
@@ -67,6 +68,8 @@ export class Carillon {
   readonly settings: Settings;
   readonly runs: Runs;
   readonly schedules: Schedules;
+  readonly operations: Operations;
+  readonly nodes: Nodes;
   readonly #given: CarillonOptions;
   readonly #options: CarillonOptions;
   readonly #log: Log;
@@ -78,6 +81,7 @@ export class Carillon {
   readonly #service: CoordinationService;
   readonly #locks: Locks;
   readonly #enqueues: EnqueueCall;
+  readonly #acts: TaskActs;
   readonly #measuring: Measuring;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
@@ -122,7 +126,11 @@ export class Carillon {
       return { store, runs: store.runs, enqueuer, tracing, taskId };
     };
     const shown = { now: () => storeClock.now(), clock, change: (why: Why) => this.#change(why) };
-    this.runs = new Runs({ ...shown, open: () => this.open() });
+    const acting = { ...shown, open: () => this.open() };
+    this.runs = new Runs(acting);
+    this.operations = new Operations(acting);
+    this.nodes = new Nodes({ ...acting, own: () => this.#node });
+    this.#acts = new TaskActs(acting);
     const asking = { ...shown, defined: this.#defined, open: place };
     this.#enqueues = new EnqueueCall({ ...asking, handleOf: this.runs.handleOf });
     this.schedules = new Schedules(asking);
@@ -175,6 +183,11 @@ export class Carillon {
     return this.#started?.membership.term() ?? null;
   }
 
+  /** The state of this process in the cluster, for a probe: nothing is asked of the store. */
+  health(): Health {
+    return healthOf(this.#started, this.#node, this.#stopping.signal);
+  }
+
   /** Calls the listener when a run starts or ends in this process. */
   onRun(listener: (notice: RunNotice) => void): void {
     this.#listeners.push(listener);
@@ -224,32 +237,22 @@ export class Carillon {
    * Stops planning the task until it is resumed or `until` has passed. Resolves when none of its waiting runs can start any more.
    * For a paused task it replaces end, author and reason. @throws TASK_UNKNOWN, OPTION_INVALID
    */
-  async pause(task: string, { until, ...why }: PauseOptions = {}): Promise<PauseResult> {
-    const { store } = await this.open();
-    const { recalled, held, skipped } = await store.tasks.pause(task, pauseChange(this.#change(why), until));
-    return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled), held, skipped };
+  pause(task: string, options: PauseOptions = {}): Promise<PauseResult> {
+    return this.#acts.pause(task, options);
   }
 
-  async resume(task: string, why: Why = {}): Promise<void> {
-    const { store } = await this.open();
-    await store.tasks.resume(task, this.#change(why));
+  resume(task: string, why: Why = {}): Promise<void> {
+    return this.#acts.resume(task, why);
   }
 
-  /**
-   * Limits how many runs of the group's tasks run at once, on all its workers together; null: no limit beyond the workers' own.
-   * @throws GROUP_UNKNOWN, OPTION_INVALID
-   */
-  async limitGroup(group: string, runs: number | null, why: Why = {}): Promise<void> {
-    checkGroupLimit(runs);
-    const { store } = await this.open();
-    await store.groups.limit(group, runs, this.#change(why));
+  /** Limits the group's concurrent runs, on all its workers together; null: no limit. @throws GROUP_UNKNOWN, OPTION_INVALID */
+  limitGroup(group: string, runs: number | null, why: Why = {}): Promise<void> {
+    return this.#acts.limitGroup(group, runs, why);
   }
 
   /** Removes the task: no slots are planned and no runs started any more; its history stays. */
-  async remove(task: string, why: Why = {}): Promise<void> {
-    const { store } = await this.open();
-    const { recalled } = await store.tasks.remove(task, this.#change(why));
-    await awaitRecall(store.runs, this.#surroundings.callersClock, recalled);
+  remove(task: string, why: Why = {}): Promise<void> {
+    return this.#acts.remove(task, why);
   }
 
   /** Like `runs.cancel`. */
@@ -263,12 +266,8 @@ export class Carillon {
   }
 
   /** Stores a definition without code in this process, such as a command task. */
-  async save(
-    definition: TaskDefinition,
-    { expectedVersion = null, ...why }: Why & { expectedVersion?: number | null } = {},
-  ): Promise<{ record: TaskRecord; changed: boolean }> {
-    const { store } = await this.open();
-    return store.tasks.save(definition, expectedVersion, this.#change(why));
+  save(definition: TaskDefinition, options: SaveOptions = {}): Promise<Saved> {
+    return this.#acts.save(definition, options);
   }
 
   /** The opened store: for reading tasks, runs, slots, members and terms. */
@@ -398,6 +397,7 @@ export class Carillon {
     if (http) this.#listening = await http.start();
     // Last, so that a slot that comes due while other tasks are still being stored is planned and run.
     await this.#register();
+    started.isComplete = true;
     return this;
   }
 

@@ -50,9 +50,9 @@ const logsDefault = 1_000;
 const tracedMs = 600_000;
 
 /** @throws OPTION_INVALID */
-function timeOf(end: "since" | "until", date: Date | undefined): number | undefined {
-  const ms = date?.getTime?.();
-  if (date === undefined || (ms !== undefined && !Number.isNaN(ms))) return ms;
+export function timeOf(end: "since" | "until", date: Date): number {
+  const ms = date.getTime?.();
+  if (ms !== undefined && !Number.isNaN(ms)) return ms;
   throw new CarillonError("OPTION_INVALID", `${end} is no time`, { path: end, hint: "Give a Date." });
 }
 
@@ -103,7 +103,7 @@ export class Runs implements HandledRuns {
         path: "limit",
       });
     const { task, states = [...liveStates, ...outcomes] } = filter;
-    const [sinceMs, untilMs] = (["since", "until"] as const).map((end) => timeOf(end, filter[end]));
+    const [sinceMs, untilMs] = (["since", "until"] as const).map((end) => filter[end] && timeOf(end, filter[end]));
     const { store } = await this.#options.open();
     const rows = await store.browse.runs({
       taskId: task === undefined ? null : await store.tasks.idOf(task),

@@ -27,6 +27,8 @@ export interface Started {
   alarms?: Alarms | undefined;
   reconciler?: Reconciler;
   heard?: Promise<void>;
+  /** All parts have begun, and the tasks of this process are stored. */
+  isComplete?: boolean;
 }
 
 /** Passes signals from the store to each part of a node. */

@@ -3,7 +3,7 @@ import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { TaskOptions } from "../task/task.ts";
-import type { PauseOptions } from "./pause.ts";
+import type { PauseOptions } from "./acts/pause.ts";
 import type { RunHandle } from "./run-handle.ts";
 import type {
   NamedSchedule,

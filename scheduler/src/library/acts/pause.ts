@@ -1,8 +1,8 @@
-import type { Change, Why } from "../base/change.ts";
-import { CarillonError } from "../base/errors.ts";
-import { shownValue } from "../base/json.ts";
-import { at } from "../schedule/schedule.ts";
-import type { PauseChange } from "../task/task-store.ts";
+import type { Change, Why } from "../../base/change.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { shownValue } from "../../base/json.ts";
+import { at } from "../../schedule/schedule.ts";
+import type { PauseChange } from "../../task/task-store.ts";
 
 export interface PauseOptions extends Why {
   /** When the task is resumed automatically: a Date, epoch milliseconds, or a text with an offset or `Z`. Default: only by `resume`. */

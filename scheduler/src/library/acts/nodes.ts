@@ -1,0 +1,74 @@
+import type { Change, Why } from "../../base/change.ts";
+import { type Clock, pause } from "../../base/clock.ts";
+import { parseDuration } from "../../base/duration.ts";
+import { CarillonError } from "../../base/errors.ts";
+import type { DrainedNode, Holds } from "../../cluster/drain-store.ts";
+import type { Member } from "../../cluster/session-store.ts";
+import type { Store } from "../../store/store.ts";
+import type { ResultOptions } from "../run-handle.ts";
+
+export interface DrainOptions extends Why, ResultOptions {}
+
+export interface NodesOptions {
+  clock: Clock;
+  open: () => Promise<{ store: Store }>;
+  change: (why: Why) => Change;
+  /** The name of this process. */
+  own: () => string;
+}
+
+const lookMs = 500;
+
+/** The processes of the cluster, by their names. */
+export class Nodes {
+  readonly #options: NodesOptions;
+
+  constructor(options: NodesOptions) {
+    this.#options = options;
+  }
+
+  /** The processes that are in the cluster now. */
+  async list(): Promise<Member[]> {
+    const { store } = await this.#options.open();
+    return (await store.sessions.members()).members;
+  }
+
+  /** The nodes that are drained, ordered by name. */
+  async drained(): Promise<DrainedNode[]> {
+    const { store } = await this.#options.open();
+    return store.drains.list();
+  }
+
+  /**
+   * Gives the node no more runs, and waits until its present runs have ended. It stays drained, also after a restart under its name, until
+   * `resume`. @param node default: this process
+   * @throws NODE_UNKNOWN; RESULT_TIMEOUT: it stays drained and still has runs; the signal's reason
+   */
+  async drain(node = this.#options.own(), { timeout, signal, ...why }: DrainOptions = {}): Promise<void> {
+    const { clock } = this.#options;
+    const untilMono = timeout === undefined ? Infinity : clock.monotonic() + parseDuration(timeout, "timeout", 1);
+    const { store } = await this.#options.open();
+    await store.drains.drain(node, this.#options.change(why));
+    for (;;) {
+      // Also before the first look: a claim that was under way at the drain may still bring it runs.
+      await pause(clock, lookMs);
+      signal?.throwIfAborted();
+      const holds = (await store.drains.list()).find((one) => one.node === node);
+      if (!holds?.held) return;
+      if (clock.monotonic() >= untilMono) throw notEmpty(node, holds);
+    }
+  }
+
+  /** Gives the node runs again. @param node default: this process @returns false: it was not drained @throws NODE_UNKNOWN */
+  async resume(node = this.#options.own(), why: Why = {}): Promise<boolean> {
+    const { store } = await this.#options.open();
+    return (await store.drains.resume(node, this.#options.change(why))).changed;
+  }
+}
+
+function notEmpty(node: string, { held, runs }: Holds): CarillonError {
+  const named = runs.map(({ task, run }) => `${task} ${run}`).join(", ");
+  return new CarillonError("RESULT_TIMEOUT", `node ${node} still has ${held} runs: ${named}`, {
+    hint: "It stays drained: wait on by the same call, or cancel them.",
+  });
+}

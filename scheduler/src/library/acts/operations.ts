@@ -1,0 +1,135 @@
+import { randomUUID } from "node:crypto";
+import type { Change, Why } from "../../base/change.ts";
+import { type Clock, pause } from "../../base/clock.ts";
+import { type Duration, parseDuration } from "../../base/duration.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { checkNames } from "../../run/enqueue-options.ts";
+import type { BackfillRange, OperationFilter, OperationKind, OperationRecord } from "../../run/operations.ts";
+import type { Store } from "../../store/store.ts";
+import type { ResultOptions } from "../run-handle.ts";
+import { timeOf } from "../runs.ts";
+import { type PauseOptions, pauseChange } from "./pause.ts";
+
+/** What an operation acts on. All given fields must match. */
+export interface OperationTarget extends Omit<OperationFilter, "sinceMs" | "untilMs"> {
+  /** Only live runs due, and ended runs that ended, at or after this time. */
+  since?: Date;
+  /** The same, before this time. */
+  until?: Date;
+}
+
+export interface BeginOperation extends Why {
+  /** For a pause: when it ends by itself. Default: when the tasks are resumed. */
+  pauseUntil?: PauseOptions["until"];
+  /** For a backfill. */
+  range?: BackfillRange;
+  /** Two calls with the same token begin one operation. Default: a random token. */
+  token?: string;
+}
+
+export interface OperationsOptions {
+  clock: Clock;
+  open: () => Promise<{ store: Store }>;
+  change: (why: Why) => Change;
+}
+
+const lookMs = 100;
+
+/**
+ * Acts on all tasks, runs or dead letters that match. The processes that schedule carry them out, and each caller that waits for one does
+ * some of its steps: so it ends also where no process schedules.
+ */
+export class Operations {
+  readonly #options: OperationsOptions;
+
+  constructor(options: OperationsOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Begins an operation. `{ all: true }` means everything.
+   * @throws FILTER_EMPTY, OPTION_INVALID, TASK_UNKNOWN, STORE_…
+   */
+  async begin(kind: OperationKind, target: OperationTarget, options: BeginOperation = {}): Promise<Operation> {
+    checkNames("an operation", options, ["pauseUntil", "range", "token", "author", "reason"]);
+    const { pauseUntil, range, token = randomUUID(), ...why } = options;
+    const { since, until, ...filter } = target;
+    const { author, reason, nowMs, untilMs } = pauseChange(this.#options.change(why), pauseUntil);
+    const { store } = await this.#options.open();
+    const operationId = await store.operations.begin(
+      {
+        kind,
+        filter: {
+          ...filter,
+          ...(since === undefined ? {} : { sinceMs: timeOf("since", since) }),
+          ...(until === undefined ? {} : { untilMs: timeOf("until", until) }),
+        },
+        author,
+        reason,
+        ...(range ? { range } : {}),
+        ...(untilMs == null ? {} : { pauseUntilMs: untilMs }),
+      },
+      token,
+      nowMs,
+    );
+    return new Operation(operationId, this.#options);
+  }
+
+  /** An operation that was begun anywhere. Its methods throw OPERATION_UNKNOWN if there is none of this number. */
+  get(operationId: number): Operation {
+    return new Operation(operationId, this.#options);
+  }
+
+  /** The latest operations, the newest first; 50 by default. */
+  async list({ limit = 50 }: { limit?: number } = {}): Promise<OperationRecord[]> {
+    const { store } = await this.#options.open();
+    return store.operations.list(limit);
+  }
+}
+
+export class Operation {
+  readonly operationId: number;
+  readonly #options: OperationsOptions;
+
+  /** @internal `Operations` makes it. */
+  constructor(operationId: number, options: OperationsOptions) {
+    this.operationId = operationId;
+    this.#options = options;
+  }
+
+  /** @throws OPERATION_UNKNOWN */
+  async status(): Promise<OperationRecord> {
+    const { store } = await this.#options.open();
+    return store.operations.find(this.operationId);
+  }
+
+  /**
+   * Waits until it is done, stopped or failed, and carries out some of its steps meanwhile. @returns its figures
+   * @throws OPERATION_UNKNOWN; RESULT_TIMEOUT: the operation goes on; the signal's reason
+   */
+  async result({ timeout, signal }: ResultOptions = {}): Promise<OperationRecord> {
+    const { clock, change } = this.#options;
+    const { store } = await this.#options.open();
+    const untilMono = timeout === undefined ? Infinity : clock.monotonic() + parseDuration(timeout, "timeout", 1);
+    for (;;) {
+      signal?.throwIfAborted();
+      const { stepped } = await store.operations.step(change({}).nowMs, this.operationId);
+      const record = await this.status();
+      if (record.endedMs !== null) return record;
+      if (clock.monotonic() >= untilMono) throw late(this.operationId, timeout as Duration);
+      if (stepped === null) await pause(clock, Math.min(lookMs, untilMono - clock.monotonic()));
+    }
+  }
+
+  /** Stops it before the next item. What it has done stays. @throws OPERATION_UNKNOWN, OPERATION_STATE */
+  async stop(why: Why = {}): Promise<OperationRecord["state"]> {
+    const { store } = await this.#options.open();
+    const { author, reason, nowMs } = this.#options.change(why);
+    return store.operations.stop(this.operationId, nowMs, { author, reason });
+  }
+}
+
+const late = (operationId: number, timeout: Duration) =>
+  new CarillonError("RESULT_TIMEOUT", `operation ${operationId} did not end within ${timeout}`, {
+    hint: "It goes on.",
+  });

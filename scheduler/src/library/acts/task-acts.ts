@@ -1,0 +1,55 @@
+import type { Change, Why } from "../../base/change.ts";
+import type { Clock } from "../../base/clock.ts";
+import { awaitRecall } from "../../store/recall.ts";
+import type { Store } from "../../store/store.ts";
+import { checkGroupLimit } from "../../task/group-store.ts";
+import type { TaskDefinition } from "../../task/task.ts";
+import type { TaskRecord } from "../../task/task-record.ts";
+import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
+
+export interface TaskActsOptions {
+  /** The clock of the waiting callers. */
+  clock: Clock;
+  open: () => Promise<{ store: Store }>;
+  change: (why: Why) => Change;
+}
+
+export type SaveOptions = Why & { expectedVersion?: number | null };
+export type Saved = { record: TaskRecord; changed: boolean };
+
+/** Acts on one task or group; the public methods of Carillon, which call these, say what each does. */
+export class TaskActs {
+  readonly #options: TaskActsOptions;
+
+  constructor(options: TaskActsOptions) {
+    this.#options = options;
+  }
+
+  async pause(task: string, { until, ...why }: PauseOptions): Promise<PauseResult> {
+    const { store } = await this.#options.open();
+    const { recalled, held, skipped } = await store.tasks.pause(task, pauseChange(this.#options.change(why), until));
+    return { started: await awaitRecall(store.runs, this.#options.clock, recalled), held, skipped };
+  }
+
+  async resume(task: string, why: Why): Promise<void> {
+    const { store } = await this.#options.open();
+    await store.tasks.resume(task, this.#options.change(why));
+  }
+
+  async limitGroup(group: string, runs: number | null, why: Why): Promise<void> {
+    checkGroupLimit(runs);
+    const { store } = await this.#options.open();
+    await store.groups.limit(group, runs, this.#options.change(why));
+  }
+
+  async remove(task: string, why: Why): Promise<void> {
+    const { store } = await this.#options.open();
+    const { recalled } = await store.tasks.remove(task, this.#options.change(why));
+    await awaitRecall(store.runs, this.#options.clock, recalled);
+  }
+
+  async save(definition: TaskDefinition, { expectedVersion = null, ...why }: SaveOptions): Promise<Saved> {
+    const { store } = await this.#options.open();
+    return store.tasks.save(definition, expectedVersion, this.#options.change(why));
+  }
+}
