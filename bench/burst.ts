@@ -1,13 +1,13 @@
 /**
- * 10,000 runs are due at one instant: when does the last handler begin, and when is all of it written?
+ * 10,000 runs are due at one instant: when does the last handler begin, and when are all ends written?
  *
  *   npm run bench -- burst           Carillon and the peers in turn, three runs
  *   … --quick                        500 once, to see that it works
  *   … --runs N, --count N, --only NAME,NAME, --no-peers, --json
  *
- * One process runs them, another has added them some seconds before. `last_start_ms`: from that instant to the last
- * handler's beginning; `all_acked_ms`: until the subject's own tables have nothing left, asked every 5 ms once all have
- * begun. None may begin before its time, and each must begin once. The limit is one timer that calls as many handlers.
+ * One process runs them; another has added them some seconds before. `last_start_ms`: from that instant to the last handler's beginning.
+ * `all_acked_ms`: until the subject's own tables have nothing left, queried every 5 ms once all have begun. No run may begin before its
+ * time, and each must begin once. The limit is one timer that calls the same number of handlers.
  */
 import { Arena } from "./contest/arena.ts";
 import { monotonicMs, wallAheadMs } from "./contest/clock.ts";

@@ -1,9 +1,9 @@
 /**
- * Makes the chart and the table of what was measured last, from what `npm run bench -- QUESTION --save` has kept.
+ * Makes the chart and the table of the last measurements, from the lines that `npm run bench -- QUESTION --save` has stored.
  *
  *   npm run bench -- chart
  *
- * Reads docs/figures/*.json, writes docs/benchmarks.svg, and in docs/benchmarks.md what stands between its two marks.
+ * Reads docs/figures/*.json, writes docs/benchmarks.svg, and the part of docs/benchmarks.md between its two marks.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type Bar, barsAsSvg, type Panel } from "./chart/bars.ts";
@@ -60,7 +60,7 @@ const shown: Shown[] = [
     last_start_ms_many: "100,000 tasks each minute, last start",
   }),
 ];
-/** All are in the table, these in the picture too. */
+/** All figures are in the table; these are also in the picture. */
 const drawn = new Set([
   "drain per_s",
   "drain per_s_2_processes",

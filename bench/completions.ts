@@ -4,10 +4,10 @@
  *   npm run bench -- completions            4 processes, with and without counted places, then a lock for each completion
  *   … --ends N, --processes N, --runs N, --no-peers, --json
  *
- * All runs are started and wait; then every process lets its own end at one instant. Measured from outside: when the last
- * is in the history, the longest wait for a lock (pg_locks, every 5 ms), the processes' processor time, how late a serial
- * task of the same group starts meanwhile, what the nodes complain of, and whether the counters equal the rows. Beside it
- * the same ends by a rebuilt lock in Redis that each completion takes, with a fixed pause between two tries.
+ * All runs are started and wait; then every process ends its runs at one instant. Measured from outside: when the last end is in the
+ * history, the longest wait for a lock (pg_locks, every 5 ms), the processes' processor time, how late a serial task of the same group
+ * starts in the meantime, the nodes' complaints, and whether the counters equal the rows. Beside it the same ends by a rebuilt lock in
+ * Redis that each completion takes, with a fixed pause between two tries.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -41,11 +41,11 @@ const aims: Aim[] = kinds.flatMap((kind) => [
   { figure: `lock_wait_max_ms_${kind}`, atMost: 50 },
   { figure: `alarms_${kind}`, atMost: 0 },
 ]);
-/** From the word to the instant: it is heard everywhere by then. */
+/** From the notification to the instant: every process has received it by then. */
 const noticeMs = 1_000;
-/** The lock for each is given up on after this; what it had done by then is told. */
+/** The lock for each completion is given up after this time; the completions so far are reported. */
 const patienceMs = 60_000;
-/** After the burst: what spins shows now. */
+/** Measured after the burst: a process that still spins shows here. */
 const calmMs = 2_000;
 
 const url = serverUrl("postgres");
@@ -92,7 +92,7 @@ async function measure(kind: Order["kind"], schema: string): Promise<Figures> {
     }
     await client.query(`create table "${schema}".bench_alarm (text text)`);
     const at = new Date(Date.now() + 5_000);
-    await asking.enqueue(parallel, undefined, { at }); // it knows the task from here on
+    await asking.enqueue(parallel, undefined, { at }); // The process has cached the task from here on.
     await Promise.all(Array.from({ length: ends - 1 }, () => asking.enqueue(parallel, undefined, { at })));
     const started = `select count(*)::int as n from "${schema}".run where state = 3 and started_ms is not null`;
     await until(async () => (await count(started)) === ends, 120_000, "all runs to start");
@@ -138,7 +138,7 @@ async function measure(kind: Order["kind"], schema: string): Promise<Figures> {
   }
 }
 
-/** Where the time went: the statements that took longest, by the server's own account. */
+/** The statements that took longest, by the server's own statistics. */
 async function slowest(schema: string): Promise<string[]> {
   const { rows: loaded } = await client.query("select 1 from pg_extension where extname = 'pg_stat_statements'");
   if (loaded.length === 0) return [];
@@ -153,7 +153,7 @@ async function slowest(schema: string): Promise<string[]> {
   });
 }
 
-/** What the books say, once every process has ended. */
+/** The store's counters and rows, once every process has ended. */
 async function account(schema: string, taskId: number): Promise<Figures> {
   const s = `"${schema}"`;
   const { rows } = await client.query(

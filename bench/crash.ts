@@ -1,5 +1,5 @@
 /**
- * A worker dies with its hands full: when does its work go on, and is any of it lost or done twice?
+ * A worker dies with runs in flight: when does its work continue, and is any of it lost or done twice?
  *
  *   npm run bench -- crash                 three runs of each part, and of the peers: about twenty minutes, five without them
  *   … --part default|shortest|graceful     one of them
@@ -10,10 +10,10 @@
  * - shortest: the same with the shortest session timeout (1.5 s) and no grace.
  * - graceful: the same, but it is stopped in order while its handlers have two seconds to go.
  *
- * Each part is two fresh processes on a fresh schema. The handlers of both write each start and end to a file. What was
- * claimed and not started when the worker died is what the store's rows say it had and its handlers never noted; when it was
- * found dead is the end of its session. After that the file is held against the history: every run has one end that was
- * accepted. Peers: see crash/peers.ts.
+ * Each part is two fresh processes on a fresh schema. The handlers of both write each start and end to a file. Runs that were claimed and
+ * not started when the worker died are those that the store's rows assign to it and whose start its handlers never noted. The time at which
+ * it was found dead is the end of its session. After that the file is compared with the history: every run has one accepted end. Peers: see
+ * crash/peers.ts.
  */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +31,7 @@ import { serverTitle } from "./measure/server.ts";
 
 const inFlight = 100;
 const ahead = 200;
-/** Due so soon after it is asked for: less than a claim is made ahead, and time enough to kill before it starts. */
+/** The delay of these runs: less than a claim is made ahead, and long enough to kill the worker before they start. */
 const aheadMs = 900;
 const patienceMs = 60_000;
 const lookMs = 20;
@@ -117,15 +117,15 @@ interface Note {
   atMs: number;
 }
 
-/** Two workers on a schema of their own, and who asks for runs. */
+/** Two workers on a schema of their own, and the process that enqueues runs. */
 interface Scene {
   readonly asking: ReturnType<typeof carillon>;
-  /** Asks the store; `$s` is the schema. */
+  /** Queries the store; `$s` is the schema. */
   ask<Row extends object>(text: string): Promise<Row[]>;
-  /** What the handlers have noted so far. */
+  /** The notes of the handlers so far. */
   notes(): Note[];
   start(worker: string): Promise<BenchWorker>;
-  /** Runs that were asked for. */
+  /** The enqueued runs. */
   due: number;
 }
 
@@ -174,7 +174,7 @@ async function handsFull(scene: Scene): Promise<BenchWorker> {
   const victim = await scene.start("victim");
   await Promise.all(Array.from({ length: inFlight }, () => asking.enqueue(taskName)));
   scene.due += inFlight;
-  // Started for so long that the store knows it.
+  // These runs have run for long enough that their start has been reported to the store.
   await until("all to be in flight", async () => {
     const [row] = await ask<{ n: number }>(
       "select count(*)::int as n from $s.run where state = 3 and started_ms is not null",
@@ -183,7 +183,7 @@ async function handsFull(scene: Scene): Promise<BenchWorker> {
   });
   await scene.start("heir");
   const flying = new Set(notes().map(({ run }) => run));
-  // Either may claim them; where the other was quicker with all of them, there are more.
+  // Either worker may claim them; if the other one has claimed all of them, more are enqueued.
   for (let claimed = false; !claimed; ) {
     const dueAt = Date.now() + aheadMs;
     await Promise.all(Array.from({ length: ahead }, () => asking.enqueue(taskName, null, { at: dueAt })));
@@ -205,7 +205,7 @@ async function stopped(scene: Scene, victim: BenchWorker): Promise<Figures> {
 async function killed(scene: Scene, victim: BenchWorker): Promise<Figures> {
   const { ask, notes } = scene;
   const killedMs = victim.kill();
-  // What it had is in the rows until its death is found, which takes longer than this.
+  // Its claims are in the rows until its death is found, which takes longer than this.
   await pause(100);
   const begun = new Set(
     notes()
@@ -231,7 +231,7 @@ async function killed(scene: Scene, victim: BenchWorker): Promise<Figures> {
   });
 }
 
-/** Runs that the victim has claimed, by the store. */
+/** The runs that the victim has claimed, as the store records. */
 async function held({ ask }: Scene): Promise<number[]> {
   const rows = await ask<{ id: number }>(
     "select r.id::float8 as id from $s.run r join $s.session o on o.id = r.session_id where r.state = 3 and o.node = 'victim'",
@@ -239,7 +239,7 @@ async function held({ ask }: Scene): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** What the heir took by itself works for as long as any first attempt: it is not waited for, only that it has begun. */
+/** Runs that the heir claimed by itself take as long as any first attempt: the bench waits only for their start. */
 async function done({ ask, notes }: Scene): Promise<void> {
   await until("all to have ended or to be at work with the heir", async () => {
     const [row] = await ask<{ n: number }>(
@@ -255,7 +255,7 @@ async function done({ ask, notes }: Scene): Promise<void> {
   });
 }
 
-/** Held against the history: no run without an end or a place at work, none with two ends that were accepted. */
+/** Compares the notes with the history: no run without an end or a slot at work, none with two accepted ends. */
 async function account({ ask, notes, due }: Scene, figures: Figures): Promise<Figures> {
   const [row] = await ask<{ known: number; ends: number; distinct: number }>(
     `select (select count(*) from $s.run)::int + (select count(distinct id) from $s.run_history where outcome = 0)::int as known,

@@ -5,9 +5,9 @@
  *   … --quick                        100 and 200, to see that it works
  *   … --tasks N, --many N, --runs N, --only NAME,NAME, --no-peers, --json
  *
- * `* * * * *` for every task, in one process, each subject with what it has for tasks that come again. The first minute
- * counts that begins some seconds after all of them are known. What has not begun 50 s after it is lost. `_many` is
- * Carillon alone, for it is the only one here that could begin them within the minute. The limit is one timer.
+ * `* * * * *` for every task, in one process, each subject with its own kind of recurring tasks. The measured minute is the first that
+ * begins some seconds after all of them are stored. A run that has not begun 50 s after it is lost. `_many` is Carillon alone, since it is
+ * the only one here that could begin them within the minute. The limit is one timer.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Arena } from "./contest/arena.ts";
@@ -17,10 +17,10 @@ import { accounted, lateness, notesOf } from "./contest/notes.ts";
 import { type Figures, suffixed } from "./measure/figures.ts";
 
 const minuteMs = 60_000;
-/** From the last task's being known to the minute that counts: what is planned on the way up is none of it. */
+/** The time from the storing of the last task to the measured minute: the planning at the start is not measured. */
 const settleMs = 6_000;
 const patienceMs = 50_000;
-/** A minute's start may be met a little early by another clock's reading; half a second before is the minute before. */
+/** A clock reading may place a minute's start a little early; half a second before still counts as the minute before. */
 const beforeMs = 500;
 
 await contest({

@@ -36,7 +36,7 @@ const soon = { count: 1_000, everyMs: 10, leadMs: 2_000 };
 const backlog = { count: 20_000, leadMs: 4_000 };
 const window = 1_000;
 const concurrency = 200;
-/** After the last item was due: what has not come by then does not count as delivered. */
+/** The wait after the last item was due: items that have not come by then do not count as delivered. */
 const patienceMs = 10_000;
 const peerPatienceMs = 30_000;
 const dayMs = 86_400_000;
@@ -141,7 +141,7 @@ async function carillon(
     await subject.started(120_000);
     const figures: Figures = { ready_ms: performance.now() - began };
     const timing = bareTimer();
-    timing.catch(() => undefined); // waited for below
+    timing.catch(() => undefined); // The drain is awaited below.
     const { due } = await putSoon(queue);
     await told(() => subject.starts.length >= due.length, (due.at(-1) as number) + patienceMs);
     Object.assign(figures, account(due, subject.starts, `${pending} pending`, true), { load_1m: loadavg()[0] });
@@ -157,7 +157,7 @@ async function carillon(
   }
 }
 
-/** A backlog that comes due at one instant: until the queue has none of it left. */
+/** A backlog that comes due at one instant: until the queue is empty. */
 async function drain(queue: DelayQueue, subject: Subject, pending: number): Promise<Figures> {
   const before = subject.starts.length;
   const dueMs = Date.now() + backlog.leadMs;
@@ -181,17 +181,17 @@ async function curator(queue: DelayQueue, order: Order, juteMaxBuffer: number | 
   const { due, names } = await putSoon(queue);
   try {
     const [firstMs, lastMs] = [due[0] as number, due.at(-1) as number];
-    // One that has told nothing by then will not: its list of the queue does not come through.
+    // A consumer without output by then will have none: its list of the queue does not come through.
     await told(() => peer.starts.length > 0, lastMs + patienceMs);
     if (peer.starts.length > 0) await told(() => peer.starts.length >= due.length, lastMs + peerPatienceMs);
     const { starts } = peer;
     Object.assign(figures, account(due, starts, "", false), { rss_mb: peer.rssBytes() / 2 ** 20 });
-    // Behind what comes due, what it manages is what it could drain.
+    // Its rate behind the due items is the rate at which it could drain.
     if (starts.length < due.length) figures.per_s = starts.length / ((Date.now() - firstMs) / 1_000);
   } finally {
     await peer.stop();
   }
-  // What it did not deliver must not be the next one's.
+  // Items that it did not deliver must not be left for the next one.
   await each(names.length, async (i) => {
     try {
       await zk.delete(`${order.path}/${names[i]}`);
@@ -212,7 +212,7 @@ async function putSoon(queue: DelayQueue): Promise<{ due: number[]; names: strin
   return { due, names };
 }
 
-/** @param due by the items' numbers @param ours whether what is wrong is a fault of the bench's subject */
+/** @param due by the items' numbers @param ours whether a fault is one of the bench's subject */
 function account(due: number[], starts: Start[], what: string, ours: boolean): Figures {
   const seen = new Map<number, number>();
   const lateness: number[] = [];
@@ -234,7 +234,7 @@ function account(due: number[], starts: Start[], what: string, ours: boolean): F
   return lateness.length === 0 ? figures : { ...latenessFigures(lateness), ...figures };
 }
 
-/** What the machine has left for anyone at the time: as many items from a timer, in a process beside the consumer. */
+/** The machine's free capacity at the time: the same number of items from a timer, in a process beside the consumer. */
 async function bareTimer(): Promise<Figures> {
   const { count, everyMs, leadMs } = soon;
   const schedule: Schedule = { firstMs: Date.now() + leadMs, everyMs, count };
@@ -249,7 +249,7 @@ async function bareTimer(): Promise<Figures> {
   }
 }
 
-/** What the server does with nothing around it: transactions that lock an item and that end it, so many at a time. */
+/** The server's rate without a client around it: transactions that lock an item and transactions that end it, `concurrency` at a time. */
 async function bareServer(path: string): Promise<Figures> {
   const [items, locks, count] = [`${path}-bare`, `${path}-bare-locks`, 10_000];
   for (const parent of [items, locks]) await zk.create(parent);
@@ -271,7 +271,7 @@ async function bareServer(path: string): Promise<Figures> {
   return { per_s: (count / (performance.now() - began)) * 1_000 };
 }
 
-/** Calls `work` for 0 … count − 1, so many at a time. */
+/** Calls `work` for 0 … count − 1, at most `atATime` at a time. */
 async function each(count: number, work: (i: number) => Promise<unknown>, atATime = window): Promise<void> {
   let next = 0;
   const lane = async () => {

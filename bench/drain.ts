@@ -5,11 +5,11 @@
  *   … --quick                        2,000 runs once, to see that it works
  *   … --runs N, --count N, --only carillon,bullmq, --no-peers, --json
  *
- * All is added before any worker begins. The time is from the first handler's beginning to the moment at which the
- * subject's own tables have nothing left, asked from outside every 20 ms: what is not written yet is not done. Each number
- * must have been handled once, and where a subject counts what it has ended, the counts must agree. Carillon keeps its
- * whole history (`_no_history`: none of runs that went well, as peers do); pg-boss keeps its rows for a while, for it cannot
- * do without; the others keep nothing. The limit is one connection that does the same by bare statements.
+ * All runs are added before any worker begins. The time is from the first handler's beginning to the moment at which the subject's own
+ * tables have nothing left, queried from outside every 20 ms: an end that is not written yet is not done. Each number must have been
+ * handled once, and if a subject counts its ended runs, the counts must agree. Carillon keeps its whole history (`_no_history`: no
+ * successful runs, as with peers); pg-boss keeps its rows for a while, since this cannot be turned off; the others keep nothing. The limit
+ * is one connection that does the same by bare statements.
  */
 import { Arena, variable } from "./contest/arena.ts";
 import { monotonicMs } from "./contest/clock.ts";

@@ -1,5 +1,5 @@
 /**
- * How long is nobody leader, and does it ever happen that two are?
+ * How long is there no leader, and are there ever two?
  *
  *   npm run bench -- election               three servers, three candidates in processes of their own, Java Curator in turn
  *   … --hand-overs N, --kills N, --stops N  how often a leader closes, is killed with -9, is stopped (SIGSTOP) until
@@ -7,12 +7,12 @@
  *   … --contenders N                        no more for one lock than that
  *   … --no-peers, --runs N, --json
  *
- * Times are told by the candidates themselves, on the monotonic clock that a machine's processes share: from the call of
- * `close`, or the kill, to the listener of the next leader. Whether a leader that was stopped still believes that it
- * leads is asked every millisecond. Sessions last 5 s; the servers end them on ticks of 250 ms.
+ * The candidates themselves report times, on the monotonic clock that a machine's processes share: from the call of `close`, or the kill,
+ * to the listener of the next leader. A stopped leader is checked every millisecond for whether it still believes that it leads. Sessions
+ * last 5 s; the servers end them on ticks of 250 ms.
  *
- * Then 10, 100 and 1,000 sessions want one lock (suffixes `_10`, `_100`, `_1000`): how many of them the release of it
- * wakes, and what each acquisition asks of the servers, by their own count.
+ * Then 10, 100 and 1,000 sessions want one lock (suffixes `_10`, `_100`, `_1000`). Measured are the number of sessions that a release
+ * wakes, and the number of requests of each acquisition, by the servers' own count.
  */
 import { execFile } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -123,7 +123,7 @@ async function elect(name: string, start: Start): Promise<Figures> {
     return electionFigures(given, killed, believed);
   } finally {
     await election.end();
-    // What is wrong with a peer is a figure of the peer's, not a fault of the bench's.
+    // A fault of a peer is a figure of the peer's, not a fault of the bench's.
     if (name === "carillon") faults.push(...election.faults);
     else report.notes.push(...election.faults.map((fault) => `${name}: ${fault}`));
   }

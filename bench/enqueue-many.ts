@@ -5,11 +5,11 @@
  *   … --quick                        640 runs once, to see that it works
  *   … --runs N, --clients N, --processes N, --count N, --pause MS, --only NAME,NAME, --no-peers, --json
  *
- * Each client adds a run when the one before is safe, as a request to a server does; the clients share two processes. Nobody runs what
- * they add.
+ * Each client adds a run when the one before is safe, as a request to a server does; the clients share two processes. No worker runs the
+ * added runs.
  *
- * - per_s: all clients together, runs that are due at once, so that others are told of them.
- * - untold_per_s: of Carillon, the same for runs that are due tomorrow, of which nobody is told; of_untold is per_s / untold_per_s.
+ * - per_s: all clients together, runs that are due at once, so that workers are notified of them.
+ * - untold_per_s: Carillon only, the same for runs that are due tomorrow, without any notification; of_untold is per_s / untold_per_s.
  * - p50_ms_start, p99_ms_start: from the moment at which an added run is safe to its handler's beginning in another process, one at a time.
  */
 import { Arena } from "./contest/arena.ts";
@@ -18,7 +18,7 @@ import type { Entrant } from "./contest/entrant.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 
-/** Of each process, before what counts: code is compiled, statements are prepared. */
+/** Runs of each process before the measurement: code is compiled, statements are prepared. */
 const warmUp = 100;
 const dayMs = 86_400_000;
 

@@ -5,8 +5,8 @@
  *   … --quick                        4,000 runs once, to see that it works
  *   … --runs N, --count N, --batch N, --only NAME,NAME, --no-peers, --json
  *
- * One process adds, and nobody runs. A batch is added when the one before is safe. Afterwards the subject's own tables must
- * have them all. The limit is one connection with bare INSERTs of as many.
+ * One process adds, and no worker runs. A batch is added when the one before is safe. Afterwards the subject's own tables must have all
+ * runs. The limit is one connection with bare INSERTs of the same number of rows.
  */
 import { Arena, variable } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";
@@ -24,7 +24,7 @@ await contest({
     const arena = await Arena.open({ who, profile: "many" });
     try {
       const adds = await arena.enter("adds");
-      // Connections, prepared statements and compiled code are there with the first batch.
+      // The first batch opens connections, prepares statements and compiles code.
       await adds.ask("add", { from: 0, count: batch, batch });
       const before = await adds.ask("usage");
       const tookMs = await adds.ask("add", { from: batch, count, batch });

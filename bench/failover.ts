@@ -1,24 +1,24 @@
 /**
- * What is late, lost or doubled when the leader goes, and how long does nobody lead?
+ * How many slots are late, lost or doubled when the leader fails, and how long is there no leader?
  *
  *   npm run bench -- failover               three nodes, 500 tasks every second, session timeout 10 s, 20 rounds of each
- *                                           fault with each driver: about 65 minutes, told more exactly at the start
+ *                                           fault with each driver: about 65 minutes, printed more exactly at the start
  *   … --rounds N                            fewer
  *   … --driver postgres|zookeeper|redis     one of them; postgres is the store alone
  *   … --fault killed|paused|cut-coordination|cut-store|graceful
  *   … --json
  *
- * The leader is killed with -9; stopped (SIGSTOP) for a second longer than its session lasts, and continued; cut from
- * the coordination service or from the store, in turn by connections that break and by a network that swallows
- * everything; stopped in order. Nodes are processes, each with TCP proxies before the store and the service. Every slot
- * that came due is held against the handlers' notes (a file, written at each start), the ledger and the history.
+ * The leader is killed with -9; stopped (SIGSTOP) for a second longer than its session lasts, and continued; cut from the coordination
+ * service or from the store, in turn by connections that break and by a network that swallows everything; stopped in order. Nodes are
+ * processes, each with TCP proxies before the store and the service. Every slot that came due is compared with the handlers' notes (a file,
+ * written at each start), the ledger and the history.
  *
- * Who was killed or stopped is replaced by a new process once another leads and six seconds are over; from then on slots
- * are counted but not timed, for what is asked is not what a process costs that starts on a machine of few cores.
+ * A new process replaces a killed or stopped one once another node leads and six seconds are over. From then on slots are counted but not
+ * timed, since the start of a process on a machine of few cores is not part of the question.
  *
- * Each node is a worker too, so a victim takes along what it had claimed, at most a second ahead. Those slots run again
- * after detection and the task's grace, as `onWorkerLost` says; they are no part of the lateness and are told by
- * themselves (`rerun`). Where the victim lives on (cut from the service, stopped in order) there is no such excuse.
+ * Each node is a worker too, so a victim takes along its claims, at most a second ahead. Those slots run again after detection and the
+ * task's grace, as `onWorkerLost` says; they are no part of the lateness and are reported separately (`rerun`). If the victim lives on (cut
+ * from the service, stopped in order), its claims are measured like all others.
  */
 import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -34,10 +34,10 @@ import { serverTitle } from "./measure/server.ts";
 
 const tasks = Array.from({ length: 500 }, (_, i) => ({ name: `failover-${String(i).padStart(3, "0")}` }));
 const nodes = 3;
-/** Of undisturbed work before each fault; the fault's moment within a second is left to chance. */
+/** The undisturbed time before each fault; the fault's moment within a second is random. */
 const settleMs = 2_000;
 const claimsSettleMs = 300;
-/** After each fault, however soon all is well again. */
+/** The time after each fault, however soon the cluster has recovered. */
 const watchedMs = 6_000;
 const patienceMs = 60_000;
 const aims = {
@@ -123,7 +123,7 @@ async function measure(driver: Driver): Promise<void> {
   }
 }
 
-/** @param fromMs up to there all slots are accounted for @returns with it, up to where they are now */
+/** @param fromMs all slots before it are accounted for @returns with it, the time up to which they are now */
 async function fail(
   cluster: Cluster,
   schema: string,
@@ -151,7 +151,7 @@ async function fail(
   const { lateness: _, ...sum } = await sumSlots(client, schema, tasks, cluster.starts, span);
   cluster.starts.forget(toMs);
   const [terms, elected] = [await cluster.terms(leader.term - 1), await next()];
-  // In order it leads until it has handed over; otherwise from the fault on nobody does.
+  // A leader that is stopped in order leads until it has handed over; with the other faults there is no leader from the fault on.
   const since = fault.graceful ? (terms.find(({ term }) => term === leader.term)?.endedMs ?? faultMs) : faultMs;
   return { ...sum, leaderMs: (elected?.electedMs ?? Number.NaN) - since, terms: terms.length - 1, toMs };
 }

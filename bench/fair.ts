@@ -4,9 +4,9 @@
  *   npm run bench -- fair            100,000 queued runs of one task, then a serial task beside them
  *   … --backlog N, --concurrency N, --seconds N, --runs N, --json
  *
- * One process, 10 places. The backlog's runs take 10 ms each and were due long ago; the serial task's runs are enqueued one
- * every 100 ms, each a place in the queue behind them all by age. Lateness is from the moment before `enqueue` was called to
- * the handler's start, by this process's own clock. The backlog's pace is measured before and meanwhile.
+ * One process, 10 slots of concurrency. The backlog's runs take 10 ms each and were due long ago; the serial task's runs are enqueued one
+ * every 100 ms, each behind all of them by age. Lateness is from the moment before the call of `enqueue` to the handler's start, by this
+ * process's own clock. The backlog's rate is measured before and during this.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";

@@ -1,5 +1,5 @@
 /**
- * What does a slot cost as there are more tasks?
+ * What does a slot cost as the number of tasks grows?
  *
  *   npm run bench -- growth          1,000, 10,000, 100,000 and 1,000,000 tasks, 1,000 slots a second in all; one run. Beside them as many
  *                                    named schedules of one task
@@ -7,12 +7,11 @@
  *   … --only carillon                tasks alone; --only schedules: those alone
  *   … --most N, --per-second N, --seconds N, --runs N, --json
  *
- * Whatever their number, the same number of them is due each second, evenly: 1,000 tasks every second, or a million every
- * 1,000 seconds. They are in the store when the process under test starts, changed a day ago, as tasks are that were made by
- * an API: commands, of which that process only rehearses what it would run, and tells when (`onRun`). Counted over some
- * seconds: the process's own processor time a slot, what PostgreSQL spent in statements a slot (pg_stat_statements),
- * statements a second, lateness, the process's memory, and what of its heap is in use. Each slot that was due, by
- * arithmetic here, must have begun once. Wanted: no more a slot with a million than with a thousand.
+ * With every number of tasks, the same number of them is due each second, evenly: 1,000 tasks every second, or a million every 1,000
+ * seconds. They are in the store when the process under test starts, last changed a day ago, like tasks that were made by an API. They are
+ * commands, which that process only rehearses, and it notes when (`onRun`). Measured over some seconds: the process's own processor time a
+ * slot, PostgreSQL's statement time a slot (pg_stat_statements), statements a second, lateness, the process's memory, and its heap in use.
+ * Each slot that was due, as computed here, must have begun once. Wanted: a slot costs no more with a million tasks than with a thousand.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Carillon, carillon, every, type ScheduleSpec } from "carillon";
@@ -26,16 +25,16 @@ import { spentBy } from "./contest/spent.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 import { defineTask, releaseOf } from "./measure/internals.ts";
 
-/** From the process's start to what counts, at least: what is planned on the way up is none of it. */
+/** The shortest time from the process's start to the measurement: the planning at the start is not measured. */
 const settleMs = 20_000;
 const patienceMs = 300_000;
 const clockErrorMs = 1;
-/** Less is how late a process under load is that has nothing to make up for. */
+/** A lateness below this is normal for a process under load that has nothing to catch up with. */
 const behindMs = 2_000;
 const tasksPerStatement = 1_000;
 const schedulesPerCall = 10_000;
 const command = { argv: ["true"] };
-/** Their task is none that the process under test defines, and so changes. */
+/** The process under test does not define their task, and so does not change it. */
 const scheduled = `${taskName}-scheduled`;
 const dayMs = 86_400_000;
 
@@ -56,7 +55,7 @@ await contest({
     ),
   ),
   async measure(who, { least, most, "per-second": perSecond, seconds }) {
-    // No two slots at one time, so that a time tells which slot it is.
+    // No two slots have the same time, so that a time identifies its slot.
     if (perSecond > 1_000) throw new Error("--per-second is 1,000 at most");
     const figures: Figures = {};
     const store = who === "schedules" ? storeSchedules : storeTasks;
@@ -85,7 +84,7 @@ async function cost(store: Stores, tasks: number, periodMs: number, forMs: numbe
     await pause(forMs);
     const untilMs = Date.now();
     const [after, spentAfter] = [await runs.ask("usage"), await statements()];
-    // What was due just now may still be on its way.
+    // Notes of slots that were due just now may still be on their way.
     await pause(1_000);
     const wallAhead = wallAheadMs();
     const heapBytes = await runs.ask("liveBytes");
@@ -145,7 +144,7 @@ async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>)
   }
 }
 
-/** Makes what is to be planned, and dates it back by a day: what has just changed is read again for minutes. */
+/** Makes the tasks, and dates them back by a day: recent changes are read again for minutes. */
 async function stored(arena: Arena, tasks: number, periodMs: number, store: Stores): Promise<void> {
   const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
   try {
@@ -162,7 +161,7 @@ async function stored(arena: Arena, tasks: number, periodMs: number, store: Stor
 }
 
 /**
- * What came due while the tasks were made, with none to start it, is made up for first: with a million that takes minutes.
+ * Waits until the slots that came due while the tasks were made have been caught up with: with a million tasks that takes minutes.
  * @returns how long it took
  */
 async function caughtUp({ client }: Arena): Promise<number> {

@@ -1,5 +1,5 @@
 /**
- * Has any figure fallen behind what an earlier revision reaches on the same machine, in the same call?
+ * Is any figure worse than that of an earlier revision on the same machine, in the same call?
  *
  *   npm run bench -- guard           some ten minutes; fails when a figure is a third worse than the earlier revision's
  *   … --against REVISION             what to compare with: a commit or tag of this clone (default: see `against`)
@@ -7,9 +7,9 @@
  *   … --runs N                       pairs of calls, of each question; default 3 to 7, the more the less steady it is
  *   … --json
  *
- * Small sizes of drain, enqueue, latency, timers and burst. The earlier revision is checked out and built beside this one, and the two
- * are asked in turn, so that a machine that is slow today is slow for both. Compared are the medians of the ratios of such pairs: how
- * many times as good this revision is. By hand and before a release: never in `npm test`.
+ * Small sizes of drain, enqueue, latency, timers and burst. The earlier revision is checked out and built beside this one, and the two run
+ * in turn, so that a slow machine is slow for both. The result is the median of the ratios of such pairs: how many times as good this
+ * revision is. Run by hand and before a release: never in `npm test`.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -36,7 +36,7 @@ const parts: { question: string; runs: number; args: string[]; compared: Record<
   },
   { question: "enqueue", runs: 5, args: ["--count", "60000"], compared: { per_s: "more" } },
   { question: "latency", runs: 3, args: ["--count", "200"], compared: { p50_ms: "less", p50_ms_across: "less" } },
-  // Not the 99th percentile: of 1,000 the tenth worst is the moment's.
+  // It is not the 99th percentile: of 1,000 runs, the tenth worst depends on the moment.
   { question: "timers", runs: 3, args: ["--count", "1000", "--over", "6000"], compared: { p50_ms: "less" } },
   { question: "burst", runs: 7, args: ["--count", "5000"], compared: { last_start_ms: "less", all_acked_ms: "less" } },
 ];
@@ -97,7 +97,7 @@ function git(...args: string[]): void {
   execFileSync("git", args, { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
 }
 
-/** The last line that a question prints, put in a process of its own to the servers of this call. */
+/** The last line that a question prints, run in a process of its own with the servers of this call. */
 async function lineOf(tree: string, question: string, args: string[]): Promise<Line> {
   const program = join(tree, "scripts/bench.mjs");
   const child = spawn(process.execPath, [program, question, ...args, "--no-peers", "--runs", "1", "--json"], {

@@ -1,18 +1,19 @@
 /**
- * Is there a herd? What one change in a cluster asks of the coordination service, in a small cluster and in a large one.
+ * Is there a herd? The requests of one change in a cluster to the coordination service, in a small cluster and in a large one.
  *
  *   npm run bench -- herd            20 nodes and 500 workers, then 200 and 5,000, on ZooKeeper and on Redis
  *   … --nodes N --workers N          one size only
  *   … --driver zookeeper|redis, --runs N, --json
  *
- * Every member has a session (ZooKeeper) or a connection (Redis) of its own; nodes have their rows and beats in the store,
- * workers their rows. Sessions last 60 s, so whoever lives is heard every 20 s: in a window of 20 s that is the same count
- * as in the next, and what forty changes within it ask for stands out; noise_per_change tells how clearly. Requests are the server's own count, pings among them:
+ * Every member has a session (ZooKeeper) or a connection (Redis) of its own; nodes have their rows and beats in the store, workers their
+ * rows. Sessions last 60 s, so every live member sends a ping or renewal every 20 s. Each window of 20 s has the same number of them, and
+ * the requests of forty changes within a window stand out; noise_per_change says how clearly. Requests are the server's own count, pings
+ * included:
  *
- *   requests_per_CHANGE_DRIVER_WORKERS   of everybody, the one that changes among them
- *   packets_sent_per_…, bytes_sent_per_…   that the server sent for it, answers and what it tells: ZooKeeper, Redis
+ *   requests_per_CHANGE_DRIVER_WORKERS   of all members, including the one that changes
+ *   packets_sent_per_…, bytes_sent_per_…   that the server sent for it, answers and events: ZooKeeper, Redis
  *
- * The bound: a change asks no more in the large cluster than in the small one, give or take what cannot be told apart.
+ * The bound: a change sends no more requests in the large cluster than in the small one, within the noise.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -28,7 +29,7 @@ const sessionTimeoutMs = 60_000;
 /** ZooKeeper's clients ping, and Redis's renew, each third of their timeout. */
 const windowMs = sessionTimeoutMs / 3;
 const changesPerWindow = 40;
-/** Apart, so that none is told together with another. */
+/** Changes are this far apart, so that each has a notification of its own. */
 const betweenMs = 250;
 const crowds = 4;
 const killedTimeoutMs = 4_000;
@@ -137,11 +138,11 @@ async function measure(
     await leading(some);
     const upS = (performance.now() - began) / 1_000;
     progress(`${driver}: ${nodes} nodes and ${workers} workers are there after ${upS.toFixed(1)} s`);
-    // Some nodes with short sessions, to be killed.
+    // Some nodes with short sessions, which are to be killed.
     const doomed = await Promise.all(Array.from({ length: killed }, (_, i) => open(`doomed${i}`, killedTimeoutMs)));
     await Promise.all(doomed.map((crowd) => crowd.ask({ change: "node joins", times: 1 })));
     await pause(windowMs / 2);
-    // Those ping oftener; so the quiet window is measured with them, and without.
+    // These ping more often; so the quiet window is measured with them, and without.
     const figures: Figures = { up_s: upS };
     const crowd = some[0] as Crowd;
     const quietWithDoomed = await window(driver, async () => undefined);
@@ -169,7 +170,7 @@ async function measure(
       });
       note(what, seen, quiet, changesPerWindow);
     }
-    // What two windows differ by in which nothing changed, as it would be told of one change.
+    // The difference of two windows in which nothing changed, divided as for one change.
     const again = await window(driver, async () => undefined);
     figures.noise_per_change = Math.abs(again.asked / again.windows - quiet.asked) / changesPerWindow;
     await leading(some);
@@ -183,7 +184,7 @@ async function measure(
   }
 }
 
-/** The server may still be at work for those that were killed just now, and then calls it a deadlock. */
+/** The server may still be processing the nodes that were killed just now, and then reports a deadlock. */
 async function drop(schema: string): Promise<void> {
   for (let tries = 5; ; tries--) {
     try {
@@ -202,14 +203,14 @@ interface Counted {
   sent: number;
 }
 
-/** What the server counts in one window while `work` is done. */
+/** The server's counts in one window while `work` is done. */
 async function window(driver: Driver, work: () => Promise<void>): Promise<Counted> {
   const look = async () => ({ asked: await requests(driver), sent: await delivered(driver) });
   const before = await look();
   const began = performance.now();
   await work();
   const tookMs = performance.now() - began;
-  // On a busy machine the changes may take longer than they should: then for more windows than one, all of them whole.
+  // On a busy machine the changes may take longer than planned: then the measurement takes several whole windows.
   const windows = Math.ceil(tookMs / windowMs);
   await pause(windows * windowMs - tookMs);
   const after = await look();

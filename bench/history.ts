@@ -5,10 +5,10 @@
  *   … --quick                        20,000 runs, 20 pages, to see that it works
  *   … --finished N, --tasks N, --pages N, --runs N, --json
  *
- * The runs are written to the store's tables by SQL, as ends write them, over the last day; one in a hundred failed. Then
- * pages are asked for as the command line and the HTTP side do, by the store's own port, in turn: all tasks with their
- * counters (`tasks`), the newest runs of all (`runs`), of one task (`task_runs`), the newest failures (`failures`), one run
- * with its attempts and log (`run`). Each page is checked: as long as it must be, newest first, and of whom it was asked.
+ * The runs are written to the store's tables by SQL, in the form of real ends, over the last day; one in a hundred failed. Then pages are
+ * queried like those of the command line and of HTTP, through the store's own port, in turn: all tasks with their counters (`tasks`), the
+ * newest runs of all (`runs`), of one task (`task_runs`), the newest failures (`failures`), one run with its attempts and log (`run`). Each
+ * page is checked: its length, the newest first, and the right task.
  */
 import { carillon } from "carillon";
 import { Arena } from "./contest/arena.ts";
@@ -18,7 +18,7 @@ import { type Figures, latenessFigures } from "./measure/figures.ts";
 const pageLength = 50;
 const rowsPerStatement = 500_000;
 const failedEvery = 100;
-/** Where pages take seconds there are fewer of them. */
+/** If pages take seconds, fewer of them are measured. */
 const kindMs = 45_000;
 /** Above what the sequence has given out. */
 const firstId = 1_000_000;
@@ -39,7 +39,7 @@ await contest({
     const nameOf = (task: number) => `history-${String(task).padStart(5, "0")}`;
     try {
       for (let task = 0; task < tasks; task++) tower.task(nameOf(task), {}, () => undefined);
-      // Neither plans nor runs; this stores what it has defined.
+      // This one neither plans nor runs; it stores its definitions.
       await tower.start();
       const { store } = await tower.open();
       await fill(arena, finished, tasks);
@@ -94,7 +94,7 @@ await contest({
   },
 });
 
-/** Writes as many as have ended over the last day, in the order of their ends, and what counts them. */
+/** Writes the ends of the last day, in their order, and their counters. */
 async function fill({ client }: Arena, finished: number, tasks: number): Promise<void> {
   const { rows } = await client.query("select min(id) as id, count(*)::int as n from carillon.task");
   if (rows[0].n !== tasks) throw new Error(`${tasks} tasks were defined, the store has ${rows[0].n}`);
@@ -116,7 +116,7 @@ async function fill({ client }: Arena, finished: number, tasks: number): Promise
      select task_id, count(*) filter (where outcome = 0), count(*) filter (where outcome = 1)
      from carillon.run_history group by task_id`,
   );
-  // As autovacuum leaves it, and with its pages on the disk: writing ten million is not what is asked about.
+  // The state that autovacuum leaves, with its pages on the disk: writing ten million rows is not part of the question.
   await client.query("vacuum analyze carillon.run_history");
   await client.query("checkpoint");
 }

@@ -1,12 +1,12 @@
 /**
- * What does Carillon ask for while there is nothing to do?
+ * How many queries and requests does Carillon send while there is nothing to do?
  *
  *   npm run bench -- idle            1 and 3 nodes on each driver, 60 s each, defaults, one task that is due once a year
  *   … --seconds N, --driver postgres|zookeeper|redis, --nodes N, --runs N, --json
  *
- * Statements are counted by the store (pg_stat_statements), requests by the coordination service (packets that ZooKeeper
- * received, scripts and pings that Redis was sent), both for the whole cluster. Peers: see idle/peers.ts; `--no-peers`. Figures carry the driver and the number of nodes:
- * `statements_per_s_zookeeper_3`. Requests, processor and memory are those of one node, the worst of them.
+ * The store counts statements (pg_stat_statements), the coordination service requests (packets that ZooKeeper received, scripts and pings
+ * that Redis received), both for the whole cluster. Peers: see idle/peers.ts; `--no-peers`. Figures carry the driver and the number of
+ * nodes: `statements_per_s_zookeeper_3`. Requests, processor and memory are those of one node, the worst of them.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -20,7 +20,7 @@ import { coordinationUrl, type Driver, drivers, requests, serverUrl } from "./me
 import { StatementCount } from "./measure/statements.ts";
 import { Subject } from "./measure/subject.ts";
 
-/** From the last start: what is asked on the way up, the first election with it, is none of this question's. */
+/** The time from the last start to the measurement: the queries of a start, with its first election, are not measured. */
 const settleMs = 15_000;
 
 const { values } = parseArgs({
@@ -91,7 +91,7 @@ async function measure(driver: Driver, size: number, schema: string): Promise<Fi
       await subject.started(60_000);
     }
     await pause(settleMs);
-    // What a look adds to the requests is known by two in a row.
+    // Two counts in a row give the requests that a count itself adds.
     const [quiet, before] = [await requests(driver), await requests(driver)];
     const cpuBefore = await Promise.all(nodes.map((node) => node.usage()));
     const executed = await statements.soFar();

@@ -1,5 +1,5 @@
 /**
- * The cost of a handler that runs in a thread or process of its own, and what that spares the others when it computes.
+ * The cost of a handler that runs in a thread or process of its own, and its benefit for other runs when it computes.
  *
  *   npm run bench -- isolate               three runs, of the peer too: about eight minutes, five without it
  *   … --short                              fewer no-ops, and loops of 5 s in place of 30 s
@@ -7,14 +7,15 @@
  *
  * - `overhead_ms`: runs of three no-ops, one at a time and in turn: plain, in a thread, in a process. From the handler's call to its
  *   end as the worker has it, the median of the thread's less that of the plain one's; `overhead_ms_process` the same.
- * - beside: one node with 500 tasks that come each second, evenly spread, and a handler in a thread that computes for 30 s without a
- *   pause. How late the others start meanwhile, and, as the machine's own share, just before (`p99_ms_before`).
+ * - beside: one node with 500 tasks that come each second, evenly spread, and a handler in a thread that computes for 30 s without a pause.
+ *   Measured is the lateness of the others during this, and, as the machine's own share, just before (`p99_ms_before`).
  * - elsewhere: two nodes with these tasks, and the same handler not isolated on one of them.
  *
- * Each part is fresh processes on a fresh schema. The handlers note their starts; ledger and history are held against them slot by slot.
- * `sessions_lost` and `innocent_lost` (attempts of the other tasks) are read from the store, of both parts. The peer is BullMQ with its
- * sandboxed processors: the same no-ops, from its worker's events "active" to "completed", which has Redis told of the end; and 500 a second, added
- * when they are due, as that is what it starts most promptly, beside a sandboxed processor that computes in a thread.
+ * Each part is fresh processes on a fresh schema. The handlers note their starts; ledger and history are compared with them slot by slot.
+ * `sessions_lost` and `innocent_lost` (attempts of the other tasks) are read from the store, for both parts. The peer is BullMQ with its
+ * sandboxed processors: the same no-ops, from its worker's events "active" to "completed", when Redis has received the end. It also runs
+ * 500 a second beside a sandboxed processor that computes in a thread; these are added when they are due, since it starts such runs most
+ * promptly.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -42,12 +43,12 @@ const { values } = parseArgs({
 const runs = Number(values.runs);
 if (!Number.isInteger(runs) || runs < 1) throw new Error(`--runs must be a whole number above 0, not ${values.runs}`);
 const [rounds, loopMs] = values.short ? [300, 5_000] : [2_000, 30_000];
-/** The first no-ops do not count: they are not warm. */
+/** The first no-ops do not count, since they are not warm. */
 const warmRounds = 50;
 const tasks = 500;
 const settleMs = 3_000;
 const beforeSeconds = 5;
-/** The peer gets its 500 a second in portions of so many. */
+/** The peer gets its 500 a second in portions of this size. */
 const addedAtOnce = 10;
 const patienceMs = 120_000;
 
@@ -139,7 +140,9 @@ function dueFrom(firstMs: number, seconds: number): DueSlot[] {
   }));
 }
 
-/** The others' lateness and losses while a handler computes: in a thread beside them, or plain with another node to take them. */
+/**
+ * The lateness and losses of the other tasks while a handler computes: in a thread beside them, or plain with another node to take them.
+ */
 function computing(computes: "thread" | "plain"): Promise<Figures> {
   return onSchema(computes, async (schema) => {
     const nodes = [node({ schema, name: "still", tasks, computes })];
@@ -188,7 +191,7 @@ function computing(computes: "thread" | "plain"): Promise<Figures> {
   });
 }
 
-/** It has computed, for that long, in its first attempt, and where it was to. */
+/** Whether it has computed, for that long, in its first attempt, and in the intended place. */
 async function checkComputed(schema: string, runId: number, computes: "thread" | "plain"): Promise<void> {
   const [row] = await rows<{ outcome: number; attempt: number; result: { isMainThread: boolean; tookMs: number } }>(
     `select outcome, attempt, result from "${schema}".run_history where id = $1`,
@@ -240,10 +243,10 @@ async function bullmq(): Promise<Figures> {
     await subject.started(patienceMs);
     const added: string[] = [];
     const options = { removeOnComplete: true };
-    // The first of a sandbox starts its thread.
+    // The first run of a sandbox starts its thread.
     await slow.add("computing", { ms: 0 }, options);
     const seconds = beforeSeconds + loopMs / 1_000;
-    // Its first seconds, as Carillon's, are to warm up: counted as due, and not in how late others are.
+    // Its first seconds, like Carillon's, are to warm up: they count as due, and not in the lateness of the others.
     const firstMs = Math.ceil(Date.now() / 1_000) * 1_000 + settleMs;
     const due = dueFrom(firstMs - settleMs, seconds + settleMs / 1_000);
     let loop: Promise<unknown> | undefined;
@@ -252,7 +255,7 @@ async function bullmq(): Promise<Figures> {
       const [{ slotMs: atMs }] = some as [DueSlot];
       await pause(Math.max(0, atMs - Date.now()));
       if (atMs >= firstMs + beforeSeconds * 1_000) loop ??= slow.add("computing", { ms: loopMs }, options);
-      // Due with the first of them: what is late is late by the peer, not by this process's own pace.
+      // These are due with the first of them: a late start is then the peer's, and not due to this process's own pace.
       const data = some.map(({ task: id }) => ({ id, dueMs: Date.now() }));
       added.push(...data.map(({ id, dueMs }) => `${id} ${dueMs}`));
       await queue.addBulk(data.map((one) => ({ name: "bench", data: one, opts: options })));
@@ -261,7 +264,7 @@ async function bullmq(): Promise<Figures> {
     const left = () => redisNumber(redis, `LLEN bull:${computingName("bench")}:active`);
     await until(async () => (await left()) === 0 && subject.starts.length >= due.length, loopMs + patienceMs).catch(
       () => undefined,
-    ); // counted below
+    ); // They are counted below.
     await subject.stop();
     const keys = subject.starts.map(({ task, slotMs }) => `${task} ${slotMs}`);
     const seen = new Set(keys);

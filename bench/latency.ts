@@ -5,10 +5,10 @@
  *   … --quick                        100 once, to see that it works
  *   … --runs N, --count N, --pause MS, --only NAME,NAME, --no-peers, --json
  *
- * From the call that adds a run to its handler's beginning, one run at a time with some 8 ms between them: added by the
- * process that runs it, and (`_across`) by another. Both processes read the monotonic clock that they share. What was added
- * must be on disk before its handler begins, and across processes so must the claim: the limit is one row of a bare table
- * that is inserted and committed, and two, one after the other, with the same pause before them.
+ * From the call that adds a run to its handler's beginning, one run at a time with some 8 ms between them: added by the process that runs
+ * it, and (`_across`) by another. Both processes read the monotonic clock that they share. An added run must be on disk before its handler
+ * begins, and across processes so must the claim. So the limit is one row of a bare table that is inserted and committed, and two, one
+ * after the other, with the same pause before them.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -17,7 +17,7 @@ import { contest } from "./contest/contest.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 
-/** Before what counts: code is compiled, statements are prepared. */
+/** Runs before the measurement: code is compiled, statements are prepared. */
 const warmUp = 100;
 
 await contest({
@@ -61,7 +61,7 @@ async function latency(who: string, count: number, pauseMs: number, across: bool
   }
 }
 
-/** The clock is read around each: where two are needed, the second begins when the first is answered. */
+/** The clock is read around each: if two are needed, the second begins when the first is answered. */
 async function commits(count: number, pauseMs: number): Promise<Figures> {
   const client = new pg.Client({ connectionString: variable("CARILLON_BENCH_POSTGRES_URL") });
   await client.connect();

@@ -1,11 +1,11 @@
 /**
- * What does the server do with the bare statements of a run's life: insert, claim, complete?
+ * How many bare statements of a run's life does the server execute: insert, claim, complete?
  *
  *   npm run bench -- limit           three runs of 100,000 rows
  *   … --runs N, --count N, --quick, --json
  *
- * What other questions' ratios to the limit mean; see limit/raw-life.ts. `insert_per_s`, `claim_per_s`, `complete_per_s`;
- * `per_s` is claim and complete together, `_no_history` with rows that are gone once they have ended.
+ * This is the limit in the ratios of other questions; see limit/raw-life.ts. `insert_per_s`, `claim_per_s`, `complete_per_s`; `per_s` is
+ * claim and complete together, `_no_history` with rows that are deleted once they have ended.
  */
 import { variable } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";

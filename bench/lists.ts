@@ -1,13 +1,13 @@
 /**
- * How long does a page take when there is much to list, and how much does one server answer?
+ * How long does a page take when there is much to list, and how many requests does one server answer?
  *
  *   npm run bench -- lists           a million ended runs over 30 days, 100,000 that wait; 300 pages of each list
  *   … --count N, --pages N, --seconds N, --json
  *
- * The server is a process of its own; pages are asked for over HTTP with a token, each from a place of chance. What is listed is
- * written by SQL, since only its amount matters. `p99_ms` is the slowest list's. Answers are looked at: a page that is not full,
- * where more is there, ends the bench. How much a server answers is asked by a process that does nothing else (lists/reader.ts);
- * what was enqueued is counted in the store.
+ * The server is a process of its own; pages are requested over HTTP with a token, each from a random place. The listed rows are written by
+ * SQL, since only their number matters. `p99_ms` is the slowest list's. Answers are checked: a page that is not full although more rows
+ * exist ends the bench. A process that does nothing else measures the server's rate of answers (lists/reader.ts); enqueued runs are counted
+ * in the store.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -60,7 +60,7 @@ const subjects: Subject[] = [];
 try {
   const port = await freePort();
   for (let n = 0; n < tasks; n++) await tower.save(defineTask(`task-${n}`, { group: n < 5 ? "a" : "b" }));
-  // What is paused is this one's: what is set aside for no pause would be let go.
+  // The paused runs belong to this task: paused runs of a task that is not paused would be released.
   await tower.pause("task-0");
   await fill();
   const server = new Subject(new URL("./remote/server.js", import.meta.url), { url, schema, port });
@@ -180,7 +180,7 @@ async function measure(server: string, token: string): Promise<Figures> {
   ];
   for (const { figure, one, requests } of loads) {
     const order = { port, token, connections: readers, requests };
-    // Plans, connections and compilers are warm after it.
+    // After this, plans, connections and compilers are warm.
     await put({ ...order, seconds: 1 });
     const waiting = await waitingRuns();
     const { asked, perS, cpuUs, readerCpuUs } = await put({ ...order, seconds });
@@ -206,7 +206,7 @@ async function waitingRuns(): Promise<number> {
   return rows[0].count;
 }
 
-/** What the server answers to those who only ask. */
+/** The server's rate of answers to read requests. */
 async function put(order: ReaderOrder) {
   const before = await (subjects[0] as Subject).usage();
   const reader = fileURLToPath(new URL("./lists/reader.js", import.meta.url));

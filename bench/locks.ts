@@ -1,20 +1,19 @@
 /**
- * What does a lock cost when many want it, and does everybody get it?
+ * What does a lock cost when many contenders want it, and does each of them get it?
  *
  *   npm run bench -- locks           2, 16 and 128 contenders on each driver, naive locks and peers beside them
  *   … --party NAME[,NAME]            only these
  *   … --contenders N, --seconds N    one size; how long each cell lasts, default 3
  *   … --no-peers, --runs N, --json
  *
- * Contenders are spread over two processes (two contenders) or four. Each takes the lock, holds it for 1 ms, gives it up,
- * and at once wants it again. Times are told by the contenders, on the monotonic clock that a machine's processes share;
- * their holds are held against each other, so two holders at once are found. Processor time is that of the contenders'
- * processes, not of the server.
+ * Contenders are spread over two processes (two contenders) or four. Each takes the lock, holds it for 1 ms, gives it up, and wants it
+ * again at once. The contenders report times, on the monotonic clock that a machine's processes share; their holds are compared with each
+ * other, so two holders at once are found. Processor time is that of the contenders' processes, not of the server.
  *
- * Carillon's: postgres (a queue and notifications), zookeeper (a queue and watches), redis-back-off (random pauses, the
- * default on Redis), redis-fair (a queue and messages). naive-spin and naive-sleep are the lock that everybody writes first,
- * rebuilt here on one Redis key: try again at once, or after 50 ms. Peers: redlock, redis-semaphore, @microfleet/ioredis-lock
- * and PostgreSQL's advisory locks. npm has no lock on ZooKeeper that is kept up.
+ * Carillon's: postgres (a queue and notifications), zookeeper (a queue and watches), redis-back-off (random pauses, the default on Redis),
+ * redis-fair (a queue and messages). naive-spin and naive-sleep are the usual naive lock, rebuilt here on one Redis key: try again at once,
+ * or after 50 ms. Peers: redlock, redis-semaphore, @microfleet/ioredis-lock and PostgreSQL's advisory locks. npm has no maintained lock on
+ * ZooKeeper.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { parseArgs } from "node:util";
@@ -104,7 +103,7 @@ function sideBySide({ carillon, peers }: Report): string {
     .join("\n");
 }
 
-/** What is wrong with a peer is a figure of the peer's. */
+/** A fault of a peer is a figure of the peer's. */
 function fault(party: string, what: string): void {
   report.notes.push(`${party}: ${what}`);
   if (!isPeer(party)) process.exitCode = 1;
@@ -131,7 +130,7 @@ async function measure(party: string, size: number): Promise<Figures> {
     await message(child);
   };
   try {
-    await start(); // the first one makes the schema and the paths
+    await start(); // The first process makes the schema and the paths.
     await Promise.all(Array.from({ length: processes - 1 }, start));
     const answers = children.map((child) => message<Contended>(child));
     for (const child of children) child.send("go");

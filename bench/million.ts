@@ -5,10 +5,10 @@
  *   … --quick                        10,000 and 20,000, to see that it works
  *   … --pending N, --many N, --count N, --over MS, --runs N, --only NAME,NAME, --no-peers, --json
  *
- * So many are added, spread over the day that begins in an hour; then 1,000 more over 10 s, of which it is asked how late
- * each begins, as in `timers`; before that once with nothing pending (`_empty`), in the same process. `insert_per_s` is told
- * by what the subject's own tables have, `rss_mb` is that of the process that runs, `server_mb` what the server holds:
- * BullMQ's Redis has all of it in memory. `_10m` is Carillon alone: the peers would not be done within ten minutes.
+ * A million runs are added, spread over the day that begins in an hour. Then 1,000 more are added over 10 s, and the lateness of each is
+ * measured, as in `timers`; before that once with nothing pending (`_empty`), in the same process. `insert_per_s` is counted in the
+ * subject's own tables, `rss_mb` is that of the process that runs, `server_mb` the data of the server: BullMQ's Redis has all of it in
+ * memory. `_10m` is Carillon alone: the peers would not be done within ten minutes.
  */
 import { Arena } from "./contest/arena.ts";
 import { contest } from "./contest/contest.ts";
@@ -70,7 +70,7 @@ async function inserted(arena: Arena, adds: Entrant, from: number, there: number
   return { insert_per_s: (count * 1_000) / tookMs };
 }
 
-/** Of PostgreSQL the database's size on disk, of Redis its memory. */
+/** PostgreSQL: the database's size on disk; Redis: its memory. */
 async function serverMb(arena: Arena): Promise<number> {
   if (arena.who !== "bullmq") {
     const { rows } = await arena.client.query("select pg_database_size(current_database())::float8 as bytes");

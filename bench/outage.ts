@@ -6,11 +6,11 @@
  *   … --part zookeeper|redis|store          one of the three
  *   … --json
  *
- * Three nodes, session timeout 10 s. The service is killed with -9 while 500 tasks fire every second, and started again:
- * ZooKeeper with its data, Redis with nothing. Wanted: every slot fires once, as late as before; one leader within 5 s of
- * the service's return, by itself. Then every line to the store is cut, with 150 tasks of all misfire policies: nothing
- * may start that had not been claimed, and on return each slot has to be a run or recorded as missed, as its policy says.
- * That holds as well for what had been planned before the store went (25 s): what is late by then is given up or run.
+ * Three nodes, session timeout 10 s. The service is killed with -9 while 500 tasks fire every second, and started again: ZooKeeper with its
+ * data, Redis with nothing. Wanted: every slot fires once, as late as before; one leader within 5 s of the service's return, by itself.
+ * Then every line to the store is cut, with 150 tasks of all misfire policies: no unclaimed run may start, and on return each slot has to
+ * be a run or recorded as missed, as its policy says. The same holds for slots that had been planned before the store went away (25 s):
+ * late ones are given up or run.
  */
 import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -27,11 +27,11 @@ import { sumPolicy } from "./outage/policies.ts";
 const nodes = 3;
 const sessionTimeoutMs = 10_000;
 const patienceMs = 60_000;
-/** With everything in order, to compare with. */
+/** The time with everything in order, for comparison. */
 const beforeMs = 10_000;
-/** After the return, in which no other may be elected. */
+/** The time after the return in which no other leader may be elected. */
 const afterMs = 15_000;
-/** Accounts are made of so much at a time, so that what is kept in memory stays small. */
+/** Slots are accounted for in spans of this length, so that the data in memory stays small. */
 const chunkMs = 30_000;
 const policies = ["fire_once", "skip", "all"] as const;
 const tasksPerPolicy = 50;
@@ -117,7 +117,7 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
   });
   const spans: { what: string; sum: SlotSum }[] = [];
   let fromMs = 0;
-  /** Up to a moment ago. */
+  /** All slots up to a moment ago. */
   const account = async (what: string) => {
     const toMs = Math.floor((Date.now() - 2_500) / 1_000) * 1_000;
     const span = { fromMs, toMs, faultMs: fromMs, quietMs: fromMs, claimed: new Set<string>() };
@@ -170,7 +170,7 @@ async function withoutService(driver: "zookeeper" | "redis"): Promise<Figures> {
       ...lateness("before"),
       ...lateness("away"),
       ...lateness("back"),
-      // One that still led, because it was too short for anybody to notice, has been elected before.
+      // A leader that still led, because the outage was too short to be noticed, was elected before.
       leader_ms: led ? 0 : (elected?.electedMs ?? Number.NaN) - upMs,
       terms_away: meanwhile,
       terms_after: since.length,

@@ -1,5 +1,5 @@
 /**
- * What does one server process bear of workers that reach it by HTTP?
+ * How much load of HTTP workers can one server process carry?
  *
  *   npm run bench -- remote          60,000 trivial runs, 500 runs one by one, 2,000 idle workers; three runs
  *   … --count N, --workers N, --seconds N, --runs N, --json
@@ -75,7 +75,7 @@ async function measure(schema: string): Promise<Figures> {
     for (const name of ["trivial", "timed", "nothing"]) await tower.save(defineTask(name));
     const key = await makeKey(tower);
     const reach = { server: `http://127.0.0.1:${port}`, key };
-    // The first reads which task that is.
+    // The first run reads the task.
     await tower.enqueue("trivial");
     for (let made = 1; made < count; made += 2_000)
       await Promise.all(Array.from({ length: Math.min(2_000, count - made) }, () => tower.enqueue("trivial")));
@@ -140,7 +140,7 @@ async function measure(schema: string): Promise<Figures> {
   }
 }
 
-/** Reads the history only, and seldom: whoever measures must not be what is measured. */
+/** It reads only the history, and seldom, so that the measurement does not add to the load. */
 async function ended(schema: string, task: string): Promise<void> {
   for (;;) {
     const { rows } = await client.query(

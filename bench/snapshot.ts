@@ -1,15 +1,16 @@
 /**
- * What does a snapshot cost that is held elsewhere, as by a dump or a forgotten transaction?
+ * What does a snapshot cost that another session holds, such as a dump or a forgotten transaction?
  *
  *   npm run bench -- snapshot        10 minutes without a snapshot and 10 with one held; 2 million dead rows before a heartbeat
  *   … --minutes N, --per-second N, --dead N, --json
  *
- * One process enqueues 1,000 runs a second and runs them, ten in a statement, with a vacuum each 30 s, as autovacuum would: for so long with no
- * snapshot, then for as long with one held by another connection from the beginning, which keeps the rows of all runs that have ended.
+ * One process enqueues 1,000 runs a second and runs them, ten in a statement, with a vacuum each 30 s, as autovacuum would. It does so for
+ * the given time with no snapshot, then for the same time with one held by another connection from the beginning, which keeps the rows of
+ * all runs that have ended.
  *
- * - p99_ms_free, p99_ms_held: from the enqueue to the start of the handler. runs_per_s, minutes: what was asked for and done.
+ * - p99_ms_free, p99_ms_held: from the enqueue to the start of the handler. runs_per_s, minutes: the rate, and the length of each part.
  * - beat_max_ms: the longest of 50 heartbeats with beat_dead_rows dead rows of ready runs before the first that lives.
- * - beat_first_ms: of the two heartbeats before them, whose look at what waits walks them, so that those after them go without.
+ * - beat_first_ms: of the two heartbeats before them, whose look at waiting runs passes the dead rows, so that those after them go without.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { parseArgs } from "node:util";
@@ -66,7 +67,7 @@ async function connect(): Promise<pg.Client> {
   return made;
 }
 
-/** A snapshot until the returned function is called. */
+/** Holds a snapshot until the returned function is called. */
 async function hold(schema: string): Promise<() => Promise<void>> {
   const holder = await connect();
   await holder.query("begin isolation level repeatable read");
@@ -121,7 +122,7 @@ async function load(isHeld: boolean): Promise<{ p99Ms: number; perSecond: number
   await tower.start();
   const release = isHeld ? await hold(schema) : undefined;
   const vacuum = setInterval(() => {
-    // One that is under way still, or fails, is followed by the next.
+    // A vacuum that is still under way, or fails, is followed by the next.
     client.query(`vacuum ${schema}.run`).catch((error) => process.stderr.write(`no vacuum: ${error}\n`));
   }, vacuumMs);
   const adding = new Set<Promise<unknown>>();

@@ -1,5 +1,5 @@
 /**
- * Does Carillon run on time what comes again and again, and can it account for it?
+ * Does Carillon run recurring tasks on time, and can it account for each slot?
  *
  *   npm run bench -- steady                 both parts, three runs
  *   npm run bench -- steady --part second   1,000 tasks every second for 60 s, one process
@@ -7,8 +7,8 @@
  *   … --spread                              also 1,000 tasks a second, each at a millisecond of its own
  *   … --seconds N, --tasks N                a shorter or smaller `second` part
  *
- * Each run is a fresh process on a fresh schema with Carillon's defaults. What was due is computed here; what happened
- * is told by the handlers' own notes and by the store's books, read after the process has ended.
+ * Each run is a fresh process on a fresh schema with Carillon's defaults. The due slots are computed here; the handlers' own notes and the
+ * store's tables, read after the process has ended, show the outcomes.
  */
 import { loadavg } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
@@ -25,7 +25,7 @@ import { type Kind, type Order, periodMs, phaseMs, taskName } from "./steady/ord
 interface Part {
   kind: Kind;
   tasks: number;
-  /** How many slots of each task are measured. */
+  /** The number of measured slots of each task. */
   rounds: number;
   suffix: string;
 }
@@ -34,9 +34,9 @@ const aims: Aim[] = [
   { figure: "p99_ms", atMost: 20 },
   { figure: "last_start_ms_10k", atMost: 200 },
 ];
-/** From the start to the first slot measured: what was planned on the way up is none of this question's. */
+/** The time from the start to the first measured slot: the planning at the start is not measured. */
 const settleMs = 4_000;
-/** What the estimate of the store's clock may be off; a start before its slot by more than this is early. */
+/** The possible error of the estimate of the store's clock; a start before its slot by more than this is early. */
 const clockErrorMs = 1;
 const faultsShown = 5;
 
@@ -113,7 +113,7 @@ if (faults.length > 0) {
 }
 print(report, json);
 
-/** One fresh process: what it made of the slots of `rounds` periods. */
+/** One fresh process: the outcomes of its slots in `rounds` periods. */
 async function measure(part: Part, run: number): Promise<{ figures: Figures; sum: Account }> {
   const { kind, tasks, rounds } = part;
   const schema = `bench_steady_${kind}_${run}`;
@@ -135,8 +135,8 @@ async function measure(part: Part, run: number): Promise<{ figures: Figures; sum
       for (let task = 0; task < tasks; task++)
         due.push({ task, slotMs: firstMs + round * period + phaseMs(kind, task) });
     }
-    // The cost is taken over whole periods, from between two slots to between two slots; of a minute, its last second
-    // and the one after it.
+    // The cost is measured over whole periods, from between two slots to between two slots; for a minute, over its last second and the one
+    // after it.
     const [beforeMs, afterMs] = kind === "minute" ? [1_500, 3_000] : [period / 2, (rounds - 0.5) * period];
     await until(firstMs - beforeMs);
     const before = await cost(subject);
@@ -212,12 +212,12 @@ function spent(before: Cost, after: Cost, { kind, tasks, rounds }: Part): Figure
     rss_mb: after.rssBytes / 2 ** 20,
     cpu_us_per_op: cpuUs / (tasks * (kind === "minute" ? 1 : rounds)),
     ...(kind === "minute" ? {} : { cpu_share: cpuUs / 1e6 / seconds }),
-    // The look at the count that ends the span is not the process's.
+    // The query for the count that ends the span does not belong to the process.
     ...(statements.counts ? { statements_per_s: (after.statements - before.statements - 1) / seconds } : {}),
   };
 }
 
-/** Waits for the notes of all that was due, which travel in batches; what does not come is found missing later. */
+/** Waits for the notes of all due slots, which travel in batches; notes that do not come are found missing later. */
 async function noted(subject: Subject, firstMs: number, count: number): Promise<void> {
   const patience = Date.now() + 5_000;
   while (Date.now() < patience && subject.starts.filter(({ slotMs }) => slotMs >= firstMs).length < count)

@@ -1,14 +1,14 @@
 /**
- * What does the ZooKeeper client do in a second, what does it cost its process, and how long does one call take?
+ * How many operations a second does the ZooKeeper client do, what do they cost its process, and how long does one call take?
  *
  *   npm run bench -- zookeeper              three runs of creates, gets and sets of 100 B by Carillon's client, the two
  *                                           clients that npm has, and Java's
  *   … --operations 20000                    fewer of each
  *   … --no-peers, --runs N, --json
  *
- * Each client does each operation in a fresh process, the clients in turn: 1,000 requests on their way at any time, then
- * one (suffix `_window_1`). Processor time is the client process's, all its threads, after a warm-up. That the work was
- * done is asked of the server: how many nodes it has, how many bytes, how many packets it got; and each node's version.
+ * Each client does each operation in a fresh process, the clients in turn: 1,000 requests on their way at any time, then one (suffix
+ * `_window_1`). Processor time is the client process's, all its threads, after a warm-up. The server confirms that the work was done: its
+ * numbers of nodes, bytes and received packets; and each node's version.
  */
 import { parseArgs } from "node:util";
 import { connect } from "@carillon/zookeeper";
@@ -26,7 +26,7 @@ const aims: Aim[] = operations.flatMap((operation) => [
   { figure: `of_java_${operation}_window_1`, atLeast: 0.9 },
 ]);
 const bytes = 100;
-/** With one request at a time, so much of --operations: writes wait for the disk each time. */
+/** With one request at a time, this share of --operations is used: writes wait for the disk each time. */
 const share: Record<Operation, number> = { creates: 1 / 15, gets: 1 / 3, sets: 1 / 15 };
 const faultsShown = 5;
 
@@ -83,7 +83,7 @@ if (faults.length > 0) {
 }
 print(report, values.json);
 
-/** Those that can be had here; why another cannot is a note. */
+/** The available clients; a note gives the reason for each missing one. */
 async function findPeers(): Promise<Contestant[]> {
   const found: Contestant[] = [];
   for (const name of npmPeers) {
@@ -94,7 +94,7 @@ async function findPeers(): Promise<Contestant[]> {
   return [...found, await javaClient()];
 }
 
-/** Java compiles what is used much while it runs: without this, whoever came first would meet a slow server. */
+/** Java compiles frequently used code while it runs: without this, the first client would meet a slow server. */
 async function warmUpServer(): Promise<void> {
   const path = `/bench-${process.pid}-warm-up`;
   await zk.create(path);
@@ -106,7 +106,7 @@ async function warmUpServer(): Promise<void> {
   await remove(path);
 }
 
-/** All clients once, in turn, the one that begins another in each run. */
+/** All clients once, in turn; each run begins with another one. */
 async function measure(run: number): Promise<Map<string, Figures>> {
   const figures = new Map(contestants.map(({ name }) => [name, {} as Figures]));
   const order = contestants.map((_, i) => contestants[(i + run - 1) % contestants.length] as Contestant);
@@ -114,7 +114,7 @@ async function measure(run: number): Promise<Map<string, Figures>> {
   for (const window of [1_000, 1]) {
     for (const operation of operations) {
       for (const contestant of order) {
-        // With one request at a time too, what is read or written are the many nodes.
+        // With one request at a time too, the many nodes are read or written.
         const path = `/bench-${process.pid}-${run}-${contestant.name}${operation === "creates" ? `-${window}` : "-1000"}`;
         if (operation === "creates") {
           await zk.create(path);
@@ -136,7 +136,7 @@ async function measure(run: number): Promise<Map<string, Figures>> {
   return figures;
 }
 
-/** That it was done, by the server's counts and the nodes' own numbers. */
+/** Checks that the work was done, by the server's counts and the nodes' own versions. */
 async function check(
   who: string,
   { path, operation, window, count, warmUp }: Omit<Order, "client">,
@@ -175,7 +175,7 @@ function named({ perSecond, cpuUsPerOperation, p50Us, p99Us }: Outcome, operatio
   );
 }
 
-/** Adds to ours, of one run, how many times another's rate it is. */
+/** Adds to our figures of one run how many times another's rate they are. */
 function compare(figures: Map<string, Figures>): void {
   const ours = figures.get("carillon") as Figures;
   const rate = (who: string, what: string) => figures.get(who)?.[`per_s_${what}`];

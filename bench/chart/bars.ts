@@ -1,4 +1,4 @@
-/** Bars beside each other, as SVG text: a panel for each figure, a bar for each who has one. Nothing but text is made here. */
+/** Bars beside each other, as SVG text: a panel for each figure, a bar for each subject that has it. The module only makes text. */
 
 export interface Bar {
   who: string;
@@ -9,7 +9,7 @@ export interface Panel {
   title: string;
   /** Such as "a second", "ms". */
   unit: string;
-  /** What is better, said under the title. */
+  /** The better direction, written under the title. */
   better: "more is better" | "less is better";
   bars: Bar[];
 }
@@ -23,7 +23,7 @@ const barGap = 6;
 const headHeight = 46;
 const margin = 20;
 
-/** Dark and light by the reader's own setting, for the page it stands on has either. */
+/** Dark and light by the reader's own setting, since the page around it has either. */
 const style = `
   text { font: 12px system-ui, sans-serif; fill: #24292f }
   .title { font-weight: 600; font-size: 13px }
@@ -76,7 +76,7 @@ function drawnPanel({ title, unit, better, bars }: Panel): string {
   ].join("\n");
 }
 
-/** Thousands with a space between them, small numbers with what means something. */
+/** Thousands with a space between them, small numbers with their significant digits. */
 function shown(value: number): string {
   if (Math.abs(value) < 1_000) return String(Number(value.toPrecision(3)));
   return String(Math.round(value)).replace(/\B(?=(\d{3})+$)/g, "\u202f");

@@ -29,7 +29,7 @@ export interface Term {
 
 const lookMs = 50;
 
-/** Nodes on one store, and what the store's own rows say of them. */
+/** Nodes on one store, and the store's own rows about them. */
 export class Cluster {
   readonly nodes = new Map<string, BenchNode>();
   readonly starts: StartLog;
@@ -59,7 +59,7 @@ export class Cluster {
     return node;
   }
 
-  /** Takes one out that has been stopped or is to be killed. */
+  /** Removes a node that has been stopped or is to be killed. */
   async remove(node: BenchNode): Promise<void> {
     this.nodes.delete(node.name);
     await node.close();
@@ -81,7 +81,7 @@ export class Cluster {
     );
   }
 
-  /** The session that leads, by the store. */
+  /** The session that leads, as the store records it. */
   async leader(): Promise<{ node: BenchNode; sessionId: number; term: number } | undefined> {
     const [row] = await this.#ask<{ node: string; session_id: number; term: number }>(
       `select o.node, o.id::float8 as session_id, l.term::float8 from ${this.#s}.leadership l
@@ -103,8 +103,8 @@ export class Cluster {
   }
 
   /**
-   * Waits until every node is a member, one of them leads, all are shown by the service if there is one, and nothing that
-   * was due up to a moment ago is left.
+   * Waits until every node is a member, one of them leads, the service (if there is one) shows all of them, and no run that was due up to a
+   * moment ago is left.
    */
   async whole(withinMs: number): Promise<void> {
     const names = [...this.nodes.keys()].sort().join();

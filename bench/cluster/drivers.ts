@@ -3,18 +3,18 @@ import { Service } from "../measure/service.ts";
 export const drivers = ["postgres", "zookeeper", "redis"] as const;
 export type Driver = (typeof drivers)[number];
 
-/** What the nodes coordinate by: nothing but the store, or a service of the bench's own. */
+/** The coordination of the nodes: the store alone, or a service of the bench's own. */
 export async function startService(driver: Driver): Promise<Service | undefined> {
   return driver === "postgres" ? undefined : Service.start(driver);
 }
 
-/** @param path of the cluster's own in the service */
+/** @param path the cluster's own path in the service */
 export function coordinationUrl(driver: Driver, service: Service | undefined, path: string): string | undefined {
   if (!service) return undefined;
   return driver === "redis" ? `${service.url}?prefix=${path}` : `${service.url}/${path}`;
 }
 
-/** @throws for a word that is none of them */
+/** @throws for any other word */
 export function chosen<Name extends string>(flag: string, given: string, names: readonly Name[]): readonly Name[] {
   if (given === "all") return names;
   const name = names.find((one) => one === given);

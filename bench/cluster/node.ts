@@ -10,7 +10,7 @@ export interface NodePlan extends Omit<Order, "store" | "coordination"> {
 
 const startMs = 60_000;
 
-/** One process of the cluster with a line of its own to the store, and one to the coordination service. */
+/** One process of the cluster with proxies of its own to the store and to the coordination service. */
 export class BenchNode {
   readonly name: string;
   readonly store: FaultProxy;
@@ -45,7 +45,7 @@ export class BenchNode {
     this.#child.kill(signal);
   }
 
-  /** In order: it drains and hands over. */
+  /** Stops it in order: it drains and hands over. */
   async stop(): Promise<void> {
     const told = this.#told("stopped", startMs);
     this.#child.send("stop");
@@ -53,7 +53,7 @@ export class BenchNode {
     await this.close();
   }
 
-  /** Gone at once, if it is not already. */
+  /** Kills it at once, if it is still running. */
   async close(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#ended;
@@ -71,7 +71,7 @@ export class BenchNode {
     });
     const over = new AbortController();
     const late = pause(withinMs, `was not ${kind} within ${withinMs} ms`, { signal: over.signal });
-    late.catch(() => undefined); // the abort below is how this wait ends
+    late.catch(() => undefined); // The abort below ends this wait.
     const ended = this.#ended.then((exit) => `ended with ${exit} before it was ${kind}`);
     const trouble = await Promise.race([told, ended, late]);
     over.abort();

@@ -1,6 +1,6 @@
-/** What a node under test is to be. */
+/** The configuration of a node under test. */
 export interface Order {
-  /** By way of proxies. */
+  /** Both URLs lead through proxies. */
   store: string;
   coordination?: string;
   schema: string;

@@ -1,23 +1,23 @@
 import type pg from "pg";
 import type { StartLog } from "./start-log.ts";
 
-/** What became of the slots of a while. */
+/** The outcomes of the slots of a span. */
 export interface SlotSum {
   due: number;
-  /** Due, and not ended as a run that a handler has seen. */
+  /** Due, and not ended as a run whose handler's start was noted. */
   lost: number;
   /** Ended twice, or started again although no claim on it had been lost. */
   doubled: number;
-  /** Worst, in ms, of those that the victim had not claimed: by the handlers' notes and by the store's history. */
+  /** The worst lateness, in ms, of the slots that the victim had not claimed: by the handlers' notes and by the store's history. */
   worstMs: number;
   /** When the worst was due, ms after the fault. */
   worstAtMs: number;
-  /** All of those, in ms. */
+  /** The lateness of all of those, in ms. */
   lateness: number[];
-  /** Worst of those that the victim had claimed; 0 without any. */
+  /** The worst lateness of the slots that the victim had claimed; 0 without any. */
   claimedWorstMs: number;
   claimed: number;
-  /** Worst of those before the fault. */
+  /** The worst lateness of the slots before the fault. */
   beforeWorstMs: number;
   faults: string[];
 }
@@ -34,7 +34,7 @@ export interface SlotSpan {
   claimed: ReadonlySet<string>;
 }
 
-/** Holds every slot of the span against handlers, ledger and history. All of its runs must have ended. */
+/** Compares every slot of the span with the handlers' notes, the ledger and the history. All of its runs must have ended. */
 export async function sumSlots(
   client: pg.Client,
   schema: string,

@@ -1,13 +1,13 @@
 import { closeSync, openSync, readSync } from "node:fs";
 
-/** One start of a handler, as it told itself. */
+/** One start of a handler, as the handler itself noted it. */
 export interface NotedStart {
   attempt: number;
   /** Epoch milliseconds by this machine's clock. */
   atMs: number;
 }
 
-/** What the handlers of all nodes have written, read as it grows. */
+/** The notes of the handlers of all nodes, read as the file grows. */
 export class StartLog {
   readonly path: string;
   readonly #file: number;
@@ -39,7 +39,7 @@ export class StartLog {
     }
   }
 
-  /** Nobody asks any more for slots before that. */
+  /** Drops slots before that time, which are not needed any more. */
   forget(beforeMs: number): void {
     for (const key of this.starts.keys()) if (Number(key.split(" ")[1]) < beforeMs) this.starts.delete(key);
   }

@@ -1,4 +1,4 @@
-/** A node under test: scheduler and worker, defaults but for the session timeout; its handlers only note their start. */
+/** A node under test: scheduler and worker with defaults except the session timeout; its handlers only note their start. */
 import { openSync, writeSync } from "node:fs";
 import { carillon, cron, every } from "carillon";
 import type { Order, Told } from "./order.ts";
@@ -36,12 +36,12 @@ process.on("message", () => {
     },
   );
 });
-// Without the one who measures there is nobody to work for.
+// Without the measuring process this one has no purpose.
 process.on("disconnect", () => process.exit(1));
 await tower.start();
 tell({ kind: "started" });
 
-/** What it has to say is kept for who looks into a bad round. */
+/** Its log is kept for the examination of a bad round. */
 function say(level: string, fields: object, text: string): void {
   if (process.env.CARILLON_BENCH_VERBOSE)
     console.error(`${new Date().toISOString()} ${order.name} ${level} ${text} ${JSON.stringify(fields)}`);

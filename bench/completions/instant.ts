@@ -1,7 +1,7 @@
 import pg from "pg";
 import { channelOf } from "./order.ts";
 
-/** Resolves at the instant that the measuring process names; hears it on a connection of its own. */
+/** Resolves at the instant that the measuring process names; the notification arrives on a connection of its own. */
 export async function theInstant(
   url: string,
   schema: string,

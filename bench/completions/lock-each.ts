@@ -1,6 +1,6 @@
 /**
- * The way that this question is about, rebuilt: whoever ends a run takes a lock in Redis for it, looking again after a
- * fixed pause for as long as another has it, then reads the task's counter, writes it raised, and moves the run.
+ * A rebuilt lock for each completion, the approach that this bench examines. A process that ends a run takes a lock in Redis for it, and
+ * tries again after a fixed pause while another process has it. Then it reads the task's counter, writes it incremented, and moves the run.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";

@@ -4,15 +4,15 @@ import pg from "pg";
 const everyMs = 5;
 
 /**
- * The longest that anybody was seen to wait for a lock, asked of the server every 5 ms: pg_locks says since when each
- * waits, so what is missed of a wait is at most the time from the last look to its end.
+ * The longest wait for a lock, queried from the server every 5 ms. pg_locks gives the start of each wait, so at most the time from the last
+ * query to the end of a wait is missed.
  */
 export class LockWaits {
   readonly #client: pg.Client;
   #over = false;
   #looking: Promise<void> | undefined;
   longestMs = 0;
-  /** Of whom: the waiter's statement. */
+  /** The waiter's statement. */
   longest = "";
   looks = 0;
 

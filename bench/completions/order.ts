@@ -1,16 +1,16 @@
-/** What a process under test is to do: hold its share of the runs, and end them all at the instant it is told. */
+/** The orders for a process under test: hold its share of the runs, and end them all at the instant that it receives. */
 export interface Order {
   url: string;
   schema: string;
-  /** free: the task counts no places. counted: it counts them, up to `runs`. */
+  /** free: the task has no concurrency limit. counted: it has one, of `runs`. */
   kind: "free" | "counted";
-  /** At once, of all processes together. */
+  /** The number of runs at once, of all processes together. */
   runs: number;
-  /** Plans and leads; the others only run. */
+  /** This process plans and leads; the others only run. */
   scheduler: boolean;
 }
 
-/** What a process of the rebuilt lock is to do. */
+/** The orders for a process of the rebuilt lock. */
 export interface LockOrder {
   url: string;
   redisUrl: string;

@@ -1,4 +1,4 @@
-/** A cluster with a past: what has ended is written by SQL, since only its amount matters, with failures, letters and a long log. */
+/** A cluster with a past. Ended runs are written by SQL, since only their number matters, with failures, dead letters and a long log. */
 import { carillon } from "carillon";
 import type pg from "pg";
 import { define } from "./server.ts";
@@ -8,10 +8,10 @@ const days = 7;
 const failedEvery = 100;
 const kindsOfFailure = 40;
 const rowsPerStatement = 500_000;
-/** Above what the sequence gives out. */
+/** Numbers above those that the sequence gives out. */
 const firstId = 1_000_000_000;
 
-/** The line that a search has to find, in the midst. */
+/** The line, in the middle of the log, that a search has to find. */
 export const needle = "needle-in-the-log";
 export const logRunOf = (finished: number): number => firstId + finished - 1;
 
@@ -21,7 +21,7 @@ export interface Amounts {
   log: number;
 }
 
-/** Fills the schema, unless it has been filled so before. */
+/** Fills the schema, unless an earlier call has filled it in the same way. */
 export async function fill(sql: pg.Client, store: string, schema: string, amounts: Amounts): Promise<void> {
   const { tasks, finished, log } = amounts;
   const made = JSON.stringify(amounts);

@@ -1,4 +1,4 @@
-/** What measures inside the page, before its own script begins: its text, since no type here knows a document. */
+/** The script that measures inside the page, before the page's own script begins. It is a text, since no type here describes a document. */
 export const inPage = `
 globalThis.bench = (() => {
   const bench = { events: [], lcp: NaN };

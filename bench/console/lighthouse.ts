@@ -1,4 +1,4 @@
-/** What Lighthouse finds, at its desktop settings, in the same browser by its port. */
+/** Lighthouse's results, at its desktop settings, in the same browser by its port. */
 import type { Figures } from "../measure/figures.ts";
 
 interface Audited {
@@ -11,7 +11,7 @@ type Lighthouse = (url: string, flags: object, config: object) => Promise<Audite
 
 const categories = { performance: "performance", accessibility: "accessibility", "best-practices": "best_practices" };
 
-/** @param notes is told what is not full marks */
+/** @param notes receives the audits without full marks */
 export async function audit(url: string, port: number, screen: string, notes: string[]): Promise<Figures> {
   const name = "lighthouse";
   const { default: lighthouse, desktopConfig } = (await import(name)) as { default: Lighthouse; desktopConfig: object };

@@ -1,4 +1,4 @@
-/** The process under test: a node with defaults that serves the console, plans the tasks and runs what comes due. */
+/** The process under test: a node with defaults that serves the console, plans the tasks and runs them when they are due. */
 import { carillon, cron } from "carillon";
 import { answerAsSubject } from "../measure/subject.ts";
 
@@ -10,7 +10,7 @@ export interface Order {
 }
 
 export const nameOf = (task: number) => `bench-${String(task).padStart(5, "0")}`;
-/** Each twice an hour, evenly: of 10,000 some five fire every second, so the page has events to live with. */
+/** Each task runs twice an hour, evenly: of 10,000 some five fire every second, so the page receives events. */
 const everyMinutes = 30;
 
 /** Stored when `tower` starts. */

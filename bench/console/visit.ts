@@ -1,4 +1,4 @@
-/** One browser, and what is measured in its pages. */
+/** One browser, and the measurements in its pages. */
 import type { Browser, Page } from "playwright-core";
 import { type Figures, percentile } from "../measure/figures.ts";
 import { needle } from "./fill.ts";
@@ -10,9 +10,9 @@ export interface Place {
   cookie: string;
 }
 
-/** Nobody waits for longer than this. */
+/** The longest wait. */
 const patienceMs = 60_000;
-/** Event Timing tells of what took this long or longer, in steps of 8 ms. */
+/** Event Timing reports inputs that took this long or longer, in steps of 8 ms. */
 const leastMs = 16;
 const toldMs = 400;
 const pixelsPerFrame = 300;
@@ -28,7 +28,7 @@ export async function open(browser: Browser, { url, cookie }: Place): Promise<Pa
 
 const timeOf = (page: Page, call: string) => page.evaluate(`bench.${call}`) as Promise<number>;
 
-/** Twice: with nothing kept, and with the script kept, as whoever comes back has it. */
+/** Two visits: with an empty cache, and with the script cached, as for a returning visitor. */
 export async function paint(browser: Browser, place: Place): Promise<Figures> {
   const page = await open(browser, place);
   const figures: Figures = {};
@@ -44,7 +44,7 @@ export async function paint(browser: Browser, place: Place): Promise<Figures> {
   return figures;
 }
 
-/** How long after an input the next frame stands, at worst, and until what was asked for is there. */
+/** The worst time from an input to the next frame, and the time until the result is visible. */
 export async function interact(browser: Browser, place: Place, times: number): Promise<Figures> {
   const page = await open(browser, place);
   await page.goto(`${place.url}/tasks`);
@@ -132,7 +132,7 @@ export async function interact(browser: Browser, place: Place, times: number): P
   return figures;
 }
 
-/** From the first of the tasks to the last. */
+/** Scrolls from the first of the tasks to the last. */
 export async function scroll(browser: Browser, place: Place, tasks: number): Promise<Figures> {
   const page = await open(browser, place);
   await page.goto(`${place.url}/tasks`);
@@ -153,7 +153,7 @@ export async function scroll(browser: Browser, place: Place, tasks: number): Pro
   };
 }
 
-/** A long log: until its first lines are read, until its last are, and until a word in its midst is found. */
+/** A long log: the times until its first lines are read, until its last are, and until a word in its middle is found. */
 export async function readLog(browser: Browser, place: Place, run: number, lines: number): Promise<Figures> {
   const page = await open(browser, place);
   const figures: Figures = {};

@@ -7,7 +7,7 @@ import { tellRedis } from "./redis.ts";
 const lookMs = 20;
 const patienceMs = 120_000;
 
-/** One contender's place for one measurement: a database of its own, an empty Redis, and its processes. */
+/** One contender's resources for one measurement: a database of its own, an empty Redis, and its processes. */
 export class Arena {
   readonly who: string;
   /** Of its database. */
@@ -46,7 +46,7 @@ export class Arena {
     return entrant;
   }
 
-  /** Waits until so many were handled by these. */
+  /** Waits until these processes have handled `count` runs. */
   async handled(by: Entrant[], count: number, everyMs = lookMs): Promise<void> {
     const done = async () => {
       const counts = await Promise.all(by.map((entrant) => entrant.ask("handled")));
@@ -55,7 +55,7 @@ export class Arena {
     await this.#until(`${count} to be handled`, everyMs, done);
   }
 
-  /** Waits until its own tables have nothing left to do, or only so many. */
+  /** Waits until its own tables have nothing left to do, or only `left` runs. */
   async acknowledged(left = 0, everyMs = lookMs): Promise<void> {
     await this.#until("its tables to be empty", everyMs, async () => (await this.books.left()) <= left);
   }

@@ -1,8 +1,8 @@
 /**
- * BullMQ on Redis, at what its docs give for speed: many at once in one worker, nothing kept of what is done, bulk adds
- * (https://docs.bullmq.io/guide/going-to-production, …/workers/concurrency). Redis appends to its file and syncs that each
- * second, as those docs advise: up to a second of what was acknowledged is lost with the machine, which PostgreSQL's is
- * not. Redis looks at its own timers 100 times a second (`hz`), not 10: without it timers are ten times as late.
+ * BullMQ on Redis, at the settings that its docs recommend for speed: high concurrency in one worker, finished jobs are not kept, bulk adds
+ * (https://docs.bullmq.io/guide/going-to-production, …/workers/concurrency). Redis appends to its file and syncs that each second, as those
+ * docs advise: up to a second of acknowledged work is lost with the machine; PostgreSQL loses none. Redis checks its own timers 100 times a
+ * second (`hz`), not 10: without this setting, timers are ten times as late.
  */
 import { type Books, type Contender, type Order, peer, taskName } from "./contender.ts";
 import { redisNumber, tellRedis } from "./redis.ts";

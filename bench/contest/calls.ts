@@ -1,26 +1,29 @@
-/** What the measuring process asks of a process under test, and what it is answered. */
+/** The requests of the measuring process to a process under test, and their answers. */
 export interface Calls {
-  /** Connects; all of its own that it makes once is there then. */
+  /** Connects, and makes everything that the contender makes once. */
   open(): void;
-  /** Adds so many, numbered from `from`, in calls of `batch`. @returns how long that took */
+  /** Adds `count` runs, numbered from `from`, in calls of `batch`. @returns how long that took */
   add(order: AddOrder): number;
-  /** Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added; `safe`: when that was answered */
+  /**
+   * Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added; `safe`: when that was
+   * answered
+   */
   addOneByOne(order: { from: number; count: number; pauseMs: number; safe?: boolean }): Float64Array;
   /** Adds one, waits for its result, then `pauseMs` (± half of it), and so on. @returns when each result was there */
   awaitOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
   work(): void;
-  /** Begins to run what was added; what has begun goes on for ever. */
+  /** Begins to run the added runs, and does not stop. */
   workWithoutEnd(): void;
   everyMinute(order: { tasks: number }): void;
   /** Task k is due each period at `phaseOf` k. */
   everyPeriod(order: { tasks: number; periodMs: number }): void;
   workStored(): void;
-  /** So far. */
+  /** The number of runs handled so far. */
   handled(): number;
-  /** Of all that was handled: its number, and when its handler began by the monotonic clock. */
+  /** The number of each handled run, and when its handler began by the monotonic clock. */
   notes(): Float64Array;
   usage(): { cpuUs: number; rssBytes: number };
-  /** Collects garbage, which stands still: bytes of the heap that are in use then. */
+  /** Collects garbage, which stops the process. @returns the bytes of the heap that are in use then */
   liveBytes(): number;
   stop(): void;
 }
@@ -29,13 +32,13 @@ export interface AddOrder {
   from: number;
   count: number;
   batch: number;
-  /** So many calls at once; default 1. */
+  /** The number of calls at once; default 1. */
   callers?: number;
   /** Epoch milliseconds of the first, and how much later each next one is due; absent: at once. */
   due?: { fromMs: number; everyMs: number };
 }
 
-/** Whole milliseconds, as every one of them keeps it. */
+/** Whole milliseconds, as every contender stores them. */
 export function dueOf({ fromMs, everyMs }: NonNullable<AddOrder["due"]>, place: number): number {
   return Math.round(fromMs + place * everyMs);
 }

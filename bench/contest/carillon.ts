@@ -1,6 +1,6 @@
 /**
- * Carillon as a user would have it: defaults all through, one task of no options, `enqueue` for each run. With its whole
- * history; `history: "failures"` is the task's own option, for a line beside peers who keep none of what went well.
+ * Carillon as a user would run it: all defaults, one task without options, `enqueue` for each run, with its whole history. `history:
+ * "failures"` is the task's own option, for a line beside peers that keep no successful runs.
  */
 import { carillon, cron, every, type ScheduleSpec } from "carillon";
 import { phaseOf } from "./calls.ts";
@@ -13,7 +13,7 @@ export async function open(order: Order): Promise<Contender> {
     scheduler: runs,
     worker: runs,
     handleSignals: false,
-    // Only of tasks without a handler, see workStored: what would be run is written to the log, and nothing is.
+    // This applies only to tasks without a handler, see workStored: the command is written to the log and not run.
     groups: ["default"],
     commands: { allow: ["true"], rehearse: true },
   });
@@ -24,7 +24,7 @@ export async function open(order: Order): Promise<Contender> {
       tower.task(`${taskName}-${task}`, { schedule: schedule(task) }, () => handle(task));
   };
   const task = tower.task<number>(taskName, order.history ? { history: order.history } : {}, (_run, id) => handle(id));
-  // What it defines before it opens the store is stored with the start, and at once.
+  // Definitions made before the store is opened are stored at once with the start.
   if (!runs) await tower.open();
   return {
     add: (added) =>

@@ -13,7 +13,7 @@ import { contenders } from "./contender.ts";
 import { type Better, lineOf, ratios, ratioText } from "./ratios.ts";
 import { tellRedis } from "./redis.ts";
 
-/** A number that a flag can set: its default, and what it is with `--quick`. */
+/** A number that a flag can set: its default, and its value with `--quick`. */
 export type Sizes = Record<string, { usual: number; quick: number }>;
 
 export interface Question<Given extends Sizes> {
@@ -22,15 +22,15 @@ export interface Question<Given extends Sizes> {
   /** Default 3. */
   runs?: number;
   aims?: Aim[];
-  /** Figures to compare with the best peer's: whether more of it is better, or less. */
+  /** Figures to compare with the best peer's: whether a higher value is better, or a lower one. */
   compared?: Record<string, Better>;
   /** One contender's figures of one run. */
   measure(who: string, sizes: Record<keyof Given, number>): Promise<Figures>;
-  /** What the machine reaches with no scheduler in the way, measured in each run. */
+  /** The machine's limit without a scheduler, measured in each run. */
   limit?(sizes: Record<keyof Given, number>): Promise<Figures>;
-  /** Who takes part; default all. */
+  /** The contenders that take part; default all. */
   who?: readonly string[];
-  /** Those who are no peers but Carillon, used in another way: a run that they lose fails the call too. */
+  /** Contenders that are not peers but Carillon, used in another way: a lost run of theirs fails the call too. */
   ways?: readonly string[];
   notes?: string[];
 }

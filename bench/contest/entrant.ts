@@ -7,7 +7,7 @@ interface Waiting {
   reject(error: Error): void;
 }
 
-/** The measuring process's side of a process under test. Its death fails whatever waits for an answer. */
+/** The measuring process's side of a process under test. Its death rejects everything that waits for an answer. */
 export class Entrant {
   readonly #child: ChildProcess;
   readonly #who: string;
@@ -55,7 +55,7 @@ export class Entrant {
     });
   }
 
-  /** A clean stop, with everything in hand ended. */
+  /** A clean stop, after all runs under way have ended. */
   async stop(): Promise<void> {
     await this.ask("stop");
     const exit = await this.#ended;

@@ -1,14 +1,14 @@
 import { type Figures, latenessFigures } from "../measure/figures.ts";
 import type { Entrant } from "./entrant.ts";
 
-/** When each number's handler began, by the monotonic clock; of several beginnings the first. */
+/** When each number's handler began, by the monotonic clock; the first of several beginnings. */
 export interface Notes {
   began: Map<number, number>;
   /** Numbers handled more than once. */
   doubled: Set<number>;
 }
 
-/** @param fromMs, untilMs only beginnings between these, by the monotonic clock: of what comes again, one turn */
+/** @param fromMs, untilMs only beginnings between these, by the monotonic clock: one period of a recurring task */
 export async function notesOf(
   entrants: Entrant[],
   fromMs = Number.NEGATIVE_INFINITY,
@@ -29,7 +29,7 @@ export async function notesOf(
   return { began, doubled };
 }
 
-/** Of the numbers from `from` on: never begun, begun twice. */
+/** The numbers from `from` on that never began, or began twice. */
 export function accounted({ began, doubled }: Notes, from: number, count: number): Figures {
   let lost = 0;
   let twice = 0;
@@ -46,7 +46,7 @@ export function first({ began }: Notes): number {
   return least;
 }
 
-/** What two clocks of one machine may be apart; who begins earlier than by this began before its time. */
+/** The largest difference of two clocks of one machine; a run that begins earlier than this began before its time. */
 const clockErrorMs = 1;
 
 /** @param dueMs by number, on the monotonic clock */

@@ -1,8 +1,7 @@
 /**
- * pg-boss at what its docs give for speed (https://pgboss.io/api/workers): batches, no pause while they come back full, a
- * queue with a table of its own; against latency LISTEN/NOTIFY, and the shortest polling that
- * it takes, half a second. It keeps what is done as rows of the same table for at least a second and deletes them in its
- * rounds of maintenance: there is no way to keep none.
+ * pg-boss at the settings that its docs recommend for speed (https://pgboss.io/api/workers): batches, no pause while they come back full, a
+ * queue with a table of its own; for latency LISTEN/NOTIFY, and the shortest polling interval that it accepts, half a second. It keeps
+ * finished runs as rows of the same table for at least a second and deletes them in its rounds of maintenance: this cannot be turned off.
  */
 import { type Books, type Contender, type Order, peer, type Query, taskName } from "./contender.ts";
 
@@ -30,7 +29,7 @@ export async function open(order: Order): Promise<Contender> {
     connectionString: order.postgres,
     useListenNotify: prompt,
     registerInstance: false,
-    // Rounds of looking for schedules that are due; the shortest that it takes.
+    // The interval of its checks for due schedules; the shortest that it accepts.
     ...(prompt ? { cronWorkerIntervalSeconds: 1, cronMonitorIntervalSeconds: 1 } : { schedule: false }),
   });
   boss.on("error", (error) => console.error(error));

@@ -3,7 +3,7 @@ import { type Report, summary } from "../measure/report.ts";
 
 export type Better = "more" | "less";
 
-/** The medians of one call of a bench, as its last line has them. */
+/** The medians of one call of a bench, from its last line. */
 export interface Line {
   question: string;
   carillon: Figures;
@@ -17,18 +17,18 @@ export interface Ratio {
   to: string;
   own: number;
   other: number;
-  /** How many times better ours is; below 1 it is worse. */
+  /** How many times better Carillon's figure is; below 1 it is worse. */
   times: number;
 }
 
-/** How Carillon's figures stand to the best peer's, and to the limit. */
+/** Carillon's figures compared with the best peer's, and with the limit. */
 export function ratios({ carillon, peers, limit }: Line, compared: Record<string, Better>): Ratio[] {
   return Object.entries(compared).flatMap(([figure, better]) => {
     const own = carillon[figure];
     if (own === undefined) return [];
     const times = (other: number) => (better === "more" ? own / other : other / own);
     const theirs = Object.entries(peers).flatMap(([who, figures]) => {
-      // What a peer keeps at its own settings is all it has: that stands beside our line without history too.
+      // A peer has only the figure of its own settings: it is compared with our line without history too.
       const value = figures[figure] ?? figures[figure.replace("_no_history", "")];
       return value === undefined ? [] : [{ to: who, other: value }];
     });
@@ -44,7 +44,7 @@ export function lineOf({ question, carillon, peers, limit }: Report): Line {
   return { question, carillon: summary(carillon), peers: Object.fromEntries(medians), limit: summary(limit) };
 }
 
-/** @param isOwn what it stands beside is no peer but Carillon, used in another way */
+/** @param isOwn whether the other side is not a peer but Carillon, used in another way */
 export function ratioText({ figure, to, own, other, times }: Ratio, isOwn: boolean): string {
   const beside = to === "limit" || isOwn ? `the ${to}, ${other}` : `the best peer, ${to}, ${other}`;
   return `${figure}: ${own}, ${rounded(Number(times.toPrecision(3)))} times as good as ${beside}`;

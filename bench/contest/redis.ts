@@ -1,7 +1,7 @@
-/** As much of Redis as a bench asks by itself: one command on a connection of its own. */
+/** The part of Redis's protocol that a bench itself needs: one command on a connection of its own. */
 import { connect } from "node:net";
 
-/** @returns the answer as it came, without the QUIT's */
+/** @returns the raw answer, without the QUIT's */
 export function tellRedis(url: string, command: string): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

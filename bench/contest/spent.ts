@@ -1,6 +1,6 @@
 import type { Arena } from "./arena.ts";
 
-/** By the server's own count, of this database; the looks at it are a few among thousands. */
+/** Counted by the server itself, for this database; the queries of the bench are a few among thousands. */
 export async function spentBy({ client }: Arena): Promise<() => Promise<{ us: number; calls: number }>> {
   await client.query("create extension if not exists pg_stat_statements");
   return async () => {

@@ -7,12 +7,12 @@ import type { Entrant } from "./entrant.ts";
 import { accounted, lateness, notesOf } from "./notes.ts";
 
 const batch = 2_000;
-/** From the first one's being asked for to the first one's time: all must be there by then. */
+/** From the request for the first one to the first one's time: all must be added by then. */
 const leadMs = 4_000;
 
 /**
- * So many, spread evenly over a time: how late does each begin?
- * @param from the number of the first @param left what its tables have beside these
+ * Adds `count` runs, spread evenly over a time: how late does each begin?
+ * @param from the number of the first @param left the runs in its tables beside these
  */
 export async function timers(
   arena: Arena,

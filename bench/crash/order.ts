@@ -1,4 +1,4 @@
-/** What a worker under test is to be. */
+/** The configuration of a worker under test. */
 export interface Order {
   store: string;
   schema: string;

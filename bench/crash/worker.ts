@@ -26,14 +26,14 @@ export class BenchWorker {
     return worker;
   }
 
-  /** Gone without a word. @returns when, epoch milliseconds */
+  /** Kills it with -9. @returns when, epoch milliseconds */
   kill(): number {
     const atMs = Date.now();
     this.#child.kill("SIGKILL");
     return atMs;
   }
 
-  /** In order; resolves when it is gone. */
+  /** Stops it in order; resolves when it has ended. */
   async stop(): Promise<void> {
     this.#child.send("stop");
     const exit = await this.#ended;

@@ -27,10 +27,10 @@ export class Curator {
   private constructor(child: ChildProcessByStdio<Writable, Readable, null>) {
     this.#child = child;
     this.#exit = new Promise((resolve) => child.once("close", () => resolve()));
-    child.stdin.on("error", () => undefined); // it is gone, and its exit tells
+    child.stdin.on("error", () => undefined); // The process has ended, and its exit code says why.
   }
 
-  /** @param juteMaxBuffer bytes of the largest reply it takes; undefined: Java's default */
+  /** @param juteMaxBuffer the limit, in bytes, of a reply; undefined: Java's default */
   static async start({ url, path, lockPath }: Order, juteMaxBuffer: number | undefined): Promise<Curator> {
     const classpath = told("CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH");
     const settings = juteMaxBuffer === undefined ? [] : [`-Djute.maxbuffer=${juteMaxBuffer}`];
@@ -55,12 +55,12 @@ export class Curator {
     return curator;
   }
 
-  /** What it has told so far. */
+  /** Its output so far. */
   get starts(): Start[] {
     return startsOf(Float64Array.from(this.#notes));
   }
 
-  /** The most it ever had in memory. */
+  /** Its peak memory. */
   rssBytes(): number {
     const status = readFileSync(`/proc/${this.#child.pid}/status`, "utf8");
     return Number(/VmHWM:\s*(\d+) kB/.exec(status)?.[1] ?? Number.NaN) * 1024;

@@ -1,4 +1,4 @@
-/** What a consumer under test is to consume. Each item's text is its number and when it is due, in epoch ms. */
+/** The orders for a consumer under test. Each item's text is its number and the time when it is due, in epoch ms. */
 export interface Order {
   url: string;
   path: string;
@@ -6,7 +6,7 @@ export interface Order {
   concurrency: number;
 }
 
-/** When items come due: the first, and then one after the other. */
+/** When items come due: the first, and the interval of the others. */
 export interface Schedule {
   firstMs: number;
   everyMs: number;

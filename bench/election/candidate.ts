@@ -2,7 +2,7 @@ import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 
-/** What a candidate is told when it starts. */
+/** The orders for a candidate at its start. */
 export interface Candidacy {
   url: string;
   path: string;
@@ -10,10 +10,10 @@ export interface Candidacy {
   sessionTimeoutMs: number;
 }
 
-/** One thing that a candidate told, and when it happened. */
+/** One event that a candidate reported, and its time. */
 export interface Told {
   what: string;
-  /** Of the monotonic clock that all processes of the machine share; Java's System.nanoTime reads the same on Linux. */
+  /** The time on the monotonic clock that all processes of the machine share; Java's System.nanoTime reads the same on Linux. */
   atNs: bigint;
   more: string;
 }
@@ -26,8 +26,8 @@ export const now = (): bigint => process.hrtime.bigint();
 export const msBetween = (from: bigint, to: bigint): number => Number(to - from) / 1e6;
 
 /**
- * A process that stands for election. Told `join`, `leave`, `watch` and `belief`; tells lines `WHAT NANOSECONDS [MORE]`:
- * ready, joined, leads, leaving, left, belief.
+ * A process that stands for election. It receives `join`, `leave`, `watch` and `belief`, and prints lines `WHAT NANOSECONDS [MORE]`: ready,
+ * joined, leads, leaving, left, belief.
  */
 export class Candidate {
   readonly id: string;
@@ -41,7 +41,7 @@ export class Candidate {
     this.id = id;
     const [program = "", ...words] = command;
     this.#child = spawn(program, words, { stdio: ["pipe", "pipe", "inherit"] });
-    this.#child.stdin.on("error", () => undefined); // it is gone, and its exit tells
+    this.#child.stdin.on("error", () => undefined); // The process has ended, and its exit code says why.
     this.#exit = new Promise((resolve) => this.#child.once("close", () => resolve()));
     void this.#exit.then(() => {
       this.#gone = true;
@@ -58,7 +58,7 @@ export class Candidate {
     this.#child.stdin.write(`${word}\n`);
   }
 
-  /** The first of the kind that it has told since it had told `since` things. */
+  /** The first event of this kind after its first `since` events. */
   async says(what: string, since: number): Promise<Told> {
     const deadline = performance.now() + patienceMs;
     for (;;) {

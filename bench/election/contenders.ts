@@ -1,6 +1,6 @@
 /**
- * Many that want one lock, each with a session of its own, in one process. Told `go` it lets all get in line; each gives
- * the lock up as soon as it has it. Then it tells what happened, as one line of JSON.
+ * Many contenders for one lock, each with a session of its own, in one process. On `go` all get in line; each gives the lock up as soon as
+ * it has it. Then the process prints the results, as one line of JSON.
  */
 import { createInterface } from "node:readline";
 import { connect, Mutex, type Session, type ZooKeeper } from "@carillon/zookeeper";
@@ -12,9 +12,9 @@ export interface Contention {
 }
 
 export interface Contended {
-  /** Of each time that one had the lock. */
+  /** One entry for each time that a contender had the lock. */
   holds: { fence: string; fromNs: string; toNs: string }[];
-  /** Nodes whose deletion woke someone who waited; as often as it did. */
+  /** The nodes whose deletion woke a waiter, once for each wake-up. */
   woke: string[];
 }
 
@@ -31,7 +31,9 @@ async function contend(zk: ZooKeeper): Promise<void> {
   await released;
 }
 
-/** The same client, but that its sessions note whom the end of a node wakes; not who made the node. */
+/**
+ * The same client, except that its sessions record each watched node whose deletion wakes a waiter, unless the client itself made the node.
+ */
 function counting(zk: ZooKeeper): ZooKeeper {
   const own = new Set<string>();
   const over = new Map<Session, Session>();

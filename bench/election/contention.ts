@@ -1,4 +1,4 @@
-/** Many contenders for one lock, each a session: what a release wakes, and what an acquisition asks of the servers. */
+/** Many contenders for one lock, each a session: the sessions that a release wakes, and the requests of an acquisition. */
 import { spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";
@@ -14,7 +14,7 @@ const patienceMs = 300_000;
 
 /**
  * The lock is held until all are in line; then each that gets it gives it up.
- * @param faults gets what is wrong
+ * @param faults receives the faults
  */
 export async function contention(zk: ZooKeeper, url: string, count: number, faults: string[]): Promise<Figures> {
   const path = `/bench-${process.pid}-lock-${count}`;
@@ -26,7 +26,7 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
   try {
     await Promise.all(groups.map(({ line }) => line()));
     const packets = async () => sum(await counters(url), "packets_received");
-    // What asking the servers for their counts adds to the counts.
+    // The requests that reading the servers' counts itself adds to the counts.
     const [quiet, before] = [await packets(), await packets()];
     for (const { go } of groups) go();
     let looks = 0;
@@ -51,7 +51,7 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
     if (doubled > 0) problem(`${doubled} times two had it at once`);
     const woken = new Map<string, number>();
     for (const node of told.flatMap(({ woke }) => woke)) woken.set(node, (woken.get(node) ?? 0) + 1);
-    // As many releases wake someone as there are contenders: ours at first, and each but the last of theirs.
+    // The number of releases that wake a waiter equals the number of contenders: our first release, and all of theirs except the last.
     if (woken.size !== count) problem(`${woken.size} releases woke someone`);
     return {
       doubled,
@@ -67,7 +67,7 @@ export async function contention(zk: ZooKeeper, url: string, count: number, faul
 
 function start(order: Contention) {
   const child = spawn(process.execPath, [program, JSON.stringify(order)], { stdio: ["pipe", "pipe", "inherit"] });
-  child.stdin.on("error", () => undefined); // it is gone, and its output's end tells
+  child.stdin.on("error", () => undefined); // The process has ended, and the end of its output says so.
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   return {
     child,

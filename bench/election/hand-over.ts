@@ -1,12 +1,12 @@
-/** What elections are measured by: leaders that go, are killed, or are stopped and go on. */
+/** The measurements of elections: leaders that leave, are killed, or are stopped and continue. */
 import { setTimeout as pause } from "node:timers/promises";
 import { type Figures, median, percentile } from "../measure/figures.ts";
 import { type Candidate, msBetween, now, type Told } from "./candidate.ts";
 
-/** How a candidate of one kind is started. */
+/** How to start a candidate of one kind. */
 export type Start = (id: string) => Candidate;
 
-/** How long after it goes on a stopped leader's belief is looked at. */
+/** How long after it continues a stopped leader's belief is watched. */
 const beliefMs = 1_000;
 
 /** Candidates of one election. */
@@ -15,7 +15,7 @@ export class Election {
   readonly #candidates: Candidate[] = [];
   #leader: Candidate | undefined;
   #started = 0;
-  /** What is wrong, in words. */
+  /** The faults, in words. */
   readonly faults: string[] = [];
   #fence = 0n;
 
@@ -23,7 +23,7 @@ export class Election {
     this.#start = start;
   }
 
-  /** Starts so many; when it resolves, all are in line and one of them leads. */
+  /** Starts `count` candidates; when it resolves, all are in line and one of them leads. */
   async begin(count: number): Promise<void> {
     for (let i = 0; i < count; i++) await this.#add();
     const [first] = this.#candidates;
@@ -69,7 +69,7 @@ export class Election {
     for (let i = 0; i < times; i++) {
       const old = this.#leader as Candidate;
       old.ask("watch");
-      await pause(50); // until it looks
+      await pause(50); // until it checks
       const since = this.#marks();
       old.signal("SIGSTOP");
       await this.#next(since, old);
@@ -81,7 +81,7 @@ export class Election {
       const { more: _, atNs } = await old.says("belief", asked);
       if (atNs === 0n) this.faults.push(`candidate ${old.id} never believed that it led`);
       believed.push(Math.max(0, msBetween(goesOnNs, atNs)));
-      // It looks at itself for ever: a fresh one takes its place.
+      // The candidate watches its belief for ever: a fresh one takes its place.
       this.#candidates.splice(this.#candidates.indexOf(old), 1);
       await old.kill();
       await this.#add();
@@ -110,7 +110,7 @@ export class Election {
     return new Map(this.#candidates.map((candidate) => [candidate, candidate.told.length]));
   }
 
-  /** Who leads after `old`. */
+  /** The next leader after `old`. */
   async #next(since: Map<Candidate, number>, old: Candidate): Promise<Told> {
     const others = this.#candidates.filter((candidate) => candidate !== old);
     const [next, told] = await Promise.any(
@@ -126,7 +126,7 @@ export class Election {
 
   #leads(candidate: Candidate, { more }: Told): void {
     this.#leader = candidate;
-    if (more === "") return; // Java's have no fence
+    if (more === "") return; // Java's candidates have no fence.
     if (BigInt(more) <= this.#fence) this.faults.push(`fence ${more} of ${candidate.id} after ${this.#fence}`);
     this.#fence = BigInt(more);
   }

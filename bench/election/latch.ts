@@ -1,4 +1,4 @@
-/** A candidate: Carillon's leader latch in a process of its own. See candidate.ts for the words. */
+/** A candidate: Carillon's leader latch in a process of its own. candidate.ts describes its messages. */
 import { createInterface } from "node:readline";
 import { connect, LeaderLatch } from "@carillon/zookeeper";
 import type { Candidacy } from "./candidate.ts";
@@ -9,7 +9,7 @@ const tell = (what: string, atNs = process.hrtime.bigint(), more = "") =>
 
 const zk = await connect(url, { sessionTimeoutMs });
 let latch = new LeaderLatch(zk, path, { id });
-/** When it last believed that it leads, looking every millisecond: as of just before the look. */
+/** The last time at which it believed that it leads, checked every millisecond: the time just before the check. */
 let believedNs = 0n;
 
 const words: Record<string, () => Promise<void>> = {

@@ -4,17 +4,17 @@ import type { BenchNode } from "../cluster/node.ts";
 
 export interface Fault {
   readonly name: string;
-  /** Only where there is a coordination service. */
+  /** Whether it needs a coordination service. */
   readonly ofService?: boolean;
   readonly graceful?: boolean;
   /** A new process takes the victim's place. */
   readonly replaced?: boolean;
-  /** For messages: about how long a round of it takes. */
+  /** About how long a round of it takes; for messages. */
   readonly aboutMs: number;
-  /** Whether its victim goes on with what it had claimed, so that none of it may be late. */
+  /** Whether its victim continues with its claims, so that none of them may be late. */
   readonly livesOn?: boolean;
   inflict(victim: BenchNode, round: number): Promise<void> | void;
-  /** Another leads by now. */
+  /** Another node leads by now. */
   mend(cluster: Cluster, victim: BenchNode, sinceMs: number): Promise<void> | void;
 }
 
@@ -24,7 +24,7 @@ const replace = async (cluster: Cluster, victim: BenchNode) => {
   await cluster.remove(victim);
   await cluster.add();
 };
-/** A cut of either kind in turn: connections that break, and a network that swallows everything. */
+/** Each kind of cut in turn: connections that break, and a network that swallows everything. */
 const cut = (round: number) => (round % 2 === 1 ? "refuse" : "silence");
 
 export const faults: readonly Fault[] = [

@@ -19,7 +19,7 @@ export class Crowd {
     this.#child.on("exit", (code, signal) => this.#answer?.reject(new Error(`a crowd ended with ${signal ?? code}`)));
   }
 
-  /** @returns how many of it lead then */
+  /** @returns the number of its nodes that lead then */
   ask(asked: Asked): Promise<number> {
     const answer = this.#next();
     this.#child.send(asked);

@@ -1,6 +1,6 @@
 /**
- * Many members in one process, each with a session or connection of its own: scheduler nodes with all of their membership
- * but the engine, and workers that are shown. It does what it is told and says when that is done.
+ * Many members in one process, each with a session or connection of its own: scheduler nodes with their whole membership but without the
+ * engine, and workers that are shown. The process carries out its orders and reports when each is done.
  */
 import { setMaxListeners } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
@@ -19,7 +19,7 @@ export interface Order {
   coordination: string;
   store: string;
   schema: string;
-  /** In names. */
+  /** The prefix of its members' names. */
   crowd: string;
   sessionTimeoutMs: number;
   beatMs: number;
@@ -36,7 +36,7 @@ const store = await openPostgres({ url: order.store, schema: order.schema, conne
 const { clusterId } = await store.sessions.cluster();
 const storeClock = new StoreClock(systemClock);
 const none = new AbortController();
-setMaxListeners(0, none.signal); // each member has its own
+setMaxListeners(0, none.signal); // Each member has its own.
 let made = 0;
 
 type Witness = Awaited<ReturnType<typeof openRedisWitness>>;
@@ -72,7 +72,7 @@ async function nodeJoins(): Promise<void> {
   await shown(witness);
 }
 
-/** Its row says that it relies on the service; it beats no more, which a worker of its own process would, every 5 s. */
+/** Its row says that it relies on the service; unlike a worker in a process of its own, which beats every 5 s, it beats no more. */
 async function workerJoins(): Promise<void> {
   const witness = await openWitness();
   const who = identity("worker");
@@ -97,7 +97,7 @@ async function workerLeaves(): Promise<void> {
   await one.witness.leave();
 }
 
-/** Not the leader: that is a change of its own. */
+/** It is not the leader: a change of leaders is measured separately. */
 async function nodeLeaves(): Promise<void> {
   const one = nodes.findLast(({ membership }) => membership.term() === null);
   if (!one) throw new Error("no follower is left");
@@ -127,5 +127,5 @@ process.on("message", (asked: Asked) => {
     (error: unknown) => tell({ failed: String(error) }),
   );
 });
-process.on("disconnect", () => process.exit()); // without the one who measures there is nobody to work for
+process.on("disconnect", () => process.exit()); // Without the measuring process this one has no purpose.
 tell({ done: true, leads: 0 });

@@ -1,7 +1,7 @@
 /**
- * What a peer's one worker asks for while there is nothing to do: at the settings that it has against a backlog, where it
- * polls as seldom as it does by default, and at those against lateness (`_prompt`). All peers at once, for none of them does
- * anything; each has a database of its own, of which PostgreSQL counts the statements, and BullMQ has Redis to itself.
+ * The queries of a peer's one worker while there is nothing to do: at its settings against a backlog, with its default polling interval,
+ * and at those against lateness (`_prompt`). All peers run at once, since none of them does any work. Each has a database of its own, whose
+ * statements PostgreSQL counts; BullMQ has Redis to itself.
  */
 import { setTimeout as pause } from "node:timers/promises";
 import { Arena } from "../contest/arena.ts";
@@ -36,7 +36,7 @@ async function idle(who: string, profile: Order["profile"], seconds: number): Pr
     const runs = await arena.enter("runs");
     await runs.ask("work");
     await pause(settleMs);
-    // What a look adds to the count is known by two in a row.
+    // Two counts in a row give the statements that a count itself adds.
     const [quiet, before] = [await asked(), await asked()];
     await pause(seconds * 1_000);
     const calls = (await asked()) - before - (before - quiet);
@@ -47,7 +47,7 @@ async function idle(who: string, profile: Order["profile"], seconds: number): Pr
   }
 }
 
-/** As Redis counts them, which may have what scripts call among them. */
+/** Redis's own count, which may include commands that scripts call. */
 async function redisCommands(): Promise<number> {
   const stats = await tellRedis(process.env.CARILLON_BENCH_REDIS_URL ?? "", "INFO stats");
   return Number(/total_commands_processed:(\d+)/.exec(stats)?.[1]);

@@ -1,4 +1,4 @@
-/** BullMQ's sandboxed processor: the same. */
+/** The same handler as BullMQ's sandboxed processor. */
 import { compute } from "./handler.ts";
 
 export default async ({ data }: { data: { ms?: number } }) => {

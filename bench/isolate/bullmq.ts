@@ -1,4 +1,4 @@
-/** A BullMQ worker under test: a plain processor beside a sandboxed one, a process a job or a thread a job. */
+/** A BullMQ worker under test: a plain processor beside a sandboxed one, in a process or a thread for each job. */
 import { peer } from "../contest/contender.ts";
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";

@@ -7,7 +7,7 @@ export function compute(ms: number): void {
   for (const end = performance.now() + ms; performance.now() < end; );
 }
 
-/** @returns where it was, of one that computed */
+/** @returns for a handler that computes, where it ran */
 export default function handle(_run: Run, payload: Computing | null) {
   if (payload === null) return undefined;
   const began = performance.now();

@@ -1,4 +1,4 @@
-/** A process under test, as it is asked for. */
+/** The orders for a process under test. */
 export interface Order {
   url: string;
   schema: string;
@@ -11,7 +11,7 @@ export interface Order {
   rounds: number;
 }
 
-/** A BullMQ worker under test, as it is asked for. */
+/** The orders for a BullMQ worker under test. */
 export interface PeerOrder {
   redis: string;
   queue: string;

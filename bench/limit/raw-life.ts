@@ -1,7 +1,7 @@
 /**
- * The life of a run as raw SQL: what this server does in this minute with nothing but the statements. One connection, one
- * statement after the other, batches of 2,000, prepared; a live table as thin as a scheduler's can be, with one index to
- * claim by. Two layouts: a row is gone when it has ended, or it is moved to a history with an index over its time.
+ * The life of a run as raw SQL: this server's rate in this minute with nothing but the statements. One connection, one statement after the
+ * other, batches of 2,000, prepared; a live table with the fewest columns that a scheduler needs, with one index to claim by. Two layouts:
+ * a row is deleted when it has ended, or it is moved to a history with an index over its time.
  */
 import pg from "pg";
 import type { Figures } from "../measure/figures.ts";
@@ -42,8 +42,8 @@ const movedSql = `
   select id, due_ms, created_ms, fence, claimed_ms, $3, task_id, 0, priority, payload from gone`;
 
 /**
- * Rows a second. `per_s` is claim and complete, which is what a drain is, with history; `per_s_no_history` without.
- * @throws when a row is not where it should be
+ * Rows a second. `per_s` is claim and complete with history, which equals a drain; `per_s_no_history` without.
+ * @throws when a row is missing
  */
 export async function rawLife(url: string, rows: number): Promise<Figures> {
   const client = new pg.Client({ connectionString: url });

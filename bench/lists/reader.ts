@@ -1,7 +1,7 @@
 /**
- * Who asks, in a process of its own: requests written by hand on kept connections, one under way on each. A client for people, which
- * looks at every field, takes more of the processor for a read than the server does, and would be what is measured.
- * Every answer's status, type and length are looked at, and one in 64 is read as JSON and compared with what was asked for.
+ * The client, in a process of its own: requests written by hand on kept connections, one under way on each. A general client, which parses
+ * every field, takes more of the processor for a read than the server does, and would be measured instead. Every answer's status, type and
+ * length are checked, and one in 64 is parsed as JSON and compared with the request.
  */
 import { connect, type Socket } from "node:net";
 
@@ -13,20 +13,20 @@ export interface ReaderOrder {
   requests: Asked[];
 }
 
-/** One request that is sent again and again, among others by chance. */
+/** One request that is sent again and again, among others at random. */
 export interface Asked {
   method: "GET" | "POST";
   path: string;
   body?: unknown;
   /** The answer's status. */
   status: number;
-  /** What an answer that is read must have in it. */
+  /** A text that a parsed answer must contain. */
   has: Record<string, unknown>;
 }
 
 export interface ReaderAnswer {
   asked: number;
-  /** Of these, read as JSON. */
+  /** The number of these that were parsed as JSON. */
   read: number;
   tookMs: number;
   cpuUs: number;
@@ -69,7 +69,7 @@ async function open(port: number): Promise<Socket> {
   return socket;
 }
 
-/** Asks, waits for the answer and asks again, until the time is over. */
+/** Sends a request, waits for the answer and sends the next, until the time is over. */
 function ask(socket: Socket, written: Written[], until: number): Promise<{ asked: number; read: number }> {
   return new Promise((resolve, reject) => {
     let asked = 0;

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from "node:crypto";
 import type { Carillon } from "carillon";
 
-/** A token as the server makes them; unless told otherwise of a user who may enqueue. */
+/** A token in the server's own form; by default of a user who may enqueue. */
 export async function makeToken(
   tower: Carillon,
   name = "bench",

@@ -1,4 +1,4 @@
-/** Ways to lock, each at the settings that its own docs recommend, or that make it comparable: stated where that matters. */
+/** Ways to lock, each at the settings that its own docs recommend, or at comparable settings, which are stated here. */
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { setTimeout as pause } from "node:timers/promises";
@@ -9,10 +9,10 @@ import { type Order, type Party, patienceMs, ttlMs } from "./order.ts";
 
 type Open = (order: Order) => Promise<Party>;
 
-/** Peers lie in a node_modules of bench/ alone: their types are not there when this is compiled. */
+/** Peers are in a node_modules of bench/ alone: their types are not there when this is compiled. */
 const require = createRequire(import.meta.url);
 
-/** One Carillon a process, as a user would have it; it neither plans nor runs. */
+/** One Carillon for each process, as a user would run it; it neither plans nor runs. */
 const ours =
   (coordination: (order: Order) => string | undefined, fair: boolean): Open =>
   async (order) => {
@@ -35,7 +35,7 @@ const ours =
     };
   };
 
-/** The lock that everybody writes first: one key, deleted by its owner alone, and some way to wait. */
+/** The usual naive lock: one key, deleted by its owner alone, and some way to wait. */
 const naive =
   (wait: () => Promise<unknown>): Open =>
   async ({ redis: url, name }) => {
@@ -52,7 +52,7 @@ const naive =
   };
 
 const peers: Record<string, Open> = {
-  /** Its defaults but for the number of tries: 10 of them 200 ms apart, by chance ± 100 ms, would give up here. */
+  /** Its defaults except the number of tries: 10 of them 200 ms apart, with ± 100 ms at random, would give up here. */
   redlock: async ({ redis: url, name }) => {
     const Redlock = require("redlock") as new (
       clients: Redis[],
@@ -87,7 +87,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** Its defaults but for the number of tries, and jitter, which it has and does not use by itself. */
+  /** Its defaults except the number of tries, and jitter, which it has and does not use by default. */
   "ioredis-lock": async ({ redis: url, name }) => {
     const { createLock } = require("@microfleet/ioredis-lock") as {
       createLock(
@@ -105,7 +105,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** A connection for each contender, for it is the connection that holds it. */
+  /** A connection for each contender, since the lock belongs to the connection. */
   "pg-advisory": async ({ postgres, name, contenders }) => {
     const clients = await Promise.all(
       Array.from({ length: contenders }, async () => {

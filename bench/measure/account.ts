@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { Start } from "./starts.ts";
 
-/** A slot that was due, by the measuring process's own arithmetic. */
+/** A slot that was due, as the measuring process computes it. */
 export interface DueSlot {
   task: number;
   slotMs: number;
@@ -14,13 +14,13 @@ export interface Account {
   /** In the ledger as not run, with a reason. */
   skipped: number;
   missed: number;
-  /** Due, and none of these: nobody can say what became of it. */
+  /** Due, and none of these: its outcome is unknown. */
   lost: number;
   /** Started, or finished, more than once. */
   doubled: number;
   /** Lateness of the fired ones, in ms. */
   lateness: number[];
-  /** What is wrong, in words; empty when all adds up. */
+  /** The faults, in words; empty when all adds up. */
   faults: string[];
 }
 
@@ -40,10 +40,10 @@ const outcomes = ["succeeded", "failed", "cancelled"];
 const slotOutcomes = ["", "run", "skipped", "missed"];
 
 /**
- * Holds what the handlers noted and what the store has on its books against the slots that were due. Three witnesses
- * have to agree on every slot: the handler's note, the ledger, and the history of ended runs.
+ * Compares the handlers' notes and the store's records with the slots that were due. Three sources have to agree on every slot: the
+ * handler's note, the ledger, and the history of ended runs.
  * @param tasks names by the numbers that notes and due slots use
- * @param schema of the store, read after the process under test has ended
+ * @param schema the store's, read after the process under test has ended
  */
 export async function account(
   client: pg.Client,

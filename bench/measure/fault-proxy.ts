@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A TCP proxy between one process and one server, which can stand for a cut of either kind. It knows no protocol. */
+/** A TCP proxy between one process and one server, which can simulate a cut of either kind. It implements no protocol. */
 export class FaultProxy {
   readonly #server: Server;
   readonly #pairs = new Set<readonly [Socket, Socket]>();
@@ -22,7 +22,7 @@ export class FaultProxy {
     return proxy;
   }
 
-  /** The same URL by way of this proxy. */
+  /** The same URL through this proxy. */
   get url(): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
@@ -36,7 +36,7 @@ export class FaultProxy {
     this.#target = new URL(target);
   }
 
-  /** Every connection ends at once, and none can be made. */
+  /** Every connection ends at once, and no new one is possible. */
   refuse(): void {
     this.#state = "refusing";
     this.#endAll();
@@ -48,7 +48,7 @@ export class FaultProxy {
     for (const pair of this.#pairs) for (const socket of pair) socket.pause();
   }
 
-  /** Ends either; what was silent is cut, for nobody knows what of it was lost. */
+  /** Ends a cut of either kind. Silent connections are closed, since it is unknown which of their data was lost. */
   heal(): void {
     if (this.#state === "silent") this.#endAll();
     this.#state = "open";
@@ -71,7 +71,7 @@ export class FaultProxy {
     upstream.on("data", (bytes) => client.write(bytes));
     for (const socket of pair) {
       socket.setNoDelay(true);
-      // Either side may end as it likes; the other is told by the end of its own connection.
+      // Either side may end as it likes; the end of the other side's own connection informs that side.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
       if (this.#state === "silent") socket.pause();

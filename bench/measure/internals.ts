@@ -1,4 +1,4 @@
-/** Parts of Carillon that it does not export: beside its bundle, compiled of the same sources. */
+/** Parts of Carillon that it does not export: beside its bundle, compiled from the same sources. */
 const part = (path: string): string => new URL(`../dist/${path}.js`, import.meta.resolve("carillon")).href;
 
 export const { openZooKeeper } = (await import(

@@ -1,7 +1,7 @@
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { type Figures, median, rounded } from "./figures.ts";
 
-/** A bound that a figure is held against; printed beside it, and never decides what is measured. */
+/** A bound for a figure; printed beside it, without effect on the measurement. */
 export interface Aim {
   figure: string;
   atMost?: number;
@@ -10,17 +10,17 @@ export interface Aim {
 
 export interface Report {
   question: string;
-  /** One a run. */
+  /** One entry a run. */
   carillon: Figures[];
   peers: Record<string, Figures[]>;
-  /** What this machine reaches with no scheduler in the way. */
+  /** The machine's limit without a scheduler. */
   limit: Figures[];
   aims: Aim[];
   machine: string;
   notes: string[];
 }
 
-/** One that has no runs yet. @param machine what it is measured on, as `machine` tells */
+/** A report without runs. @param machine the measuring machine, as `machine` describes it */
 export const newReport = (question: string, aims: Aim[], machine: string): Report => ({
   question,
   carillon: [],
@@ -31,16 +31,16 @@ export const newReport = (question: string, aims: Aim[], machine: string): Repor
   notes: [],
 });
 
-/** One run's. */
+/** The figures of one run. */
 export function addPeer({ peers }: Report, who: string, found: Figures): void {
   peers[who] ??= [];
   peers[who].push(found);
 }
 
-/** Figures of which one bad run must not hide among good ones: the worst is given, not the median. */
+/** Figures for which one bad run must not hide among good ones: the report gives the worst, not the median. */
 const worstCounts = /^(?:lost|doubled|missed|skipped|early|undelivered|slots_twice|\w+_reused|acked_lost)(?:_|$)/;
 
-/** Over the runs: the median, or for what must not happen the most. */
+/** Over the runs: the median, or the largest for figures that should be zero. */
 export function summary(runs: Figures[]): Figures {
   const names = new Set(runs.flatMap((figures) => Object.keys(figures)));
   return Object.fromEntries(
@@ -51,7 +51,7 @@ export function summary(runs: Figures[]): Figures {
   );
 }
 
-/** @param server what was measured against, with version and durability */
+/** @param server the server under measurement, with version and durability */
 export function machine(server: string): string {
   const model = cpus()[0]?.model.trim() ?? "unknown processor";
   const memory = Math.round(totalmem() / 2 ** 30);
@@ -98,7 +98,7 @@ function verdict({ figure, atMost, atLeast }: Aim, runs: Figures[]): string {
   return `${bounds.filter(Boolean).join(" ")} ${reached ? "reached" : "NOT REACHED"}`;
 }
 
-/** A question about the machine alone has nothing of Carillon's. */
+/** A question about the machine alone has no figures of Carillon's. */
 const runsOf = ({ carillon, limit }: Report): number => carillon.length || limit.length;
 
 /** The last line, for programs. */

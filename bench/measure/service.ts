@@ -3,7 +3,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** As scripts/servers/server.mjs tells it. */
+/** The addresses that scripts/servers/server.mjs prints. */
 interface ServerKind {
   find(): { bin: string; version: string; env?: Record<string, string> } | undefined;
   start(
@@ -52,7 +52,7 @@ export class Service {
     return service;
   }
 
-  /** Of its newest start. */
+  /** The URL of its newest start. */
   get url(): string {
     return this.#url;
   }
@@ -62,7 +62,7 @@ export class Service {
     mkdirSync(folder, { recursive: true, mode: 0o711 });
     const { uid, gid } = this.#user;
     if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
-    // Its own clock ticks twice a second: it ends sessions on whole ticks, so that is how much longer they may live.
+    // Its clock ticks twice a second. It ends sessions on whole ticks, so they may live that much longer.
     const conditions = { user: this.#user, durable: true, tickMs: 500 };
     const started = await this.#kind.start(this.#kind.find(), folder, conditions);
     this.#children = started.children;

@@ -1,4 +1,4 @@
-/** The services that a question is put to, and what their servers count of requests. */
+/** The services for the questions, and their servers' counts of requests. */
 import { connect } from "node:net";
 import { counters, sum } from "../zookeeper/server.ts";
 
@@ -13,23 +13,23 @@ export function serverUrl(driver: Driver): string {
   throw new Error(`${variable} is not set; start this by \`npm run bench -- QUESTION\``);
 }
 
-/** What `carillon({ coordination })` takes: a path or prefix of its own. */
+/** The value of `carillon({ coordination })`: a path or prefix of its own. */
 export function coordinationUrl(driver: Driver, name: string): string | undefined {
   if (driver === "postgres") return undefined;
   return driver === "zookeeper" ? `zookeeper://${serverUrl(driver)}/${name}` : `${serverUrl(driver)}?prefix=${name}`;
 }
 
-/** Requests from clients so far, by the server's own count, pings among them; a look adds at most one. */
+/** Requests from clients so far, by the server's own count, pings included; this call itself adds at most one. */
 export async function requests(driver: Driver): Promise<number> {
   if (driver === "postgres") return 0;
   if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_received");
   const stats = await askRedis("INFO commandstats");
-  // The others are called by the scripts: parts of one request.
+  // The other commands are called by the scripts: they are parts of one request.
   const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
   return ["evalsha", "eval", "ping", "subscribe"].reduce((all, name) => all + calls(name), 0);
 }
 
-/** Of one INFO section, or whatever a line asks for that is answered at once. */
+/** Sends a line whose answer comes at once, such as one INFO section. */
 function askRedis(line: string): Promise<string> {
   const { hostname, port } = new URL(serverUrl("redis"));
   return new Promise((resolve, reject) => {
@@ -44,7 +44,7 @@ function askRedis(line: string): Promise<string> {
   });
 }
 
-/** What a server sent so far: ZooKeeper's packets, answers and events; Redis's bytes. */
+/** The server's output so far: ZooKeeper's packets, answers and events; Redis's bytes. */
 export async function delivered(driver: Driver): Promise<number> {
   if (driver === "postgres") return 0;
   if (driver === "zookeeper") return sum(await counters(serverUrl(driver)), "packets_sent");

@@ -2,10 +2,10 @@
  * The side channel: each handler under test notes that it started, and the measuring process reads the notes. A note is
  * four numbers in memory; they travel in batches while nothing is due, so the probe costs next to nothing.
  *
- * Node's wall clock has whole milliseconds, its monotonic clock has microseconds. A note has both: the wall clock is cut
- * down, never up, so over the notes of a batch the largest difference of the two is the true one to within the time
- * between two notes, and every note's wall time follows with a fraction. That needs a millisecond's end among the notes:
- * a batch that is over in less may be told up to a millisecond too early. The two clocks do not part within a batch.
+ * Node's wall clock has whole milliseconds, its monotonic clock has microseconds. A note has both. The wall clock is rounded down, never
+ * up, so over the notes of a batch the largest difference of the two is correct to within the time between two notes, and every note's wall
+ * time follows with a fraction. This needs the end of a millisecond among the notes: the times of a shorter batch may be up to a
+ * millisecond too early. The two clocks do not diverge within a batch.
  */
 export interface Start {
   /** The task's place in the measuring process's list. */
@@ -16,7 +16,7 @@ export interface Start {
 }
 
 const numbersPerNote = 4;
-/** From the first note of a batch to its sending: late enough that a burst at a second's start is over. */
+/** The delay from the first note of a batch to its sending: late enough that a burst at a second's start is over. */
 const sendAfterMs = 150;
 
 export class StartNotes {

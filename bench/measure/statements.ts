@@ -1,8 +1,8 @@
 import type pg from "pg";
 
 /**
- * Counts the statements that a server executed, by its own extension pg_stat_statements. Where the server has it not
- * loaded there is no count, which is said, not guessed.
+ * Counts the statements that a server executed, by its own extension pg_stat_statements. If the server has not loaded it, there is no
+ * count, and the report says so.
  */
 export class StatementCount {
   readonly #client: pg.Client;
@@ -20,7 +20,7 @@ export class StatementCount {
     return new StatementCount(client, loaded);
   }
 
-  /** So far; each look counts as one itself. */
+  /** The count so far; each call adds one itself. */
   async soFar(): Promise<number> {
     if (!this.counts) return Number.NaN;
     const { rows } = await this.#client.query("select sum(calls)::float8 as calls from pg_stat_statements");

@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Start, startsOf } from "./starts.ts";
 
-/** What a process under test tells the one that measures it. */
+/** The messages of a process under test to the measuring process. */
 export type Told =
   | { kind: "started" }
   | { kind: "starts"; batch: Float64Array }
@@ -12,13 +12,13 @@ export type Told =
 export type Asked = { kind: "usage" } | { kind: "stop" };
 
 export interface Usage {
-  /** Of all its threads, user and system, since it began. */
+  /** Processor time of all its threads, user and system, since it began. */
   cpuUs: number;
-  /** The most it ever had in memory. */
+  /** Its peak memory. */
   rssBytes: number;
 }
 
-/** A process under test. Its death, at any time but after `stop`, fails whatever waits for it. */
+/** A process under test. Its death, at any time but after `stop`, rejects everything that waits for it. */
 export class Subject {
   readonly starts: Start[] = [];
   readonly #child: ChildProcess;
@@ -64,7 +64,7 @@ export class Subject {
     if (this.#died === undefined) this.#child.kill("SIGKILL");
   }
 
-  /** Its exit code or signal, once it has ended and everything it told before has been read. */
+  /** Its exit code or signal, once it has ended and all its earlier output has been read. */
   async #over(): Promise<string> {
     const disconnected = new Promise((resolve) => this.#child.once("disconnect", resolve));
     const exit = await new Promise<string>((resolve) => {
@@ -90,7 +90,7 @@ export class Subject {
       return first;
     } finally {
       impatience.abort();
-      late.catch(() => undefined); // the abort above is how this wait ends
+      late.catch(() => undefined); // The abort above ends this wait.
     }
   }
 }
@@ -100,7 +100,7 @@ export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void
   const tell = (told: Told) => {
     process.send?.(told);
   };
-  // Without the one who measures there is nobody to work for.
+  // Without the measuring process this one has no purpose.
   const abandoned = () => process.exit(1);
   process.on("message", (asked: Asked) => {
     if (asked.kind === "usage") {

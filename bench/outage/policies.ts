@@ -10,9 +10,9 @@ export interface PolicySpan {
 
 export interface PolicySum {
   due: number;
-  /** Accepted before the store went, and run when it was back. */
+  /** Accepted before the store went away, and run when it was back. */
   plannedBefore: number;
-  /** Accepted before the store went, and given up as too late when it was back. */
+  /** Accepted before the store went away, and given up as too late when it was back. */
   givenUp: number;
   /** Run by a catch-up. */
   caughtUp: number;
@@ -20,16 +20,16 @@ export interface PolicySum {
   missed: number;
   lost: number;
   doubled: number;
-  /** Started while the store was away, beyond what had been claimed ahead. */
+  /** Started while the store was away, beyond the runs that had been claimed ahead. */
   invented: number;
   faults: string[];
 }
 
-/** Of every task's misfire setting: what is later than this falls to its policy. */
+/** Every task's misfire setting: later slots fall to its policy. */
 const afterMs = 10_000;
-/** `all` runs so many of the newest. */
+/** The number of newest slots that `all` runs. */
 const cap = 100;
-/** How long a start may take beyond the misfire time, which the claim judges. */
+/** The time that a start may take beyond the misfire time, which is judged at the claim. */
 const startMs = 2_000;
 /** Claims are made a second ahead. */
 const claimedAheadMs = 1_500;
@@ -43,8 +43,8 @@ interface Booked {
 }
 
 /**
- * What became of the slots of one policy's tasks in and around a time without the store: each has to be a run or in one
- * range of missed ones, and which of them is the policy's to say.
+ * The outcomes of the slots of one policy's tasks in and around a time without the store: each has to be a run or in one range of missed
+ * slots, as the policy determines.
  * @param tasks places in the list that the handlers' notes use, and names
  */
 export async function sumPolicy(

@@ -1,4 +1,4 @@
-/** A node under test: schedules, works and enqueues, and tells each start of a run and each acknowledged enqueue at once. */
+/** A node under test: schedules, works and enqueues, and reports each start of a run and each acknowledged enqueue at once. */
 import { setTimeout as pause } from "node:timers/promises";
 import { carillon, every } from "carillon";
 
@@ -9,7 +9,7 @@ export interface Order {
   perSecond: number;
 }
 
-/** What a node tells. `at`: epoch milliseconds, by this machine's clock, which all share. */
+/** The messages of a node. `at`: epoch milliseconds, by this machine's clock, which all share. */
 export type Told =
   | { kind: "ready" }
   | {
@@ -74,7 +74,7 @@ process.on("disconnect", () => process.exit(1));
 await tower.start();
 tell({ kind: "ready" });
 while (loading) {
-  // Not waited for: while the store is away the others are asked for all the same.
+  // The enqueue is not awaited: while the store is away the next ones are sent all the same.
   void enqueue(`${order.name} ${++count}`);
   await pause(1_000 / order.perSecond);
 }

@@ -1,4 +1,4 @@
-/** What the machine and the probe reach by themselves: one local timer a second that starts every handler at once. */
+/** The rate of the machine and the probe without a scheduler: one local timer a second that starts every handler at once. */
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";
 import type { Order } from "./order.ts";

@@ -1,4 +1,4 @@
-/** What a process under test is to run: `tasks` tasks of one kind. */
+/** The orders for a process under test: `tasks` tasks of one kind. */
 export interface Order {
   kind: Kind;
   tasks: number;

@@ -1,4 +1,4 @@
-/** The process under test: Carillon as a user would have it, defaults all through; its handlers only note their start. */
+/** The process under test: Carillon as a user would run it, with all defaults; its handlers only note their start. */
 import { carillon, cron, every, type ScheduleSpec } from "carillon";
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";

@@ -1,9 +1,9 @@
-/** One face for the clients that run in Node: each as it is fastest, the peers with their callbacks. */
+/** One interface for the clients that run in Node: each used in its fastest way, the peers with their callbacks. */
 import { createRequire } from "node:module";
 import { connect } from "@carillon/zookeeper";
 import type { NodeClient } from "./order.ts";
 
-/** `done` hears undefined, or what went wrong; a get that does not bring `bytes` bytes went wrong. */
+/** `done` receives undefined, or the error; a get that does not return `bytes` bytes is an error. */
 export interface Client {
   creates(path: string, done: Done): void;
   gets(path: string, done: Done): void;
@@ -14,7 +14,7 @@ export interface Client {
 export type Done = (problem: unknown) => void;
 
 const sessionTimeoutMs = 30_000;
-/** Peers have no types; they lie in a node_modules of bench/ alone. */
+/** Peers have no types; they are in a node_modules of bench/ alone. */
 const require = createRequire(import.meta.url);
 
 export const clients: Record<NodeClient, (url: string, data: Buffer) => Promise<Client>> = {

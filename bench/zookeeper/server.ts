@@ -1,7 +1,7 @@
-/** What the servers themselves count, by their four-letter word `mntr`. */
+/** The servers' own counts, by their four-letter word `mntr`. */
 import { connect } from "node:net";
 
-/** Of one server, by name without `zk_`. */
+/** The counts of one server, by name without `zk_`. */
 export type Counters = ReadonlyMap<string, number>;
 
 /** @param word a four-letter word that the server allows */
@@ -25,7 +25,7 @@ function hosts(url: string): { host: string; port: number }[] {
   });
 }
 
-/** Of each server of a connect string. @throws when one does not tell */
+/** The counts of each server of a connect string. @throws when a server does not return them */
 export function counters(url: string): Promise<Counters[]> {
   return Promise.all(
     hosts(url).map(async ({ host, port }) => {
@@ -39,12 +39,12 @@ export function counters(url: string): Promise<Counters[]> {
   );
 }
 
-/** Their counters begin again at 0. */
+/** Sets their counters back to 0. */
 export async function reset(url: string): Promise<void> {
   await Promise.all(hosts(url).map(({ host, port }) => ask(host, port, "srst")));
 }
 
-/** Over all servers. */
+/** The sum over all servers. */
 export function sum(all: readonly Counters[], name: string): number {
   return all.reduce((total, one) => total + (one.get(name) ?? 0), 0);
 }
