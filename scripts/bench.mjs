@@ -1,8 +1,8 @@
 /**
- * `npm run bench -- QUESTION [ARGUMENT…]`: makes the clone ready, starts the servers that the question is about, with
- * writes that reach the disk as in production, and becomes bench/QUESTION.ts, which reads the arguments and
- * CARILLON_BENCH_POSTGRES_URL, CARILLON_BENCH_ZOOKEEPER_URL or CARILLON_BENCH_REDIS_URL. Set by hand, such a variable is
- * used as it is. Where Java and ZooKeeper's jars are is told by the variables of the tests, see servers/zookeeper.mjs.
+ * `npm run bench -- QUESTION [ARGUMENT…]`: makes the clone ready, starts the servers of the question, with writes that reach the disk as in
+ * production, and becomes bench/QUESTION.ts, which reads the arguments and CARILLON_BENCH_POSTGRES_URL, CARILLON_BENCH_ZOOKEEPER_URL or
+ * CARILLON_BENCH_REDIS_URL. If such a variable is set by hand, it is used as it is. The variables of the tests give the places of Java and
+ * ZooKeeper's jars, see servers/zookeeper.mjs.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -15,7 +15,7 @@ import { chromium } from "./servers/chromium.mjs";
 import { foreground, kinds, obtain, startServers } from "./servers.mjs";
 import { showsUsage, usageOf } from "./usage.mjs";
 
-/** What other questions are put to; all that are not named to PostgreSQL. */
+/** The servers of the questions; a question without an entry needs PostgreSQL. */
 const servers = new Map([
   ["zookeeper", ["zookeeper"]],
   ["delay-queue", ["zookeeper"]],
@@ -30,8 +30,8 @@ const servers = new Map([
 ]);
 
 /**
- * Questions put to peers as well, on PostgreSQL and Redis. Two of the peers want Node 22 or newer, so all of it, Carillon
- * too, is measured on the newer of our two lines of Node.
+ * Questions that peers answer as well, on PostgreSQL and Redis. Two of the peers need Node 22 or newer, so all of it, Carillon too, is
+ * measured on the newer of our two lines of Node.
  */
 const contests = new Set([
   "burst",
@@ -52,21 +52,21 @@ const contests = new Set([
   "timers",
 ]);
 const peersNeedNode = 22;
-/** Questions that are no contest and need the newer line all the same: of Lighthouse, or to put such questions. */
+/** Questions without peers that need the newer line all the same: for Lighthouse, or because they run other questions. */
 const newerNode = new Set([...contests, "console", "guard"]);
 
-/** Questions that start, kill and restart coordination services themselves, and are told where these are. */
+/** Questions that start, kill and restart coordination services themselves, and receive the places of their programs. */
 const withServices = new Map([
   ["failover", ["zookeeper", "redis"]],
   ["outage", ["zookeeper", "redis"]],
 ]);
 
-/** Questions whose peers are npm packages: bench/package.json names them, and nothing else needs them. */
+/** Questions whose peers are npm packages: bench/package.json names them, and they are needed for nothing else. */
 const withPackages = new Set(["zookeeper", "locks", "console", ...contests]);
 
 /**
- * A peer that is compiled when it is installed is compiled here, for it was named: every other package is installed
- * without running anything. Where there is no compiler, the bench goes without it and says so.
+ * Compiles a peer that needs compilation at its installation, since it is named here: all other packages are installed without running
+ * anything. Without a compiler, the bench goes on without this peer and says so.
  * @param {string} question
  */
 function installPeers(question) {
@@ -137,7 +137,7 @@ async function main() {
     Object.assign(process.env, started.env);
     for (const { kind } of wanted) process.env[benchVariable(kind)] = started.env[kind.variable];
     say(`${started.titles.join(", ")}, fsync on`);
-    // Should the bench call process.exit, or die, the servers' keeper notices and stops them by itself.
+    // If the bench calls process.exit, or dies, the servers' keeper notices and stops them by itself.
     process.once("beforeExit", () => void started.stop());
   }
   process.argv.splice(1, Number.POSITIVE_INFINITY, program, ...args);
@@ -146,5 +146,5 @@ async function main() {
 
 await main().catch((error) => {
   fail(error);
-  process.exit(); // whatever it had begun would keep it running
+  process.exit(); // Otherwise its open handles would keep this process running.
 });

@@ -1,4 +1,6 @@
-/** Compiles everything, and bundles the library as it is published: what `npm run build` runs, and what needs compiled code calls. */
+/**
+ * Compiles everything, and bundles the library in its published form. `npm run build` runs it, and so do scripts that need compiled code.
+ */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -6,17 +8,17 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fail, installDependencies, requireNode, root, say, Trouble } from "./ready.mjs";
 
-/** Compiles and checks what changed, everywhere, and bundles it. @returns {boolean} whether the types are right */
+/** Compiles and checks the changed files of all packages, and bundles the library. @returns {boolean} whether the types are right */
 export function compile() {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  // More checkers for one project would each look at the same types anew: half as quick again, and twice the work.
+  // More checkers for one project would each check the same types anew: half as fast again, for twice the work.
   const done = spawnSync(process.execPath, [tsc, "--build", "--checkers", "1"], { cwd: root, stdio: ["ignore", 2, 2] });
   if (done.error) throw new Trouble(`the compiler could not be started: ${done.error.message}`);
   bundle();
   return done.status === 0;
 }
 
-/** For what runs the compiled code. */
+/** For scripts that run the compiled code. */
 export function ready() {
   requireNode();
   installDependencies();
@@ -31,8 +33,7 @@ export const filesIn = (folder) =>
     .sort();
 
 /**
- * Runs a program that builds something, unless nothing has changed of what it is made of. A stamp beside what was
- * built says what that was.
+ * Runs a program that builds something, unless none of its inputs has changed. A stamp beside the output describes the inputs.
  * @param {{ what: string, out: string, of: string[], program: string, args: string[], cwd: string }} step of: paths of files
  */
 export function make({ what, out, of, program, args, cwd }) {
@@ -50,7 +51,7 @@ export function make({ what, out, of, program, args, cwd }) {
   writeFileSync(stamp, wanted);
 }
 
-/** scheduler/lib, of what the compiler wrote. */
+/** Makes scheduler/lib from the compiler's output. */
 function bundle() {
   const scheduler = join(root, "scheduler");
   const isProgram = (/** @type {string} */ path) => path.endsWith(".js");

@@ -1,6 +1,6 @@
 /**
- * Builds the console into its own package, console/dist/site, when something that it is made of has changed: its sources, the packages of
- * the lock file, or the compiled contract.
+ * Builds the console into its own package, console/dist/site, when one of its inputs has changed: its sources, the packages of the lock
+ * file, or the compiled contract.
  */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -10,7 +10,7 @@ import { fail, root } from "./ready.mjs";
 /** The rooms of the scheduler that hold the contract and the pure code that the console computes with. */
 const pureRooms = ["base", "schedule", "task", "run", "slots", "access", "api"];
 
-/** After `compile()`. */
+/** Requires `compile()` before it. */
 export function buildConsole() {
   const console = join(root, "console");
   const config = join(console, "vite.config.ts");

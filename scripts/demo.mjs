@@ -17,5 +17,5 @@ async function main() {
 
 await main().catch((error) => {
   fail(error);
-  process.exit(); // whatever it had begun would keep it running
+  process.exit(); // Otherwise its open handles would keep this process running.
 });

@@ -1,4 +1,4 @@
-/** The two lines of Node that Carillon is tested on, and where each is found. */
+/** The two lines of Node on which Carillon is tested, and the place of each. */
 import { spawnSync } from "node:child_process";
 import { chmodSync, constants, copyFileSync, existsSync, mkdirSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -6,10 +6,10 @@ import { npm, root, say, Trouble } from "./ready.mjs";
 
 export const lines = /** @type {const} */ (["20", "24"]);
 
-/** The line that this very process stands for: anything from 24 on counts as the newer one. */
+/** The line of this process: anything from 24 on counts as the newer one. */
 export const ownLine = Number(process.versions.node.split(".")[0]) >= 24 ? "24" : "20";
 
-/** The npm package with a platform's binary: named after it, but for one name that was taken. */
+/** The npm package with a platform's binary. It is named after the platform, except one whose name was taken. */
 function packageName() {
   const platform = process.platform === "win32" ? "win" : process.platform;
   return platform === "darwin" && process.arch === "arm64"
@@ -25,8 +25,8 @@ function versionOf(program) {
 }
 
 /**
- * This process for its own line; for the other a binary from npm, kept under node_modules/.cache. It is no dependency:
- * as one its `bin` would shadow `node` in every npm script, and its package exists per platform.
+ * This process for its own line; for the other a binary from npm, kept under node_modules/.cache. It is not a dependency: its `bin` would
+ * then shadow `node` in every npm script, and its package exists per platform.
  * @param {string} line @returns {{ path: string, version: string }}
  */
 export function nodeOfLine(line) {
@@ -52,8 +52,8 @@ export function nodeOfLine(line) {
 }
 
 /**
- * As root some tests become an ordinary user and start Node again, who then must be able to reach it: a checkout in a
- * private folder gets a copy under `folder`.
+ * Under root some tests switch to an ordinary user and start Node again, which that user must be able to reach: a checkout in a private
+ * folder gets a copy under `folder`.
  * @param {string} path @param {string} folder @returns {string}
  */
 export function nodeForEveryone(path, folder) {

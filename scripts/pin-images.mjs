@@ -1,6 +1,6 @@
 /**
- * `npm run pin-images`: writes the digest of each image of others behind its tag, in deploy/, as its registry has it now (docker buildx). What is
- * built from that is what was seen, whoever moves the tag later. Run it again to take up a tag's new image.
+ * `npm run pin-images`: writes the digest of each foreign image behind its tag, in deploy/, as its registry has it now (docker buildx). A
+ * build then uses the image that was reviewed, even if the tag is moved later. Run it again to use a tag's new image.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const files = ["deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/ca
 const named = /^(FROM +|[ -]*image: *)([a-z\d./-]+:[\w.-]+)(?:@sha256:[\da-f]{64})?(?=\s|$)/gm;
 
 /**
- * A file with each image but our own pinned.
+ * Pins each image of a file except our own.
  * @param {string} text @param {(image: string) => string} digestOf of an image with its tag: sha256:…
  */
 export const pinned = (text, digestOf) =>

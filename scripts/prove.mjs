@@ -1,6 +1,6 @@
 /**
- * `npm run prove -- HARNESS [ARGUMENT…]`: the harnesses that look for what tests do not find. Each makes the clone ready,
- * brings the servers that it needs, and says by `--help` what it takes.
+ * `npm run prove -- HARNESS [ARGUMENT…]`: the harnesses that look for faults that tests do not find. Each makes the clone ready, starts the
+ * servers that it needs, and lists its options with `--help`.
  */
 import { fail, Trouble } from "./ready.mjs";
 import { usageOf } from "./usage.mjs";

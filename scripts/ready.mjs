@@ -1,6 +1,6 @@
 /**
- * Makes a fresh clone ready: the dependencies that package-lock.json names, and everything compiled. Says what it does
- * on stderr, and nothing when there is nothing to do, so that a command's own output stays its own.
+ * Makes a fresh clone ready: installs the dependencies of package-lock.json, and compiles everything. Prints its actions to stderr, and
+ * nothing when there is nothing to do, so that a command's own output stays unmixed.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ export const root = fileURLToPath(new URL("..", import.meta.url));
 
 const oldestNode = [20, 19];
 
-/** A failure the reader can mend: shown as its message, without a stack. */
+/** A failure that the reader can correct: shown as its message, without a stack. */
 export class Trouble extends Error {
   /** @override */
   name = "Trouble";
@@ -22,7 +22,7 @@ export function say(line) {
   process.stderr.write(`${line}\n`);
 }
 
-/** A Trouble, and an option that there is not, become one line, a bug keeps its stack; the exit code will be 1. @param {unknown} error */
+/** Prints a Trouble, and an unknown option, as one line, and a bug with its stack; the exit code will be 1. @param {unknown} error */
 export function fail(error) {
   const { code, message, stack } = error instanceof Error ? /** @type {NodeJS.ErrnoException} */ (error) : {};
   if (error instanceof Trouble) say(`✗ ${message}`);
@@ -45,9 +45,9 @@ export function requireNode() {
  */
 
 /**
- * The first package that the lock names and node_modules lacks or has otherwise. npm records what it installed in its
- * own hidden lock file, last of all, so this also notices an install that was cut short, and agrees with a plain
- * `npm install`, which a stamp of our own would not.
+ * The first package of the lock file that node_modules lacks or has in another version. npm records the installed packages in its own
+ * hidden lock file, last of all. So this also notices an install that was cut short, and agrees with a plain `npm install`; a stamp of our
+ * own would not.
  * @param {Lock} wanted @param {Lock | undefined} installed @returns {string | undefined}
  */
 export function stalePackage(wanted, installed) {
@@ -70,8 +70,7 @@ function readLock(path) {
 }
 
 /**
- * Runs npm with this very Node: the npm that runs us, or the one on PATH. Its errors show even when it was told to be
- * silent about running us.
+ * Runs npm with this very Node: the npm that runs us, or the one on PATH. Its errors show even if the npm that runs us is silent.
  * @param {string[]} args @param {string} cwd
  */
 export function npm(args, cwd = root) {
@@ -82,7 +81,7 @@ export function npm(args, cwd = root) {
   return done.status === 0;
 }
 
-/** What a folder's package-lock.json names, where it is missing. @param {string} [folder] */
+/** Installs the packages of a folder's package-lock.json, if they are missing. @param {string} [folder] */
 export function installDependencies(folder = root) {
   const wanted = readLock(join(folder, "package-lock.json"));
   if (!wanted) throw new Trouble("package-lock.json is missing: the clone is incomplete.");

@@ -1,6 +1,7 @@
 /**
- * `npm run sbom [-- FOLDER]`: a software bill of materials (CycloneDX, JSON) for each package that is published, in FOLDER or `dist/sbom/`. It
- * names what a package brings, from the lock file, and what is built into it, as the last build told: run `npm run build` before.
+ * `npm run sbom [-- FOLDER]`: a software bill of materials (CycloneDX, JSON) for each published package, in FOLDER or `dist/sbom/`. It
+ * names the package's dependencies, from the lock file, and the packages that are built into it, as the last build recorded: run `npm run
+ * build` before.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -8,7 +9,7 @@ import { join, resolve } from "node:path";
 import { root } from "./ready.mjs";
 import { showsUsage } from "./usage.mjs";
 
-/** Where a build tells what it built in. @type {Record<string, string | undefined>} */
+/** The files in which builds record the packages that they built in. @type {Record<string, string | undefined>} */
 const workspaces = {
   zookeeper: undefined,
   embedded: undefined,
@@ -19,7 +20,7 @@ const workspaces = {
 /** @typedef {{ "bom-ref": string, name: string, version: string, properties?: object[] }} Component */
 /** @typedef {{ metadata: { component: Component }, components: Component[], dependencies: { ref: string, dependsOn: string[] }[] }} Bom */
 
-/** Of the whole repository: its packages and all that they are built and tested with. @returns {Bom} */
+/** The bill of the whole repository: its packages and everything for their build and tests. @returns {Bom} */
 function everything() {
   const args = ["sbom", "--sbom-format", "cyclonedx", "--sbom-type", "library", "--package-lock-only"];
   const { status, stdout, stderr } = spawnSync("npm", args, { cwd: root, encoding: "utf8", maxBuffer: 2 ** 26 });
@@ -50,7 +51,7 @@ function billOf(bom, workspace) {
   const direct = (needs.get(own) ?? []).filter((ref) => brings.includes(nameOf(ref)));
   const builtIn = builtInto(workspace);
   const kept = new Set(direct);
-  // What another package of ours brings or has built in stands in that one's own bill.
+  // The dependencies and built-in packages of another package of ours are in that package's own bill.
   for (const ref of kept) if (!ours.has(nameOf(ref))) for (const next of needs.get(ref) ?? []) kept.add(next);
   const all = new Set([...kept, ...builtIn]);
   const component = bom.components.find((one) => one["bom-ref"] === own);
@@ -58,7 +59,7 @@ function billOf(bom, workspace) {
   const components = bom.components
     .filter((one) => all.has(one["bom-ref"]))
     .map((found) => {
-      // npm calls a workspace by its folder.
+      // npm names a workspace by its folder.
       const one = { ...found, name: nameOf(found["bom-ref"]) };
       if (!builtIn.includes(one["bom-ref"])) return one;
       const properties = [...(one.properties ?? []), { name: "carillon:built-in", value: "true" }];

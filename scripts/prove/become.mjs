@@ -32,6 +32,6 @@ export async function become(source, { servers = [], before } = {}) {
     await import(pathToFileURL(program).href);
   } catch (error) {
     fail(error);
-    process.exit(); // servers that have started would keep this process running
+    process.exit(); // The started servers would keep this process running.
   }
 }

@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- faults [ARGUMENT…]`: makes the clone ready, sees to it that PostgreSQL, Redis and ZooKeeper are there, and
- * becomes the harness, which reads the arguments and starts servers of its own. With --peers that is faults/src/peers/main.ts,
- * for which the benches' peers are installed: two of them want a newer Node, on which all of it runs then.
+ * `npm run prove -- faults [ARGUMENT…]`: makes the clone ready, makes sure that PostgreSQL, Redis and ZooKeeper are installed, and becomes
+ * the harness, which reads the arguments and starts servers of its own. With --peers that is faults/src/peers/main.ts, for which the
+ * benches' peers are installed: two of them need a newer Node, which then runs all of it.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
@@ -33,7 +33,7 @@ async function main() {
   linkPackages(join(compiled, "scheduler/node_modules"));
   if (peers) {
     installDependencies(join(root, "bench"));
-    // Seen from there alone: all else has Carillon's own packages.
+    // The peers' packages are visible from there only: everything else uses Carillon's own packages.
     linkPackages(join(compiled, place, "node_modules"), join(root, "bench/node_modules"));
   }
   for (const name of peers ? ["postgres", "redis"] : ["postgres", "redis", "zookeeper"]) {
@@ -46,5 +46,5 @@ async function main() {
 
 await main().catch((error) => {
   fail(error);
-  process.exit(); // whatever it had begun would keep it running
+  process.exit(); // Otherwise its open handles would keep this process running.
 });

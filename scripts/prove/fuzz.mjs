@@ -1,4 +1,4 @@
-/** Good inputs spoilt, for every part that reads what others wrote. */
+/** Feeds damaged versions of good inputs to every part that reads foreign data. */
 import { become } from "./become.mjs";
 
 await become("fuzz/src/main.ts", { servers: ["postgres"] });

@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- image`: does what deploy/Dockerfile says, step by step, in folders of its own and with this machine's Node, for where there
- * is no container runtime. Then, as a user without rights and with a PostgreSQL that it starts, it runs what the image would: `migrate`,
- * and `server`, of which it asks the probes and the console. The base image, and what Docker itself does, are not what this shows.
+ * `npm run prove -- image`: carries out deploy/Dockerfile step by step, in folders of its own and with this machine's Node, for machines
+ * without a container runtime. Then, as a user without rights and with a PostgreSQL that it starts, it runs the image's programs:
+ * `migrate`, and `server`, whose probes and console it requests. It does not test the base image, nor Docker itself.
  */
 import { spawn, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -14,7 +14,7 @@ import { showsUsage } from "../usage.mjs";
 
 const withoutRights = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** What the file says, a line a step. @param {string} text */
+/** The steps of the file, one a line. @param {string} text */
 const stepsOf = (text) =>
   text
     .replace(/^\s*#.*\n/gm, "")
@@ -26,7 +26,7 @@ const stepsOf = (text) =>
       return { word, rest };
     });
 
-/** Of what is copied; as .dockerignore has it. @param {string} path */
+/** Whether a path is copied, by the rules of .dockerignore. @param {string} path */
 const isLeftOut = (path) =>
   ["node_modules", "dist", ".carillon", ".git"].includes(basename(path)) || path.endsWith(".tsbuildinfo");
 

@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- rolling [--from REF] [ARGUMENT…]`: makes the clone ready, builds the version of an earlier commit beside it, and becomes
- * the harness (faults/src/rolling/main.ts), which puts processes of both on one store. Without REF it is the commit before the one that
- * brought the newest migration: the last version whose schema is older. It needs the clone's history.
+ * `npm run prove -- rolling [--from REF] [ARGUMENT…]`: makes the clone ready, builds the version of an earlier commit beside it, and
+ * becomes the harness (faults/src/rolling/main.ts), which puts processes of both on one store. Without REF it is the commit before the one
+ * with the newest migration: the last version whose schema is older. It needs the clone's history.
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync } from "node:fs";
@@ -34,7 +34,7 @@ function before() {
   return git(["rev-parse", `${brought}~1`]);
 }
 
-/** The build of a commit, made once. @param {string} commit @returns {string} where its compiled code lies */
+/** The build of a commit, made once. @param {string} commit @returns {string} the folder of its compiled code */
 function buildOf(commit) {
   const folder = join(root, "node_modules/.cache", `rolling-${commit}`);
   const compiled = join(folder, "scheduler/dist");
@@ -56,7 +56,7 @@ function buildOf(commit) {
   return compiled;
 }
 
-/** Ours, where they are what its lock file names. @param {string} folder */
+/** Links this clone's packages into the folder, if they are those of its lock file. @param {string} folder */
 function linkDependencies(folder) {
   /** @param {string} path @returns {import("../ready.mjs").Lock} */
   const read = (path) => JSON.parse(readFileSync(path, "utf8"));
@@ -74,7 +74,7 @@ function linkDependencies(folder) {
     const target = join(folder, part, "node_modules");
     mkdirSync(target, { recursive: true });
     for (const name of readdirSync(packages)) {
-      // Our own packages are those of its own version.
+      // Carillon's own packages are those of its own version.
       if (name !== "carillon" && name !== "@carillon" && name !== ".cache")
         symlinkSync(join(packages, name), join(target, name));
     }
@@ -117,5 +117,5 @@ async function main() {
 
 await main().catch((error) => {
   fail(error);
-  process.exit(); // whatever it had begun would keep it running
+  process.exit(); // Otherwise its open handles would keep this process running.
 });

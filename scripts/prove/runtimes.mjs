@@ -1,6 +1,6 @@
 /**
- * `npm run prove -- runtimes`: installs the packed packages in a folder of their own, beside tsx, esbuild, Jest and Bun, and runs one task
- * by each on a PostgreSQL that it starts; exit code 1 where one said something else than it should. It measures `import "carillon"`, too.
+ * `npm run prove -- runtimes`: installs the packed packages in a separate folder, beside tsx, esbuild, Jest and Bun, and runs one task with
+ * each on a PostgreSQL that it starts. The exit code is 1 if the output of one is not as expected. It also measures `import "carillon"`.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { fail, npm, root, say, Trouble } from "../ready.mjs";
 import { startServers } from "../servers.mjs";
 import { showsUsage } from "../usage.mjs";
 
-/** Exact, so that a run says the same thing tomorrow. Bun's own package only fetches these binaries. */
+/** Exact versions, so that a run gives the same result tomorrow. Bun's own package only fetches these binaries. */
 const tools = [
   "esbuild@0.28.2",
   "tsx@4.23.15",
@@ -27,11 +27,11 @@ const ran = /hello Ann, fence 1/;
 const passed = /Tests: +1 passed/;
 const withoutFile = /HANDLER_CRASHED.*not beside Carillon's code.*--packages=external/s;
 const bundle = "npx esbuild --bundle --platform=node --log-level=error";
-/** What is CommonJS in a bundle for ESM wants a `require`, whatever it is: that of `pg` does. */
+/** CommonJS code in a bundle for ESM needs a `require`, and `pg` calls it. */
 const banner = `--banner:js='import { createRequire as of } from "node:module"; const require = of(import.meta.url);'`;
 const jest = "node_modules/.bin/jest --config";
 
-/** What is typed, and what it says. @param {string} newest a Node of the newest line @returns {[string, string, RegExp][]} */
+/** The commands, and their expected output. @param {string} newest a Node of the newest line @returns {[string, string, RegExp][]} */
 const trials = (newest) => [
   ["tsx", "npx tsx main.ts", ran],
   ["Bun", `node_modules/@oven/bun-${process.platform}-${process.arch}/bin/bun main.ts`, ran],

@@ -1,7 +1,7 @@
 /**
- * `npm run prove -- steady [--runs N] [--busy]`: does the gate say the same thing every time? Runs `npm test -- --gate` N times
- * (default 5) and prints each test that did not have the same outcome every time, with its outcomes; --busy keeps every core busy
- * meanwhile by a loop each. Exit code 1 where a run was red or a test was unsteady. A run takes some 20 minutes.
+ * `npm run prove -- steady [--runs N] [--busy]`: does the gate give the same result every time? Runs `npm test -- --gate` N times (default
+ * 5) and prints each test that did not have the same outcome every time, with its outcomes. --busy keeps every core busy in the meantime
+ * with a loop each. The exit code is 1 if a run was red or a test was unsteady. A run takes some 20 minutes.
  */
 import { spawn } from "node:child_process";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";

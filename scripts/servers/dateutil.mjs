@@ -1,4 +1,4 @@
-/** python-dateutil, which tests compare recurrence rules with. */
+/** python-dateutil, with which tests compare recurrence rules. */
 import { ask } from "./server.mjs";
 
 const variable = "CARILLON_TEST_DATEUTIL";

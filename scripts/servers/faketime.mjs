@@ -8,8 +8,8 @@ const variable = "CARILLON_TEST_FAKETIME";
 
 /**
  * No server: a library that other servers are started with. It opens the file within the call that reads the clock, and PostgreSQL reads
- * the clock in its signal handlers too: where one interrupts such a call, the backend aborts and the server restarts. By libfaketime.so.1
- * that came within some 200 statement timeouts; libfaketimeMT.so.1 blocks signals meanwhile, and none of 3,000 ended a backend.
+ * the clock in its signal handlers too: if one interrupts such a call, the backend aborts and the server restarts. With libfaketime.so.1
+ * that happened within some 200 statement timeouts; libfaketimeMT.so.1 blocks signals during the call, and none of 3,000 ended a backend.
  * @type {Omit<ServerKind, "start">} */
 export const faketime = {
   variable,
@@ -30,8 +30,8 @@ export const faketime = {
 };
 
 /**
- * What a program is started with so that its wall clock is off by as many seconds as `file` says ("+7200", "-3600"), from the
- * moment at which it says so. The monotonic clock stays as it is.
+ * The environment with which a program's wall clock is off by the seconds in `file` ("+7200", "-3600"), from the moment at which they are
+ * written. The monotonic clock stays as it is.
  * @param {import("./server.mjs").Place} place @param {string} file @returns {Record<string, string>}
  */
 export const fakedBy = ({ bin }, file) => ({

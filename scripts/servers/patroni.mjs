@@ -6,7 +6,7 @@ import { ask, programFolders } from "./server.mjs";
 const variable = "CARILLON_TEST_PATRONI";
 
 /**
- * Without them it starts and cannot reach its store. They are asked of the Python that its first line names: PATH may
+ * Patroni starts without these modules but cannot reach its store then. The check uses the Python of Patroni's first line, since PATH may
  * have another.
  * @param {string} program
  */

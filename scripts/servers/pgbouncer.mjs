@@ -24,7 +24,7 @@ export const pgbouncer = {
 };
 
 /**
- * Starts it in `folder`, in front of all databases of one PostgreSQL. Every client is let in, and connects as the user of `target`.
+ * Starts it in `folder`, in front of all databases of one PostgreSQL. Every client is accepted, and connects as the user of `target`.
  * @param {string} program @param {string} folder that the user may write to @param {import("./server.mjs").Conditions["user"]} user
  * @param {{ target: string, port: number, mode: "transaction" | "session", poolSize: number }} options target: PostgreSQL's URL
  */

@@ -15,7 +15,7 @@ import { dirname, join, relative } from "node:path";
 import { root } from "../ready.mjs";
 import { ask, launch, onFreePort, prepare, programFolders } from "./server.mjs";
 
-/** The oldest that the tests are for. */
+/** The oldest supported version. */
 const oldest = 15;
 
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
@@ -77,7 +77,7 @@ function unpack(target) {
   return join(target, "bin");
 }
 
-/** Benches count statements where the server's own extension for that is installed. @param {string} bin */
+/** Benches count statements if the server's own extension for that is installed. @param {string} bin */
 function statementCount(bin) {
   const home = dirname(dirname(realpathSync(join(bin, "postgres"))));
   const folders = ["lib", "lib/postgresql"].map((folder) => join(home, folder));
@@ -88,8 +88,8 @@ function statementCount(bin) {
 }
 
 /**
- * What PostgreSQL keeps of a password (RFC 5803), made with one iteration in place of 4,096: on both sides together these take 14 ms of processor
- * a connection, and the gate makes some twenty thousand.
+ * PostgreSQL's stored form of a password (RFC 5803), made with one iteration in place of 4,096: on both sides together these take 14 ms of
+ * processor time a connection, and the gate makes some twenty thousand.
  * @param {string} password
  */
 function quickVerifier(password) {

@@ -5,7 +5,7 @@ import { ask, launch, onFreePort, programFolders } from "./server.mjs";
 
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
 
-/** Tests start, stop and wipe servers of their own, so they are told where the program is. */
+/** Tests start, stop and wipe servers of their own, so they receive the program's place. */
 const variable = "CARILLON_TEST_REDIS_SERVER";
 
 /** @type {ServerKind} */

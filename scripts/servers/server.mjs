@@ -1,5 +1,5 @@
 /**
- * What every kind of throw-away server has to tell: one object of this shape per kind, listed in ../servers.mjs.
+ * The description of each kind of throw-away server: one object of this shape per kind, listed in ../servers.mjs.
  *
  * @typedef {{ bin: string, version: string, env?: Record<string, string> }} Place
  *   bin: the folder of its programs; version: what they report; env: what tests are told besides the URL, so that they
@@ -99,7 +99,7 @@ export async function launch(program, args, { user, cwd, log, ready, patienceMs 
       stream.setEncoding("utf8").on("data", (text) => {
         file.write(text);
         if (isReady) return;
-        // Whoever knocks while it recovers may have it print any amount before that line.
+        // Connections during a recovery may make it print any amount before that line.
         seen = (seen + text).slice(-seenMost);
         isReady = ready.test(seen);
         if (!isReady) return;
@@ -139,7 +139,7 @@ export async function onFreePort(start) {
 }
 
 /**
- * Whom servers run as: ourselves, or as root a user without rights, because PostgreSQL refuses root.
+ * The user for servers: ourselves, or under root a user without rights, because PostgreSQL refuses root.
  * @returns {Conditions["user"]}
  */
 export function serverUser() {

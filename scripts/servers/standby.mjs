@@ -1,4 +1,4 @@
-/** A primary and a standby that streams from it, for whoever tests what happens when one takes the other's place. */
+/** A primary and a standby that streams from it, for tests in which one takes the other's place. */
 import { chownSync, mkdirSync, realpathSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Trouble } from "../ready.mjs";

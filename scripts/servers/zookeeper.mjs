@@ -1,4 +1,4 @@
-/** ZooKeeper: Debian's or Homebrew's jars and a JDK, and Java Curator, which tests talk to as a peer. */
+/** ZooKeeper: Debian's or Homebrew's jars and a JDK, and Java Curator, which tests use as a peer. */
 import { chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join } from "node:path";
@@ -8,8 +8,8 @@ import { ask, freePort, launch, onFreePort } from "./server.mjs";
 /** @typedef {import("./server.mjs").ServerKind} ServerKind */
 
 /**
- * Tests start servers, ensembles and Java programs of their own, so they are told where these are. Each variable set by
- * hand wins over what is found.
+ * Tests start servers, ensembles and Java programs of their own, so they receive the places of these. Each variable set by hand takes
+ * precedence over the places found.
  */
 const variables = /** @type {const} */ ({
   java: found.java,
@@ -44,8 +44,8 @@ export const zookeeper = {
 const quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
 /**
- * Without Curator there is no agreement to test, so Debian's jars count only together; Homebrew has no Curator, and
- * there the tests against it say which variable they miss.
+ * Without Curator there is no agreement to test, so Debian's jars count only together. Homebrew has no Curator, and there the tests against
+ * it name the variable that they miss.
  * @returns {{ server: string, curator: string } | undefined}
  */
 function findAllJars() {
@@ -72,8 +72,8 @@ function newestJar(maven, name) {
 }
 
 /**
- * Three servers that vote. Their clock ticks faster than a single server's: they end sessions on whole ticks, so that is
- * how much longer than its timeout a session may live.
+ * Three voting servers. Their clock ticks faster than a single server's: they end sessions on whole ticks, so a session may live that much
+ * longer than its timeout.
  * @type {ServerKind}
  */
 export const zookeeperEnsemble = { ...zookeeper, start: startEnsemble };
@@ -137,7 +137,7 @@ async function startEnsemble(place, folder, conditions) {
   const [ports, votes, elections] = await Promise.all([1, 2, 3].map(() => Promise.all(servers.map(freePort))));
   const members = servers.map((id, i) => [`server.${id}`, `127.0.0.1:${votes?.[i]}:${elections?.[i]}`]);
   const settings = { tickTime: ensembleTickMs, initLimit: 80, syncLimit: 40, ...Object.fromEntries(members) };
-  // Each waits for the others, so all are begun before any is ready.
+  // Each waits for the others, so all are started before any is ready.
   const begun = await Promise.allSettled(
     servers.map((id, i) => {
       const home = join(folder, String(id));

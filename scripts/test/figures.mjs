@@ -19,9 +19,8 @@ const firstLine = (text) => (stripVTControlCharacters(text).trim().split("\n", 1
 export const nameOf = ({ file, test }) => `${file} > ${test}`;
 
 /**
- * A failure is: a test that failed; a test that was skipped or did not end, where `whole`; a file that does not load or whose
- * hook failed; a file that was to run and has no result; an error that no test caught; an exit code other than 0 with none of
- * these.
+ * A failure is: a test that failed; a test that was skipped or did not end, if `whole`; a file that does not load or whose hook failed; a
+ * file that should have run and has no result; an error that no test caught; an exit code other than 0 with none of these.
  * @param {string} text the report's lines
  * @param {{ exit: number, whole: boolean, expected?: readonly string[] }} run whole: everything was to run; expected: files that
  *   were to run at least once, whatever Vitest chose

@@ -53,7 +53,7 @@ export function verdictOf(failures, tests, setAside) {
     .map(({ file, test }) => ({ file: join(root, file), test, why: "is set aside, but no such test ran", ran: false }));
   const unsteady = judged.filter(({ second }) => second === "passed");
   const failed = [...judged.filter(({ second }) => second !== "passed"), ...stale];
-  // A file of which two hooks failed is one.
+  // A file with two failed hooks counts as one.
   return new Set(unsteady.map(nameOf)).size > unsteadyMost
     ? { failed: [...failed, ...unsteady], unsteady: [], aside }
     : { failed, unsteady, aside };

@@ -1,4 +1,4 @@
-/** Runs Vitest and looks at what failed a second time. */
+/** Runs Vitest, and runs failed tests a second time. */
 import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { foreground, interruptedExit } from "../servers.mjs";
 import { figuresOf, nameOf } from "./figures.mjs";
 
 const reporter = fileURLToPath(new URL("report.mjs", import.meta.url));
-/** More failures than this have one cause, and a second look at each tells nothing. */
+/** More failures than this have one cause, and a second look at each is of no use. */
 const secondLookMost = 20;
 
 /**
@@ -23,7 +23,7 @@ const secondLookMost = 20;
  *   Vitest's goes, and "ignore" also keeps this module silent; leftMs: how long the run may take
  */
 
-/** Where the reports of runs lie, one file a run: test-report-LABEL.ndjson, and test-report-LABEL-second.ndjson. */
+/** The folder of the reports of runs, one file a run: test-report-LABEL.ndjson, and test-report-LABEL-second.ndjson. */
 export const reports = join(root, "node_modules/.cache");
 
 /** @param {Run} run @returns {Promise<Outcome>} */
@@ -40,8 +40,8 @@ async function once({ node, label, args, env, whole, expected, folder = root, ou
 }
 
 /**
- * Runs tests. The files of those that failed run once more, alone: that tells an unsteady test from a broken one. What comes of
- * it is said in each failure; to forgive one or not is the caller's.
+ * Runs tests. The files of failed tests run once more, alone: that distinguishes an unsteady test from a broken one. The result is in each
+ * failure; the caller decides whether to forgive one.
  * @param {Run} run @returns {Promise<Outcome>}
  */
 export async function vitest(run) {
@@ -55,7 +55,7 @@ export async function vitest(run) {
   const second = await once({ ...again, label: `${run.label}-second`, args: ["--no-file-parallelism", ...files] });
   if (second.interrupted) return first;
   const [before, now] = [first, second].map(({ failures }) => new Set(failures.map(nameOf)));
-  // Skipped since a hook of its file failed, which is named itself: run by the second look, it has its own result.
+  // It was skipped since a hook of its file failed, which is named itself. When the second look runs it, it has its own result.
   const hookFailed = new Set(first.failures.filter(({ test }) => test === "the file itself").map(({ file }) => file));
   const seen = new Set(second.tests);
   const isRunNow = (/** @type {LookedAt} */ failure) =>
