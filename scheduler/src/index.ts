@@ -30,6 +30,7 @@ export {
 export type { Health } from "./library/acts/health.ts";
 export type { DrainOptions, Nodes } from "./library/acts/nodes.ts";
 export type { BeginOperation, Operation, Operations, OperationTarget } from "./library/acts/operations.ts";
+export type { TaskName, TaskRegistry } from "./library/acts/task-registry.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
 export type { ResultOptions, RunHandle } from "./library/run-handle.ts";
 export type { RunSummary, Runs, RunsFilter, RunsPage } from "./library/runs.ts";
@@ -42,7 +43,8 @@ export type {
   SchedulesSet,
   SetSchedules,
 } from "./library/schedules.ts";
-export type { Task } from "./library/task-handle.ts";
+export type { DefineTask, Producer, Task } from "./library/task-handle.ts";
+export { type TaskType, taskType } from "./library/task-type.ts";
 export type { DeadGroup, DeadGroups, DeadLetter } from "./run/dead-letters.ts";
 export type { EnqueueOptions } from "./run/enqueue-options.ts";
 export type { Continuation, RunInput } from "./run/flow.ts";

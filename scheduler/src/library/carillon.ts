@@ -1,5 +1,4 @@
 import type { GraceLock } from "@carillon/zookeeper";
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { OwnSecrets } from "../access/secrets/own-secrets.ts";
 import type { Change, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
@@ -20,7 +19,6 @@ import { watchAlarms } from "../engine/alarms/channels.ts";
 import { Engine } from "../engine/engine.ts";
 import { Reconciler } from "../engine/reconciler.ts";
 import { checkWebhooks, noticePoster } from "../executors/http/notice.ts";
-import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { LocalClaims } from "../run/claim-store.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Handler, RunNotice } from "../run/handler.ts";
@@ -37,15 +35,15 @@ import { realSurroundings, type Surroundings } from "../settings/surroundings.ts
 import type { Definitions } from "../store/definitions.ts";
 import type { Store } from "../store/store.ts";
 import { StoreClock } from "../store/store-clock.ts";
-import type { HttpOptions } from "../task/http.ts";
-import type { TaskDefinition, TaskOptions } from "../task/task.ts";
+import type { TaskDefinition } from "../task/task.ts";
 import { Measuring } from "../telemetry/measuring.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
-import { type Health, healthOf } from "./acts/health.ts";
+import type { Health } from "./acts/health.ts";
 import { Nodes } from "./acts/nodes.ts";
 import { Operations } from "./acts/operations.ts";
 import type { PauseOptions, PauseResult } from "./acts/pause.ts";
 import { type Saved, type SaveOptions, TaskActs } from "./acts/task-acts.ts";
+import type { EnqueueOne, ResultOfTask, TaskName } from "./acts/task-registry.ts";
 import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { EnqueueCall } from "./enqueue-call.ts";
 import { exchange } from "./exchange.ts";
@@ -56,8 +54,9 @@ import type { ResultOf, RunHandle } from "./run-handle.ts";
 import { Runs } from "./runs.ts";
 import { Schedules } from "./schedules.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
-import { closeStore, endNode, following, hearing, type Started, standInOf } from "./started.ts";
-import { type EnqueueMany, handleOf, type IsolatedOptions, type Task, type WithSchema } from "./task-handle.ts";
+import { closeStore, endNode, following, healthOf, hearing, type Started, standInOf } from "./started.ts";
+import { type DefineTask, type EnqueueMany, handleOf, type IsolatedOptions, type Producer } from "./task-handle.ts";
+import type { TaskType } from "./task-type.ts";
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
 export function carillon(options: CarillonOptions = {}): Carillon {
@@ -136,33 +135,20 @@ export class Carillon {
     this.schedules = new Schedules(asking);
   }
 
-  /**
-   * Defines a task. The handler runs in whichever process has it, or, given by its module's path, in a thread or process of that one's
-   * own; the definition is stored when this process starts. @throws TASK_DUPLICATE, TASK_INVALID and what the schedule's own check throws
-   */
-  task<Schema extends StandardSchemaV1, Result = unknown>(
-    name: string,
-    options: WithSchema<Schema> & { isolate?: Isolate },
-    handler: Handler<StandardSchemaV1.InferOutput<Schema>, Result> | URL | string,
-  ): Task<StandardSchemaV1.InferInput<Schema>, ResultOf<Result>>;
-  task<Payload = unknown, Result = unknown>(
-    name: string,
-    options: TaskOptions,
-    handler: Handler<Payload, Result>,
-  ): Task<Payload, ResultOf<Result>>;
-  task<Payload = unknown>(name: string, options: IsolatedOptions, handler: URL | string): Task<Payload>;
-  task(name: string, options: TaskOptions & { command: NonNullable<TaskOptions["command"]> }): Task<undefined>;
-  task<Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
-  task(
-    name: string,
-    options: IsolatedOptions & { payload?: StandardSchemaV1 },
-    handler?: Handler<never> | URL | string,
-  ): Task<unknown> {
-    const defined = this.#handlers.defined(name, options, handler);
+  /** Defines a task: see `DefineTask`. */
+  readonly task = ((given: string | TaskType, options: IsolatedOptions, handler?: Handler<never> | URL | string) => {
+    const defined = this.#handlers.defined(given, options, handler);
+    const { name } = defined.definition;
     this.#defined.add(defined);
     if (this.#opening)
       this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
     return handleOf(this, name, (count) => this.#defined.next(defined.definition, this.#storeClock.now(), count));
+  }) as DefineTask;
+
+  /** A task that other processes define and run: payloads are checked here by its type. @throws TASK_DUPLICATE */
+  producer<Payload, Result, Input>(type: TaskType<Payload, Result, Input>): Producer<Input, ResultOf<Result>> {
+    this.#defined.produce(type as TaskType);
+    return handleOf(this, type.name, () => []) as Producer<unknown> as Producer<Input, ResultOf<Result>>;
   }
 
   get taskCount(): number {
@@ -220,8 +206,9 @@ export class Carillon {
    * Enqueues a run. Resolves once the run is durable in the store.
    * @throws TASK_UNKNOWN, PAYLOAD_INVALID, PAYLOAD_TOO_LARGE, OPTION_INVALID, STORE_…
    */
-  enqueue(task: string, payload?: unknown, options: EnqueueOptions = {}): Promise<RunHandle> {
-    return this.#enqueues.enqueue(task, payload, options, "enqueue");
+  enqueue<Name extends TaskName>(task: Name, ...given: EnqueueOne<Name>): Promise<RunHandle<ResultOfTask<Name>>> {
+    const [payload, options = {}]: [payload?: unknown, options?: EnqueueOptions] = given as never;
+    return this.#enqueues.enqueue(task, payload, options, "enqueue") as Promise<RunHandle<ResultOfTask<Name>>>;
   }
 
   /** Like `Task.enqueueMany`. */

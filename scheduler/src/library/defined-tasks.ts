@@ -13,6 +13,7 @@ import type { TaskDefinition } from "../task/task.ts";
 import type { BroughtBy, TaskStore } from "../task/task-store.ts";
 import { GroupNumbers } from "./group-numbers.ts";
 import { validateKept } from "./payload.ts";
+import type { TaskType } from "./task-type.ts";
 
 export interface Defined {
   readonly definition: TaskDefinition;
@@ -38,6 +39,8 @@ const reason = "defined in code";
 export class DefinedTasks {
   readonly groupNumbers = new GroupNumbers();
   readonly #defined = new Map<string, Defined>();
+  /** Tasks that are only enqueued here. */
+  readonly #produced = new Map<string, TaskType>();
   readonly #taskIds = new Map<string, number>();
   #definitions: Definitions | undefined;
   #release: Release | undefined;
@@ -75,6 +78,22 @@ export class DefinedTasks {
 
   get(name: string): Defined | undefined {
     return this.#defined.get(name);
+  }
+
+  /** A task whose runs this process enqueues and other processes define. @throws TASK_DUPLICATE for two types with one name */
+  produce(type: TaskType): void {
+    const { name } = type;
+    const other = this.#produced.get(name);
+    if (this.#defined.has(name) || (other && other !== type))
+      throw new CarillonError("TASK_DUPLICATE", `task ${name} has two types in this process`, {
+        hint: "Where a task is defined, enqueue it by what `task` returned; elsewhere make its type once, in a module that all import.",
+      });
+    this.#produced.set(name, type);
+  }
+
+  /** The schema of a task's payloads, as this process defines it or enqueues it. */
+  schemaOf(name: string): StandardSchemaV1 | undefined {
+    return this.#defined.get(name)?.schema ?? this.#produced.get(name)?.payload;
   }
 
   /** The handler of a task that is defined here; it checks the payload first. */

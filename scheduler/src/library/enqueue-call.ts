@@ -65,7 +65,7 @@ export class EnqueueCall {
     try {
       const place = this.#place;
       const taskId = this.#defined.known(task);
-      if (!place || taskId === undefined || place.tracing || options.tx || this.#defined.get(task)?.schema)
+      if (!place || taskId === undefined || place.tracing || options.tx || this.#defined.schemaOf(task))
         return this.#inTime(options, () => this.#wait(task, payload, options, source));
       checkEnqueueOptions(options);
       const text = jsonText(payload, payloadName(task));
@@ -107,7 +107,7 @@ export class EnqueueCall {
     payloads: Iterable<unknown> | AsyncIterable<unknown>,
     given: EnqueueOptions | ((payload: never, index: number) => EnqueueOptions),
   ): Promise<RunHandle[]> {
-    const schema = this.#defined.get(task)?.schema;
+    const schema = this.#defined.schemaOf(task);
     const asked: Promise<RunHandle>[] = [];
     let failure: { error: unknown } | undefined;
     let index = 0;
@@ -143,7 +143,7 @@ export class EnqueueCall {
   }
 
   async #wait(task: string, payload: unknown, options: EnqueueOptions, source: "enqueue" | "manual") {
-    const text = await payloadText(this.#defined.get(task)?.schema, payload, task);
+    const text = await payloadText(this.#defined.schemaOf(task), payload, task);
     return this.#send(await this.#opened(), task, text, options, source);
   }
 

@@ -12,6 +12,7 @@ import type { Tracing } from "../telemetry/tracing.ts";
 import type { Defined, DefinedTasks } from "./defined-tasks.ts";
 import { saidSchema } from "./payload.ts";
 import type { IsolatedOptions } from "./task-handle.ts";
+import type { TaskType } from "./task-type.ts";
 
 /** Chooses how this process runs a task. */
 export class Handlers {
@@ -44,12 +45,14 @@ export class Handlers {
 
   /** The definition and handler from the arguments of `task`. @throws TASK_INVALID and the errors of the schedule's own check */
   defined(
-    name: string,
+    given: string | TaskType,
     options: IsolatedOptions & { payload?: StandardSchemaV1 },
     handler: Handler<never> | URL | string | undefined,
   ): Defined {
+    const name = typeof given === "string" ? given : given.name;
     requireOptions(name, options);
-    const { payload: schema, isolate, ...rest } = options;
+    const { payload: own, isolate, ...rest } = options;
+    const schema = typeof given === "string" ? own : given.payload;
     const definition = defineTask(name, { payloadSchema: saidSchema(schema) ?? null, ...rest });
     if (definition.atEnd === "remove")
       throw new CarillonError(

@@ -170,7 +170,7 @@ export class Schedules {
       });
     const text = jsonText(payload, payloadName(task));
     const slotPayload: unknown = text === null ? null : JSON.parse(text);
-    const schema: StandardSchemaV1 | undefined = this.#options.defined.get(task)?.schema;
+    const schema: StandardSchemaV1 | undefined = this.#options.defined.schemaOf(task);
     if (schema) await validateKept(schema, slotPayload, task);
     return defineTask(nameOfSchedule(task, name), { ...own, of: task, schedule, slotPayload });
   }

@@ -13,6 +13,7 @@ import type { Reconciler } from "../engine/reconciler.ts";
 import type { HttpServer } from "../http/server.ts";
 import type { Settings } from "../settings/settings.ts";
 import type { Worker } from "../worker/worker.ts";
+import type { Health } from "./acts/health.ts";
 import type { Opened } from "./opened.ts";
 import type { StandInOptions } from "./stand-in.ts";
 
@@ -29,6 +30,19 @@ export interface Started {
   heard?: Promise<void>;
   /** All parts have begun, and the tasks of this process are stored. */
   isComplete?: boolean;
+}
+
+/** The state of this node. @param stopping aborted once the process stops */
+export function healthOf(started: Started | undefined, node: string, stopping: AbortSignal): Health {
+  const untilReady = started?.isComplete ? (started.membership.trusted() ? null : "store") : "starting";
+  const why = stopping.aborted ? "stopping" : untilReady;
+  return {
+    ready: why === null,
+    why,
+    node,
+    leads: (started?.membership.term() ?? null) !== null,
+    running: started?.worker?.held ?? null,
+  };
 }
 
 /** Passes signals from the store to each part of a node. */

@@ -1,10 +1,12 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
+import type { Handler } from "../run/handler.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
+import type { HttpOptions } from "../task/http.ts";
 import type { TaskOptions } from "../task/task.ts";
 import type { PauseOptions } from "./acts/pause.ts";
-import type { RunHandle } from "./run-handle.ts";
+import type { ResultOf, RunHandle } from "./run-handle.ts";
 import type {
   NamedSchedule,
   NewSchedule,
@@ -14,9 +16,10 @@ import type {
   SchedulesSet,
   SetSchedules,
 } from "./schedules.ts";
+import type { TaskType } from "./task-type.ts";
 
 /** The payload argument is optional if the handler's payload may be undefined. */
-type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
+export type PayloadOf<Input> = undefined extends Input ? [payload?: Input] : [payload: Input];
 
 /** Options for all, or a function of each payload and its index. */
 export type EnqueueMany<Input> = [
@@ -78,6 +81,34 @@ export interface Task<Input, Result = unknown> {
 export type IsolatedOptions = TaskOptions & { isolate?: Isolate };
 
 export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
+
+/**
+ * Defines a task. The handler runs in whichever process has it, or, given by its module's path, in a thread or process of that one's
+ * own; the definition is stored when this process starts. @throws TASK_DUPLICATE, TASK_INVALID and what the schedule's own check throws
+ */
+export interface DefineTask {
+  <Payload, Result, Input>(
+    type: TaskType<Payload, Result, Input>,
+    options: IsolatedOptions,
+    handler: Handler<Payload, Result> | URL | string,
+  ): Task<Input, ResultOf<Result>>;
+  <Schema extends StandardSchemaV1, Result = unknown>(
+    name: string,
+    options: WithSchema<Schema> & { isolate?: Isolate },
+    handler: Handler<StandardSchemaV1.InferOutput<Schema>, Result> | URL | string,
+  ): Task<StandardSchemaV1.InferInput<Schema>, ResultOf<Result>>;
+  <Payload = unknown, Result = unknown>(
+    name: string,
+    options: TaskOptions,
+    handler: Handler<Payload, Result>,
+  ): Task<Payload, ResultOf<Result>>;
+  <Payload = unknown>(name: string, options: IsolatedOptions, handler: URL | string): Task<Payload>;
+  (name: string, options: TaskOptions & { command: NonNullable<TaskOptions["command"]> }): Task<undefined>;
+  <Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
+}
+
+/** A task that other processes define and run. */
+export type Producer<Input, Result = unknown> = Omit<Task<Input, Result>, "next">;
 
 /** The calls that a task handle is built on. */
 interface Doing {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type Carillon, carillon, every } from "../../src/index.ts";
+import { type Carillon, carillon, every, taskType } from "../../src/index.ts";
 import type { CarillonOptions } from "../../src/settings/settings.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { recordingLog } from "../support/store-stage.ts";
@@ -61,6 +61,33 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
     await database.query("rollback");
     const all = await database.query(`select count(*)::int as n from ${schema}.run`);
     expect(all.rows).toEqual([{ n: 2_400 + 20_000 }]);
+  });
+
+  test("a producer checks payloads by the task's type, before and after the task is defined in another process", async () => {
+    const sum = taskType("sum", { payload: z.object({ numbers: z.array(z.number()) }), result: z.number() });
+    const producing = make({ worker: false, scheduler: false, name: "producer" });
+    const producer = producing.producer(sum);
+    expect(producing.producer(sum).name).toBe("sum");
+    await expect(producer.enqueue({ numbers: [1] })).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+    await expect(producer.enqueue({ numbers: ["1"] as never })).rejects.toMatchObject({ code: "PAYLOAD_INVALID" });
+    const duplicate = expect.objectContaining({ code: "TASK_DUPLICATE" });
+    expect(() => producing.producer(taskType("sum"))).toThrow(duplicate);
+    const working = make({ name: "worker" });
+    working.task(sum, { schedule: every("1h"), slotPayload: { numbers: [] } }, (_, { numbers }) =>
+      numbers.reduce((a, b) => a + b, 0),
+    );
+    expect(() => working.producer(sum)).toThrow(duplicate);
+    await working.start();
+    const handle = await producer.enqueue({ numbers: [1, 2, 3] }, { key: "a" });
+    expect(await handle.result({ timeout: "60s" })).toBe(6);
+    const many = await producer.enqueueMany([{ numbers: [4] }, { numbers: [5] }]);
+    expect(await Promise.all(many.map((one) => one.result({ timeout: "60s" })))).toEqual([4, 5]);
+    await expect(producer.enqueueMany([{ numbers: [1] }, { numbers: "2" as never }])).rejects.toMatchObject({
+      code: "PAYLOAD_INVALID",
+      path: expect.stringMatching(/^\[1\]/),
+    });
+    const named = await producer.schedule("tenant-7", every("1h"), { payload: { numbers: [7] } });
+    expect(named.changed).toBe(true);
   });
 
   test("many wait for a store that is away no longer than one does", async () => {

@@ -172,6 +172,37 @@ describe("the packages as they are published", () => {
     expect(checked.stdout.split("\n").filter(isOwn)).toEqual([]);
   });
 
+  it("an application's registry of tasks types what is enqueued by name", () => {
+    writeFileSync(
+      join(folder, "registry.ts"),
+      `import { carillon, taskType } from "carillon";
+const settle = taskType<{ invoice: string }, { paid: boolean }>("settle");
+declare module "carillon" { interface TaskRegistry { settle: typeof settle } }
+const tower = carillon({ store: "postgres://127.0.0.1/none" });
+const handle = await tower.enqueue("settle", { invoice: "7" }, { in: "1s" });
+export const paid: boolean = (await handle.result()).paid;
+// @ts-expect-error: no task has this name
+await tower.enqueue("setle", { invoice: "7" });
+// @ts-expect-error: an invoice is a text
+await tower.enqueue("settle", { invoice: 7 });
+`,
+    );
+    const options = [
+      "--noEmit",
+      "--strict",
+      "--target",
+      "es2023",
+      "--types",
+      "node",
+      "--module",
+      "nodenext",
+      "--skipLibCheck",
+    ];
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const checked = spawnSync(process.execPath, [tsc, ...options, "registry.ts"], { cwd: folder, encoding: "utf8" });
+    expect(checked.stdout).toBe("");
+  });
+
   it("the command runs from the package", () => {
     const main = join(modules, "carillon/lib/cli.js");
     expect(run(process.execPath, [main, "--help"])).toContain("Usage: carillon");

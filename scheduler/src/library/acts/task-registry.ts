@@ -1,0 +1,19 @@
+import type { EnqueueOptions } from "../../run/enqueue-options.ts";
+import type { ResultOf } from "../run-handle.ts";
+import type { PayloadOf } from "../task-handle.ts";
+import type { TaskType } from "../task-type.ts";
+
+/**
+ * The tasks that are enqueued by their names, each with its type. Empty: any name is accepted. Extend it in the application:
+ * `declare module "carillon" { interface TaskRegistry { settle: typeof settle } }`.
+ */
+// biome-ignore lint/suspicious/noEmptyInterface: it is for applications to extend.
+export interface TaskRegistry {}
+
+export type TaskName = [keyof TaskRegistry] extends [never] ? string : Extract<keyof TaskRegistry, string>;
+
+type TypeOf<Name> = Name extends keyof TaskRegistry ? TaskRegistry[Name] : unknown;
+export type InputOf<Name> = TypeOf<Name> extends TaskType<infer _, infer __, infer Input> ? Input : unknown;
+/** Payload and options of one enqueue by name. */
+export type EnqueueOne<Name> = [...payload: PayloadOf<InputOf<Name>>, options?: EnqueueOptions];
+export type ResultOfTask<Name> = TypeOf<Name> extends TaskType<infer _, infer Result> ? ResultOf<Result> : unknown;
