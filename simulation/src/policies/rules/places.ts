@@ -20,8 +20,6 @@ import {
   workerUntil,
 } from "./rule.ts";
 
-const spanOf = (one: Try): Span => ({ fromMs: one.fromMs, toMs: placeUntil(one) });
-
 const isGivenUp = ({ pace }: Seen, { abort }: Try, ms: number) =>
   abort !== undefined && abort.atMs + givenUpMs <= ms + pace.slackMs;
 
@@ -121,7 +119,8 @@ export const rates: Rule = {
       if (!rate || plans.some(({ plan }) => JSON.stringify(plan.rate) !== JSON.stringify(rate))) continue;
       const starts = seen.tries.filter((one) => one.task === task && !isStale(one)).map(({ fromMs }) => fromMs);
       // A try that was admitted and then waited for the worker, or for its group's limit, would be counted too late.
-      if (over(seen.tries.map(spanOf), seen.scenario.concurrency - 1)) continue;
+      const inWorker = seen.tries.map((one) => ({ fromMs: one.fromMs, toMs: workerUntil(one) }));
+      if (over(inWorker, seen.scenario.concurrency - 1)) continue;
       const isLimited = (group: number | undefined) =>
         seen.scenario.acts.some((act) => act.op === "limit" && act.group === group && act.runs !== null);
       if (plans.some(({ plan }) => isLimited(plan.group))) continue;

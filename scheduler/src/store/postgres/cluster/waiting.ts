@@ -1,4 +1,5 @@
 import { messageOf } from "../../../base/errors.ts";
+import { gates } from "../claims/gates.ts";
 import { earliestReadySql, unservedSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
@@ -26,9 +27,12 @@ const unknown: WaitingRow = {
   ended: [],
 };
 
-/** The select list for waiting runs, with the leadership `l` and the session `me` in FROM. $1 is the session, $2 the time. */
+/**
+ * The select list for waiting runs, with the leadership `l` and the session `me` in FROM. $1 is the session, $2 the time. Due runs in a
+ * bounded queue were judged when they came due; the next one to judge is due later.
+ */
 export const waitingSql = (s: string, unserved: boolean) => `
-         (select min(due_ms) from ${s}.run where state = ${runState.held} and gate > 1) as next_held_ms,
+         (select min(due_ms) from ${s}.run where state = ${runState.held} and gate > 1 and (gate <> ${gates.bounded} or due_ms > $2)) as next_held_ms,
          (${earliestReadySql(s, `${s}.worker_group g join me on g.name = any (me.groups)`, "g.id")}) as next_ready_ms,
          (${earliestReadySql(s, "me", "-me.id")}) as next_mine_ms,
          (${earliestReadySql(s, "(select 0) as g (id)", "g.id")}) as next_direct_ms,
