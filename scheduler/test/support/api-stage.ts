@@ -14,7 +14,7 @@ interface Described {
   components: { schemas: Record<string, object>; responses: Record<string, Answered> };
 }
 
-/** What a request came to, the answer checked against the OpenAPI page. */
+/** The result of a request; its answer is checked against the OpenAPI page. */
 export interface Asked {
   status: number;
   // biome-ignore lint/suspicious/noExplicitAny: a test looks at whatever the answer has.
@@ -78,7 +78,7 @@ export class ApiStage extends RemoteStage {
     return client({ server: this.urlOf(server), token, fetch: this.#checking });
   }
 
-  /** A request as it is, for what the client does not let pass. */
+  /** A raw request, for inputs that the client refuses. */
   async ask(
     method: string,
     path: string,
@@ -98,7 +98,7 @@ export class ApiStage extends RemoteStage {
     return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
   }
 
-  /** fetch, but an answer that is not as the page says is a failure of the server's. */
+  /** fetch; an answer that does not match the page is a failure of the server. */
   readonly #checking: typeof fetch = async (input, init) => {
     const response = await fetch(input, init);
     if (/event-stream/.test(response.headers.get("content-type") ?? "")) return response;
@@ -133,7 +133,7 @@ export class ApiStage extends RemoteStage {
   }
 }
 
-/** A path of a route, with something in its places. */
+/** A path of a route, with values for its parameters. */
 export const pathOf = (routeId: RouteId): string =>
   shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, name: string) =>
     /^(?:run|operation|message|silence)$/.test(name) ? "1" : "none",

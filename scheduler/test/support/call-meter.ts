@@ -2,18 +2,18 @@ import { until } from "./store-stage.ts";
 
 type Call = (...args: unknown[]) => unknown;
 
-/** So many turns of the event loop without a call: what follows from an answer has begun by then. */
+/** The number of turns of the event loop without a call: calls that follow from an answer have begun by then. */
 const turns = 3;
 
 /**
- * Counts the calls of a store that one process makes, so that a test can wait until nothing is under way in it: no call is open,
- * and none has followed from the last answer. Where only a virtual clock's timers are left, nothing begins by itself.
+ * Counts the calls of a store that one process makes, so that a test can wait until none is under way: no call is open, and none has
+ * followed from the last answer. If only a virtual clock's timers are left, nothing begins by itself.
  */
 export class CallMeter {
   #begun = 0;
   #open = 0;
 
-  /** The same store, counted. Calls that wait for signals without end are not. */
+  /** The same store, counted. Calls that wait for signals without end are not counted. */
   over<Store extends object>(store: Store): Store {
     return new Proxy(store, {
       get: (target, name) => {
@@ -36,7 +36,7 @@ export class CallMeter {
     };
   }
 
-  /** Waits until nothing is under way. */
+  /** Waits until no call is under way. */
   rest(): Promise<true> {
     return until("every call to be answered, and none to follow", async () => {
       const begun = this.#begun;

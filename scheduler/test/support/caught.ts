@@ -1,6 +1,6 @@
 import { CarillonError } from "../../src/base/errors.ts";
 
-/** The CarillonError that `work` throws. @throws whatever else it throws, and when it throws nothing */
+/** Returns the CarillonError that `work` throws. @throws any other error of `work`, and an error when it throws nothing */
 export function caught(work: () => unknown): CarillonError {
   try {
     work();

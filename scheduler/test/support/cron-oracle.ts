@@ -1,7 +1,7 @@
 /**
- * The independent oracle for cron slots: brute force, and not one line shared with the implementation. It writes random
- * expressions together with a naive predicate of what they mean (so nothing is parsed), finds transitions with another
- * format of Intl, enumerates every local minute of a window, and asks for each by which instants a clock shows it.
+ * The independent oracle for cron slots: brute force, and not one line shared with the implementation. It generates random expressions
+ * together with a naive predicate of their meaning (so nothing is parsed), finds transitions with another format of Intl, enumerates every
+ * local minute of a window, and determines for each the instants at which a clock shows it.
  */
 
 export interface Local {
@@ -59,7 +59,7 @@ function spell(chance: Chance, names: readonly string[] | undefined, value: numb
   return pick(chance, [name, name.toLowerCase(), `${name[0]}${name.slice(1).toLowerCase()}`]);
 }
 
-/** Only what every cron library knows: no wrapped ranges, no L W # ?. */
+/** Only expressions that every cron library supports: no wrapped ranges, no L W # ?. */
 export interface Style {
   plain: boolean;
 }
@@ -161,7 +161,7 @@ const any: Item = { text: "*", matches: () => true };
 
 /** An expression that mostly matches `target`, or a moment near it. */
 export function randomExpression(chance: Chance, target: Local, style: Style = { plain: false }): Expression {
-  /** Tries until the field holds for the target, but not for ever: some expressions must miss it. */
+  /** Tries until the field holds for the target, but only a limited number of times: some expressions must miss it. */
   const aimed = (make: () => Item): Item => {
     let item = make();
     for (let tries = 0; tries < 12 && !item.matches(target); tries++) item = make();
@@ -268,7 +268,7 @@ export function transitionsOf(zone: string, from: number, to: number, stepMs: nu
 export type Gap = "skip" | "shift";
 export type Overlap = "first" | "last" | "both";
 
-/** A stretch of one zone's time, short enough that its transitions can be held in hand. */
+/** A stretch of one zone's time, short enough that all its transitions fit in a list. */
 export class Window {
   readonly from: number;
   readonly to: number;

@@ -1,4 +1,4 @@
-/** Random edits of a task, its calendar and the rules of its zone on virtual time, and what the ledger then says of each slot. */
+/** Random edits of a task, its calendar and the rules of its zone on virtual time, and the ledger's records of each slot afterwards. */
 import type { Random } from "../../src/base/random.ts";
 import type { Call } from "../../src/http/call.ts";
 import { slotCalls } from "../../src/http/calls/slot-calls.ts";
@@ -29,16 +29,16 @@ const windows: readonly BlackoutOptions[][] = [
   // biome-ignore lint/suspicious/noThenProperty: an option's name.
   [{ from: "22:00", to: "06:00", days: ["fri", "sun"], then: "delay" }],
 ];
-/** Hours of the day; no two are so near that new rules could make one the other. */
+/** Hours of the day; no two are so close that new rules could make one the other. */
 const hoursOfDay = [[9], [9, 17], [1, 9, 17]];
-/** By how much new rules of a zone differ from its own. */
+/** The difference of a zone's new rules from its own. */
 const shiftsMs = [-2, -1, -0.5, 0, 0.5, 1, 2].map((hours) => hours * hourMs);
 const moves = ["skip", "next", "next", "previous", "previous"] as const;
 /** An edit comes at one of these distances from a slot: it is not planned yet, planned, claimed ahead, due, running. */
 const aroundMs = [-20_000, -10_000, -500, -500, 0, 5_000];
 
 const editedDays = 9;
-/** The most days that a sequence lasts: the history must have partitions for them. */
+/** The maximum number of days of a sequence: the history must have partitions for them. */
 export const sequenceDays = editedDays + 9;
 
 export interface Named {
@@ -51,7 +51,7 @@ export interface Named {
   zone?: string;
 }
 
-/** One sequence: draws, carries out, ends with every day worked. */
+/** Runs one sequence: draws its edits, carries them out, and ends with every day worked. */
 export class EditSequence {
   readonly #stage: Stage;
   readonly #random: Random;
@@ -63,9 +63,9 @@ export class EditSequence {
   #blackout: BlackoutOptions[] = [];
   #holidays = new Set<string>();
   #running: { run: ClaimedRun; untilMs: number }[] = [];
-  /** Of the schedule, where the zone's rules change. */
+  /** The hours of the schedule, if the zone's rules change. */
   hours: readonly number[] = [];
-  /** Each act with its time, for a failure's message. */
+  /** Each action with its time, for a failure's message. */
   readonly story: string[] = [];
 
   constructor(stage: Stage, random: Random, named: Named) {
@@ -75,7 +75,7 @@ export class EditSequence {
     this.#nowMs = named.beginMs;
   }
 
-  /** @returns until when every slot must have its account */
+  /** @returns the time until which every slot must be accounted for */
   async play(): Promise<number> {
     const { zone } = this.#named;
     this.hours = this.#one(hoursOfDay);
@@ -169,7 +169,7 @@ export class EditSequence {
     }
   }
 
-  /** Time passes: mostly up to near a slot, sometimes without a planner. */
+  /** Lets time pass: usually up to near a slot, sometimes without a planner. */
   async #pass(): Promise<void> {
     const { nextSlotMs } = await this.#record();
     const plannerHalts = this.#below(6) === 0;
@@ -195,7 +195,7 @@ export class EditSequence {
     if (plannerHalts) this.#tell("the planner has halted until now");
   }
 
-  /** Claims what is due in a second, and ends some of what runs. */
+  /** Claims the runs that are due within a second, and ends some of the started ones. */
   async #work(nowMs: number): Promise<void> {
     const { claims } = this.#stage.store;
     const { worker } = this.#named;
@@ -220,8 +220,8 @@ export class EditSequence {
 }
 
 /**
- * Every slot's own time of the schedule that was in force then, that has not exactly one account; and every time of which there is more than
- * one, whatever schedule has it. Read from what the API answers of slots and versions.
+ * Every time of the schedule in force that is not accounted for exactly once; and every time that is accounted for more than once, under
+ * whatever schedule. Read from the API's answers about slots and versions.
  */
 export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs: number): Promise<string[]> {
   const { tasks, runs } = stage.store;
@@ -234,7 +234,7 @@ export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs:
     for (const time of nominal ?? [slot]) account(Date.parse(time), `${outcome} at ${slot} (${reason})`);
   for (const { from, to, version, slots, outcome, reason } of ranges) {
     const spec = versions.find((one) => one.version === version)?.definition.schedule as ScheduleSpec;
-    // Slots in a range that have a row of their own are not among those that the range tells of.
+    // Slots in a range that have a row of their own are not counted in the range.
     const times = timesOf(spec, Date.parse(from) - 1, Date.parse(to)).filter((time) => !accounts.has(time));
     for (const time of times) account(time, `${outcome} from ${from} to ${to} (${reason})`);
     if (slots !== null && slots !== times.length)
@@ -257,12 +257,12 @@ export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs:
   return wrong;
 }
 
-/** So far an instant may be from that which its local time has by the zone's own rules. */
+/** The largest distance of an instant from that which its local time has by the zone's own rules. */
 const nearMs = 3 * hourMs;
 
 /**
- * Every local time of a sequence whose zone has changed its rules, that has not exactly one account. A time is known by the instant that it has by
- * the zone's own rules: accounts lie near that, by whatever rules.
+ * Every local time of a sequence whose zone has changed its rules that is not accounted for exactly once. A time is identified by the
+ * instant that it has by the zone's own rules: its rows and ranges lie near that, under any rules.
  */
 export async function localTimesNotToldOnce(
   stage: Stage,
@@ -291,14 +291,14 @@ export async function localTimesNotToldOnce(
       const told = ranges
         .filter(({ from, to }) => isNear(from) || isNear(to) || (Date.parse(from) < atMs && atMs < Date.parse(to)))
         .map(({ from, to, outcome, reason }) => `${outcome} from ${from} to ${to} (${reason})`);
-      // A slot in a range that has a row of its own is not among those that the range tells of.
+      // A slot in a range that has a row of its own is not counted in the range.
       const accounts = rows.length > 0 ? rows : told;
       if (accounts.length !== 1) wrong.push(`${new Date(localMs).toISOString().slice(0, 16)}: ${accounts.join("; ")}`);
     }
   return wrong;
 }
 
-/** Of a plain schedule, after the one moment up to the other. */
+/** The slots of a plain schedule, after the one moment up to the other. */
 function timesOf(spec: ScheduleSpec, afterMs: number, toMs: number): number[] {
   const schedule = compileSchedule(spec);
   const times: number[] = [];

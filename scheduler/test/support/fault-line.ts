@@ -2,12 +2,12 @@ import { ZooKeeperProxy } from "../../../zookeeper/test/support/proxy.ts";
 import { PausableClock } from "./pausable-clock.ts";
 import { StoreProxy } from "./proxy.ts";
 
-/** What can happen to one process and its line to a service. */
+/** The faults of one process and its line to a service. */
 export interface Faults {
   /** The process stands still: no timer fires and no byte arrives; its clock goes on, and `resume` lets all of it happen. */
   pause(): void;
   resume(): void;
-  /** Its connections say nothing any more, and none ends. */
+  /** Its connections carry nothing any more, and none ends. */
   hang(): void;
   /** Its connections break, and no new one can be made. */
   cut(): void;
@@ -24,7 +24,7 @@ export interface FaultLine {
   close(): Promise<void>;
 }
 
-/** To a PostgreSQL or a Redis. */
+/** A line to a PostgreSQL or a Redis. */
 export async function lineBefore(url: string): Promise<FaultLine> {
   const proxy = await StoreProxy.before(url);
   const clock = new PausableClock();

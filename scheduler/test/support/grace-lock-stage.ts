@@ -10,11 +10,11 @@ import { StoreProxy } from "./proxy.ts";
 import { postgres } from "./servers.ts";
 import { openStage, type Stage } from "./store-stage.ts";
 
-/** Of those whose session is to end: as short as a busy machine allows that has them take the lock first. */
+/** The timeout of contenders whose session is to end: as short as a busy machine allows that has them take the lock first. */
 export const timeoutMs = 2_000;
 export const graceMs = 1_000;
 
-/** Something that happened to a contender, by this process's monotonic clock: they all share it. */
+/** One event of a contender, by this process's monotonic clock, which all contenders share. */
 export interface Happening {
   readonly what: "state" | "took over" | "lost";
   readonly detail: unknown;
@@ -29,7 +29,7 @@ export interface Contender {
   hang(): void;
   /** The connection breaks; a new one can be made at once. */
   break(): void;
-  /** The server does the next take or release, and its answer is lost with the connection. */
+  /** The server carries out the next take or release, and its answer is lost with the connection. */
   swallow(): void;
   /** Answers swallowed so far. */
   readonly swallowed: number;
@@ -46,7 +46,7 @@ export interface Driver {
 }
 
 export interface ContenderOptions extends Partial<GraceLockOptions> {
-  /** Of its session. A test in which no session ends gives more than a busy machine can stand still for. Default `timeoutMs`. */
+  /** The session's timeout. A test in which no session ends uses more time than a busy machine can stand still. Default `timeoutMs`. */
   sessionMs?: number;
 }
 
@@ -95,7 +95,7 @@ const zooKeeper: Driver = {
           },
           heal: () => proxy.heal(),
           async expire() {
-            // An operator's way to end a holding: its node goes.
+            // An operator's way to end a holding: the node is deleted.
             const operator = await connect(zooKeeperServer(), { sessionTimeoutMs: 10_000 });
             await operator.delete(`${run}/${name}/holder`);
             await operator.close();

@@ -14,7 +14,7 @@ export const now = "2026-11-26T00:00:00.000Z";
 export const tasksOf = ({ tasks }: Findings) => Object.fromEntries(tasks.map(({ name, written }) => [name, written]));
 export const told = ({ remarks }: Findings, kind: string) =>
   remarks.filter((remark) => remark.kind === kind).map(({ source, message }) => `${source}: ${message}`);
-/** What is written can be applied as it is. */
+/** The written file can be applied as it is. */
 export const readable = ({ tasks }: Findings) => {
   for (const { name, written } of tasks)
     expect(writtenTask(readWritten(name, structuredClone(written)))).toEqual(written);

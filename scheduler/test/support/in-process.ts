@@ -8,8 +8,8 @@ export interface Said {
 }
 
 /**
- * A command line carried out in this process: what a real one would say, without the cost of starting it. One at a time: the
- * process's own streams and environment are taken for as long as it runs.
+ * A command line that runs in this process, with the output of a real one, without the cost of starting it. One at a time: it uses the
+ * process's own streams and environment while it runs.
  */
 export async function inProcess(args: string[], environment: Record<string, string> = {}): Promise<Said> {
   const { stdout, stderr } = process;
@@ -42,7 +42,7 @@ export async function typed(text: string, args: string[], environment: Record<st
   return reading(pipe, args, environment);
 }
 
-/** A command at a terminal where each line is typed once it is asked for. */
+/** A command at a terminal where each line is typed when it is requested. */
 export async function answered(lines: string[], args: string[], environment: Record<string, string>) {
   const terminal = Object.assign(new PassThrough(), { isTTY: true });
   const rest = [...lines];

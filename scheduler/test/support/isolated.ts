@@ -5,7 +5,7 @@ import { postgres } from "./servers.ts";
 import { numbers, recordingLog, until } from "./store-stage.ts";
 
 const programs = new URL("programs/", import.meta.url);
-/** A module with a handler: "" does what its payload says. */
+/** A module with a handler: "" is one that follows its payload. */
 export const handlerFile = (name: string) => new URL(`isolated${name}`, programs);
 
 // biome-ignore lint/suspicious/noExplicitAny: what a line holds is for its test to say
@@ -21,7 +21,7 @@ export interface Row {
 }
 const outcomes = ["succeeded", "failed", "cancelled"];
 
-/** A schema of its own with processes of the built library on it, since threads and other processes run what is built. */
+/** A schema of its own with processes of the built library on it, since threads and other processes run the built code. */
 export class IsolatedStage {
   readonly schema = `isolate_${randomBytes(5).toString("hex")}`;
   readonly url = postgres().url;
@@ -76,6 +76,6 @@ export const isAlive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0);
   } catch {
-    return false; // there is no such process
+    return false; // There is no such process.
   }
 };

@@ -28,7 +28,7 @@ export function groupBy<T>(items: T[], keyOf: (item: T) => string): Map<string, 
 
 export const slotKey = ({ task, slot }: { task: string; slot: number }) => `${task} ${slot}`;
 
-/** Two processes, of which one is killed with -9 and replaced, round after round. Then planning stops, and all that is planned runs out. */
+/** Two processes, of which one is killed with -9 and replaced, round after round. Then planning stops, and all planned runs end. */
 export class KillRounds {
   readonly schema: string;
   readonly tasks: number;
@@ -45,9 +45,9 @@ export class KillRounds {
   stalls: Seen[] = [];
   ended: Ended[] = [];
   ledger: { task: string; slot: number; outcome: number; reason: string | null }[] = [];
-  /** The nodes that lost a run, by slotKey. */
+  /** The names of the nodes that lost a run, by slotKey. */
   lost = new Map<string, string[]>();
-  /** The first process has started: a slot that came due while it did is no lateness of a crash. */
+  /** The time at which the first process has started: a slot that came due during its start is not late because of a crash. */
   readyAt = 0;
   pausedAt = 0;
   lastVictim = "";
@@ -71,7 +71,7 @@ export class KillRounds {
     const alive = ["node-0", "node-1"];
     for (let round = 0; round < this.#rounds; round++) {
       await sleep(1_000 + this.#random.next() * 1_500);
-      // Either of the two: about every other time it is the one that leads. The last victim has claims, to show when they run again.
+      // It is either of the two: about every other time it is the leader. The last victim has claims, to show when they run again.
       const place =
         round === this.#rounds - 1 ? alive.indexOf(await this.#claimant(alive)) : this.#random.next() < 0.5 ? 0 : 1;
       const [victim] = alive.splice(place, 1) as [string];
@@ -81,8 +81,8 @@ export class KillRounds {
       await this.#start(next);
       alive.push(next);
     }
-    // The last victim's survivors live on, so its claims are taken back in the time that the settings promise. During the
-    // rounds nobody lived for long enough to take a silent member for dead.
+    // The last victim's survivors live on, so its claims are taken back in the time that the settings promise. During the rounds no process
+    // lived long enough to take a silent member for dead.
     this.lastVictim = [...this.killedAt.keys()].at(-1) as string;
     const killed = this.killedAt.get(this.lastVictim) as number;
     const survived = () => readSeen(this.#log).some(({ kind, slot }) => kind === "start" && slot > killed + 1_000);

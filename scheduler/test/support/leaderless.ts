@@ -9,28 +9,28 @@ import { Programs, readSeen, type Seen } from "./programs.ts";
 import { postgres } from "./servers.ts";
 import { until } from "./store-stage.ts";
 
-/** Longer than the scene takes, so that nobody can be elected in it. */
+/** Longer than the scene, so that no node can be elected in it. */
 const sessionTimeout = "60s";
-/** Much shorter than such a timeout allows, so that what the dead leader had planned runs out in the scene. */
+/** Much shorter than such a timeout allows, so that the slots planned by the dead leader run out in the scene. */
 const horizonMs = 4_000;
-/** In the same proportion to it as they are by default. */
+/** In the same proportion to it as by default. */
 const beatMs = 1_000;
 export const tasks = 40;
 /** Tasks that begin to have slots after the kill, every other one with a fixed delay. */
 export const woken = Array.from({ length: 8 }, (_, i) => (i % 2 === 0 ? `woken-${i}` : `delayed-${i}`));
-/** The slots of this time after the kill are looked at. */
+/** The span after the kill whose slots are checked. */
 const watchedMs = 9_000;
 export interface Slot {
   task: string;
   slot: number;
   outcome: number;
   term: number | null;
-  /** Who has claimed it and not ended it. */
+  /** The process that has claimed it and not ended it. */
   holder: string | null;
   ends: number;
 }
 
-/** Three processes, their leader killed with -9 at some time, and nobody to follow it for as long as it is watched. */
+/** Three processes, whose leader is killed with -9, without a successor while they are watched. */
 export class Leaderless {
   readonly schema: string;
   readonly #folder = mkdtempSync(join(tmpdir(), "carillon-leader-"));
@@ -42,7 +42,7 @@ export class Leaderless {
   killed = "";
   killedAt = 0;
   endedAt = 0;
-  /** When each task that was edited after the kill became what it is. */
+  /** The time at which each task that was edited after the kill got its definition. */
   readonly changedAt = new Map<string, number>();
   starts: Seen[] = [];
   stalls: Seen[] = [];
@@ -74,7 +74,7 @@ export class Leaderless {
     this.#operator = carillon({ store: postgres().url, schema, name: "operator" });
   }
 
-  /** With a service the first of its line leads a moment after it has begun. */
+  /** With a service, the first of its line leads a moment after it has begun. */
   #leader(): Promise<string> {
     return until("one to lead", async () => {
       const { rows } = await this.#database.query(
@@ -90,7 +90,7 @@ export class Leaderless {
     await this.#programs.end(this.killed, "SIGKILL");
   }
 
-  /** What nobody has planned for, at moments of its own within a second. */
+  /** Slots that no process has planned for, at random moments within a second. */
   async edit(): Promise<void> {
     const operator = this.#operator as Carillon;
     const { store } = await operator.open();
@@ -103,12 +103,12 @@ export class Leaderless {
     }
   }
 
-  /** A slot of the time that is looked at, unless the dead process has it. */
+  /** A slot of the checked span, unless the dead process has it. */
   isOver({ slot, holder }: Slot): boolean {
     return slot < this.endedAt && holder !== this.killed;
   }
 
-  /** Waits until all slots of the time that is looked at have been planned and have ended, but for what the dead process has. */
+  /** Waits until all slots of the checked span have been planned and have ended, except those of the dead process. */
   async read(): Promise<void> {
     this.endedAt = this.killedAt + watchedMs;
     await until("every task to be planned to the end", async () => {

@@ -12,36 +12,36 @@ import { RedisServer } from "./redis-server.ts";
 import { postgres } from "./servers.ts";
 import { type Line, openStage, recordingLog, until } from "./store-stage.ts";
 
-/** As short as the services take it. */
+/** The shortest timeout that the services accept. */
 export const lockTimeoutMs = 1_500;
 
-/** One technology that locks can rest on. A driver passes the suite of locks.test.ts, or is none. */
+/** One technology for locks. A driver must pass the suite of locks.test.ts. */
 export interface LockDriver {
   readonly title: string;
-  /** Whoever waits gets it in order although it did not ask for that. */
+  /** Waiting contenders get it in order even without asking for that. */
   readonly alwaysFair: boolean;
   open(): Promise<LockStage>;
 }
 
 export interface JoinOptions {
   timeoutMs?: number;
-  /** How long an election's work has to end. */
+  /** The time that an election's work has to end. */
   drainMs?: number;
 }
 
 export interface LockStage {
   /** One process's locks, with a line of its own to the service. */
   join(options?: JoinOptions): Promise<LockUser>;
-  /** What it knows of locks is lost. */
+  /** Deletes its data about locks. */
   wipe(): Promise<void>;
-  /** For a fair lock: resolves when so many hold or wait. */
+  /** For a fair lock: resolves when `count` contenders hold or wait. */
   inLine(name: string, count: number): Promise<void>;
   close(): Promise<void>;
 }
 
 export interface LockUser extends Faults {
   readonly locks: Locks;
-  /** What its locks have logged. */
+  /** The log of its locks. */
   readonly lines: readonly Line[];
   close(): Promise<void>;
 }

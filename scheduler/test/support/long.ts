@@ -9,7 +9,7 @@ export const long = process.env.CARILLON_TEST_LONG === "1";
 /** Names it in the title of each test that uses it, so that a failure prints it; CARILLON_TEST_SEED repeats a run. */
 export const seed = Number(process.env.CARILLON_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
-/** Rounds of a random test. */
+/** The number of rounds of a random test. */
 export const rounds = (sampled: number, whole: number): number => (long ? whole : sampled);
 
 /** `always`, and of `all` those that `random` chooses: `count` of them, or in the long run all. */
@@ -23,8 +23,8 @@ export function sample<T>(all: readonly T[], count: number, random: Random, alwa
 }
 
 /**
- * Zones whose clocks do what others' do not: half-hour and two-hour changes, a day left out, summer time interrupted for
- * Ramadan, a change at midnight, offsets of seconds, changes decreed at a few days' notice.
+ * Zones with unusual clock changes: half-hour and two-hour changes, a day left out, summer time interrupted for Ramadan, a change at
+ * midnight, offsets of seconds, changes decreed at a few days' notice.
  */
 export const hardZones: readonly string[] = [
   "Africa/Cairo",

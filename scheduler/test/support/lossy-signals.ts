@@ -5,11 +5,11 @@ import type { VirtualClock } from "./virtual-clock.ts";
 export interface Losses {
   lose: number;
   double: number;
-  /** Each copy comes at a moment of its own within this, so that they overtake each other. */
+  /** Each copy comes at a random moment within this time, so that they overtake each other. */
   delayMs: number;
 }
 
-/** Signals as a bad network would bring them: some lost, some twice, each late by its own delay on the node's clock. */
+/** Signals over a bad network: some lost, some twice, each late by its own delay on the node's clock. */
 export function lossySignals(signals: SignalStore, clock: VirtualClock, random: Random, losses: Losses): SignalStore {
   return {
     listen: (listener, stop) =>

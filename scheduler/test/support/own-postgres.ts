@@ -36,12 +36,12 @@ export interface OwnPostgres {
   url: string;
   child: ChildProcess;
   place: Place;
-  /** Of the server, in a folder that the test's end removes and that the server's user may pass through. */
+  /** The server's folder, which the test's end removes and which the server's user may pass through. */
   folder: string;
   conditions: Conditions;
 }
 
-/** @param title of its folder @param env the server's environment */
+/** @param title the name of its folder @param env the server's environment */
 export async function startOwn(title: string, env: Record<string, string> = {}): Promise<OwnPostgres> {
   const { machinePostgres } = await scripts("servers/postgres.mjs");
   const { serverUser } = await scripts("servers/server.mjs");

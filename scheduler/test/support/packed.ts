@@ -9,7 +9,7 @@ export const packages = ["zookeeper", "embedded", "console", "scheduler"] as con
 export interface Manifest {
   name: string;
   version: string;
-  /** The console's is a page. */
+  /** The console's package is a page. */
   exports: Record<string, { types: string; default: string } | string>;
   dependencies?: Record<string, string>;
   devDependencies?: Record<string, string>;

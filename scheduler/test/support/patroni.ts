@@ -15,13 +15,13 @@ interface Scripts {
 
 const scripts = new URL("../../../scripts/servers/", import.meta.url);
 /**
- * A lost leader is replaced after this. The tests' ZooKeeper has ticks short enough for it. The nodes' sessions (10 s, watched-nodes.ts) outlast
- * it: one that ended meanwhile would have its runs taken back, and run again.
+ * The time after which a lost leader is replaced. The tests' ZooKeeper has ticks short enough for it. The nodes' sessions (10 s,
+ * watched-nodes.ts) outlast it: if a session ended in that time, its runs would be taken back, and run again.
  */
 const ttlS = 6;
 const slowMs = 180_000;
 
-/** One PostgreSQL with its Patroni. The others stream from it by way of `line`, which can be held up. */
+/** One PostgreSQL with its Patroni. The others stream from it through `line`, which can be delayed. */
 export class PatroniMember {
   readonly name: string;
   readonly port: number;
@@ -46,12 +46,12 @@ export class PatroniMember {
     this.#child = given.child;
   }
 
-  /** Whether its Patroni says so: 200 of these answers. */
+  /** Whether its Patroni confirms it: 200 for one of these requests. */
   async is(what: "primary" | "replica" | "synchronous"): Promise<boolean> {
     try {
       return (await fetch(`${this.api}/${what}`, { signal: AbortSignal.timeout(1_000) })).status === 200;
     } catch {
-      return false; // it is not there, or stands still, so it is none of these
+      return false; // It does not run, or stands still, so it is none of these.
     }
   }
 
@@ -59,12 +59,12 @@ export class PatroniMember {
     return join(this.#folder, "data/postmaster.pid");
   }
 
-  /** As when its machine dies, or stands still for a while: its Patroni, its server and all that serve connections. */
+  /** Simulates the death or a pause of its machine: its Patroni, its server and all processes that serve connections. */
   signal(signal: "SIGKILL" | "SIGSTOP" | "SIGCONT"): void {
     const [server] = readFileSync(this.#pidFile, "utf8").split("\n");
     const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(server)], { encoding: "utf8" });
     const all = [Number(server), ...stdout.split("\n").filter(Boolean).map(Number)];
-    // What dies begins with the server, whose end the others would report; what goes on, with those that it looks after.
+    // A kill begins with the server, whose end the others would report; a continuation begins with the processes that it supervises.
     this.#child.kill(signal);
     for (const pid of signal === "SIGCONT" ? all.reverse() : all) {
       try {
@@ -79,7 +79,7 @@ export class PatroniMember {
     await this.line.close();
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = new Promise((resolve) => this.#child.once("exit", resolve));
-    // A test that failed may have left all of it stopped: Patroni waits for its server to end.
+    // A failed test may have left all of it stopped: Patroni waits for its server to end.
     if (existsSync(this.#pidFile)) this.signal("SIGCONT");
     this.#child.kill("SIGCONT");
     this.#child.kill("SIGTERM");
@@ -133,7 +133,7 @@ export class Patroni {
     return cluster;
   }
 
-  /** Names all three. */
+  /** A URL that names all three. */
   get url(): string {
     const hosts = this.members.map(({ port }) => `127.0.0.1:${port}`).join(",");
     return `postgres://postgres:p@${hosts}/postgres?target_session_attrs=read-write`;
@@ -157,7 +157,7 @@ export class Patroni {
     return leader as PatroniMember;
   }
 
-  /** @returns the one that leads in place of `former` */
+  /** @returns the member that leads in place of `former` */
   async successor(former: PatroniMember): Promise<PatroniMember> {
     let next: PatroniMember | undefined;
     await until(
@@ -171,7 +171,7 @@ export class Patroni {
     return next as PatroniMember;
   }
 
-  /** Asks the Patroni of `member`. */
+  /** Sends a request to the Patroni of `member`. */
   async ask(member: PatroniMember, method: "POST" | "PATCH", path: string, body: object): Promise<void> {
     const answer = await fetch(`${member.api}/${path}`, {
       method,
@@ -186,7 +186,7 @@ export class Patroni {
   }
 }
 
-/** One statement at a member. */
+/** Runs one statement at a member. */
 export async function at(member: PatroniMember, text: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: `postgres://postgres:p@127.0.0.1:${member.port}/postgres` });
   await client.connect();

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../../src/base/clock.ts";
 
-/** The system's clock, whose timers can be held back as a stopped process's are. */
+/** The system's clock, whose timers can be held back like those of a stopped process. */
 export class PausableClock implements Clock {
   #held: (() => void)[] | undefined;
 

@@ -34,7 +34,7 @@ export interface PgbouncerOptions {
 export class Pgbouncer {
   readonly url: string;
   readonly #start: () => Promise<ChildProcess>;
-  /** undefined: it is not to run. */
+  /** undefined: it should not run. */
   #child: ChildProcess | undefined;
   #crashes = 0;
 
@@ -59,7 +59,7 @@ export class Pgbouncer {
     return pooler;
   }
 
-  /** Starts it, and starts it again when it ends by itself, as whoever runs it has it done. */
+  /** Starts it, and starts it again when it ends by itself, as a supervisor would. */
   async up(): Promise<void> {
     const child = mortal(await this.#start());
     this.#child = child;
@@ -81,8 +81,8 @@ export class Pgbouncer {
   }
 
   /**
-   * For what has statements cancelled: PgBouncer 1.18, which Debian 12 has, may crash when it is asked to (its issues 801 and 822, mended
-   * in 1.19). Then, and only then, `work` begins anew.
+   * For tests that cancel statements: PgBouncer 1.18, which Debian 12 has, may crash on a cancellation (its issues 801 and 822, fixed in
+   * 1.19). Then, and only then, `work` begins anew.
    */
   async besideCrashes(work: () => Promise<void>): Promise<void> {
     for (let left = 3; ; left--) {
@@ -90,7 +90,7 @@ export class Pgbouncer {
       try {
         return await work();
       } catch (error) {
-        // A broken connection is noticed before the end of the process is.
+        // A broken connection is noticed before the end of the process.
         await new Promise((resolve) => setTimeout(resolve, 500));
         if (this.#crashes === before || left === 0) throw error;
       }

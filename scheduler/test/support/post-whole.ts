@@ -1,6 +1,6 @@
 import { type Agent, request } from "node:http";
 
-/** A body sent in pieces, to its end, whatever is answered meanwhile. Rejects where the connection is cut. */
+/** Sends a body in pieces, to its end, whatever the answer in the meantime. Rejects if the connection is cut. */
 export function postWhole(
   url: string,
   agent: Agent,

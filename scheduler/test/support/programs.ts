@@ -11,7 +11,7 @@ export interface ProgramOptions {
   tasks: number;
   log: string;
   handlerMs: number;
-  /** Each handler takes all of `handlerMs`, not a random part of it. */
+  /** Each handler takes exactly `handlerMs`, not a random part of it. */
   even?: boolean;
   options?: Record<string, unknown>;
   /** Names of tasks without a schedule. */
@@ -20,13 +20,13 @@ export interface ProgramOptions {
   periods?: Record<string, string>;
   /** Options of a task "computing", whose handler computes without a pause as its payload says: see node.mjs. */
   computing?: Record<string, unknown>;
-  /** Now and then the process computes without a pause, for so many ms: the least and the most. */
+  /** Now and then the process computes without a pause: the shortest and the longest time, in ms. */
   computesMs?: readonly [number, number];
   /** Options of a worker by HTTP, whose tasks others define. */
   remote?: Record<string, unknown>;
   /** Record when the machine gave this process no processor. */
   stalls?: boolean;
-  /** What `options` would refuse. */
+  /** Settings that `options` would refuse. */
   settings?: Record<string, unknown>;
 }
 
@@ -39,9 +39,9 @@ export interface Seen {
   fence: number;
   node: string;
   at: number;
-  /** Of an end: whether the handler had been told to stop. */
+  /** For an end: whether the handler had been asked to stop. */
   aborted?: boolean;
-  /** Of a stall: how long it was, up to `at`. */
+  /** For a stall: its length, up to `at`. */
   ms?: number;
 }
 
@@ -63,7 +63,7 @@ export class Programs {
       throw new Error(`${options.name} ended before it was ready: ${this.complaints.join("")}`);
     });
     await Promise.race([ready, gone]);
-    // From here on its end is the test's own doing, or seen by what it no longer does.
+    // From here on its end is caused by the test itself, or detected by missing output.
     gone.catch(() => undefined /* told already, by what the test then misses */);
   }
 
@@ -89,8 +89,8 @@ export class Programs {
 export const readSeen = (path: string): Seen[] => wholeLines(path).map((line) => JSON.parse(line) as Seen);
 
 /**
- * For how long, up to this start and since a claim could be made for it, its process was not given a processor: what others
- * on the machine took is no lateness of ours. Of programs with `stalls`.
+ * The time, up to this start and since a claim could be made for it, for which its process was not given a processor: this time does not
+ * count as our lateness. Only for programs with `stalls`.
  */
 export function stalledMs(seen: Seen[], { node, slot, at }: Seen): number {
   const near = seen.filter(

@@ -9,13 +9,13 @@ const inTransaction = Buffer.from("Z\0\0\0\x05T", "latin1");
 interface Pair {
   client: Socket;
   upstream: Socket;
-  /** Its bytes go nowhere, for ever. */
+  /** Its bytes are dropped, for ever. */
   lost: boolean;
 }
 
 /**
- * A TCP proxy in front of a PostgreSQL that can hurt: cut every connection, refuse new ones, hang, or let what was
- * asked be done and swallow the reply. Nothing of the protocol is changed.
+ * A TCP proxy in front of a PostgreSQL that can cause faults: cut every connection, refuse new ones, hang, or let a request be carried out
+ * and swallow the reply. It changes nothing in the protocol.
  */
 export class StoreProxy {
   readonly #target: URL;
@@ -28,7 +28,7 @@ export class StoreProxy {
   #swallow: ((reply: Buffer) => boolean) | undefined;
   /** Replies swallowed so far. */
   swallowed = 0;
-  /** Connections that were asked for so far. */
+  /** The number of connections requested so far. */
   connections = 0;
 
   private constructor(target: string) {
@@ -45,7 +45,7 @@ export class StoreProxy {
     return proxy;
   }
 
-  /** The server's URL by way of this proxy. */
+  /** The server's URL through this proxy. */
   get url(): string {
     const address = this.#server.address();
     if (address === null || typeof address === "string") throw new Error("the proxy does not listen");
@@ -55,13 +55,13 @@ export class StoreProxy {
     return url.href;
   }
 
-  /** Cuts what there is; with `refuse`, also what comes, until `heal`. */
+  /** Cuts all connections; with `refuse`, also new ones, until `heal`. */
   cut({ refuse = false } = {}): void {
     this.#refusing = refuse;
     for (const pair of this.#pairs) this.#end(pair);
   }
 
-  /** Bytes go nowhere in either direction, and no connection ends, until `heal` cuts them. */
+  /** Bytes in either direction are dropped, and no connection ends, until `heal` cuts them. */
   hang(): void {
     this.#hanging = true;
     for (const { client, upstream } of this.#pairs) {
@@ -87,7 +87,7 @@ export class StoreProxy {
     }
   }
 
-  /** Ends a `hang` for connections still to come. Those that were there stay as they are: no byte, and no end. */
+  /** Ends a `hang` for future connections. Existing ones stay as they are: no byte, and no end. */
   reopen(): void {
     this.#hanging = false;
     for (const pair of this.#pairs) pair.lost = true;
@@ -117,8 +117,8 @@ export class StoreProxy {
   }
 
   /**
-   * The next reply to a statement that returns rows or writes some never arrives: its connection is cut instead. Through a pooler each
-   * statement is a transaction; then that one's commit is what is not answered, so that it was done.
+   * The next reply to a statement that returns or writes rows never arrives: its connection is cut instead. Through a pooler each statement
+   * is a transaction; then the reply to its commit is lost, so that it was carried out.
    * @param thenRefuse all connections are cut with it, and none comes, until `heal`
    */
   swallowReply(
@@ -161,7 +161,7 @@ export class StoreProxy {
       } else if (!this.#hanging && !pair.lost) client.write(bytes);
     });
     for (const socket of [client, upstream]) {
-      // Either side may end as it likes; the other is told by the end of its own connection.
+      // Either side may end as it likes; the end of the other side's own connection informs that side.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
       if (this.#stalled) socket.pause();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { freePort } from "@carillon/zookeeper/testing";
 import { Redis } from "ioredis";
 
-/** A Redis of a test's own, to be stopped, wiped and set up as no shared one may be. */
+/** A Redis of a test's own, which can be stopped, wiped and configured as no shared one may be. */
 export class RedisServer {
   readonly port: number;
   readonly #args: readonly string[];
@@ -26,7 +26,7 @@ export class RedisServer {
         await server.up();
         return server;
       } catch (error) {
-        if (attempt === 5) throw error; // another took the port meanwhile
+        if (attempt === 5) throw error; // Another process took the port in the meantime.
       }
     }
   }
@@ -35,12 +35,12 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Starts it again where it was, with nothing in its memory. */
+  /** Starts it again at the same place, with an empty memory. */
   async up(): Promise<void> {
     const program = process.env.CARILLON_TEST_REDIS_SERVER;
     if (!program) throw new Error("CARILLON_TEST_REDIS_SERVER is not set: run the tests with `npm test`");
     const place = ["--port", `${this.port}`, "--bind", "127.0.0.1", "--dir", this.#folder, "--save", ""];
-    // A sentinel's configuration is a file that it writes to, and comes before everything else.
+    // A sentinel writes to its configuration file, whose path comes before everything else.
     const [first = "", ...rest] = this.#args;
     const args = first.endsWith(".conf") ? [first, ...place.slice(0, 4), ...rest] : [...place, ...this.#args];
     const child = spawn(program, args, { cwd: this.#folder, stdio: ["ignore", "pipe", "pipe"] });
@@ -66,10 +66,10 @@ export class RedisServer {
     await gone;
   }
 
-  /** Asks it something, by a connection of its own. */
+  /** Sends it a command, on a connection of its own. */
   async ask(command: string, ...args: (string | number)[]): Promise<unknown> {
     const redis = new Redis(this.port, "127.0.0.1", { lazyConnect: true, maxRetriesPerRequest: 1 });
-    redis.on("error", () => undefined); // the command fails by itself
+    redis.on("error", () => undefined); // The command rejects by itself.
     try {
       return await redis.call(command, ...args);
     } finally {

@@ -12,16 +12,16 @@ import { postgres } from "./servers.ts";
 import { type Line, numbers, recordingLog } from "./store-stage.ts";
 import "./cheap-passwords.ts";
 
-/** Of `admin`, whom the first server makes. */
+/** The password of `admin`, which the first server makes. */
 export const firstPassword = "nine herons at the weir";
 
 export type Answer = { status: number; body: PollAnswer & Problem };
 
-/** A server that listens, on a schema of its own, and what a worker would send it. */
+/** A server that listens, on a schema of its own, and the requests of a worker. */
 export class RemoteStage {
   readonly schema: string;
   readonly sql = new pg.Pool({ connectionString: postgres().url, types: numbers, max: 4 });
-  /** Of all its servers' logs. */
+  /** The lines of all its servers' logs. */
   readonly lines: Line[] = [];
   readonly servers: Carillon[] = [];
   store: Store = undefined as unknown as Store;
@@ -106,7 +106,7 @@ export class RemoteStage {
     return answer;
   }
 
-  /** As a worker that may be silent for long: on a busy machine a test takes longer than the usual 6 s to poll for it again. */
+  /** A worker that may be silent for long: on a busy machine a test takes longer than the usual 6 s to poll for it again. */
   async join(key: string, join: object = {}): Promise<number> {
     const name = `w-${randomBytes(4).toString("hex")}`;
     return (await this.poll(key, { join: { name, timeoutMs: limits.workerTimeoutMs, ...join } })).session;
@@ -119,7 +119,7 @@ export class RemoteStage {
     return runs[0] as GivenRun;
   }
 
-  /** Claims a run for this session as a server does that hung: its answer reaches nobody. @returns the run's number */
+  /** Claims a run for this session like a server that hung: its answer is lost. @returns the run's number */
   async claimedUnheard(session: number): Promise<number> {
     const { runId } = await this.server.enqueue("echo", null, { in: 60_000 });
     const { taskId } = await this.store.tasks.byName("echo");

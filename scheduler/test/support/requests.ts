@@ -1,4 +1,4 @@
-/** Requests made from the contract: one that is right, and ways to every text and number in it. */
+/** Requests made from the contract: a valid one, and the paths to every text and number in it. */
 import { type RouteId, shapeOf } from "../../src/api/contract.ts";
 
 interface Def {
@@ -27,7 +27,7 @@ const inner = (schema: Schema): Schema => (schema.def.innerType ? inner(schema.d
 const isOptional = ({ def }: Schema): boolean =>
   def.type === "optional" || def.type === "default" || (def.innerType !== undefined && isOptional(def.innerType));
 
-/** Something that the schema takes; of what may be left out nothing. */
+/** A value that the schema accepts, without its optional parts. */
 export function sample(schema: Schema): unknown {
   const { def, shape } = inner(schema);
   if (def.type === "string") return def.format === "datetime" ? "2030-01-01T00:00:00Z" : "a1";
@@ -73,7 +73,7 @@ export function placesOf(routeId: RouteId): Place[] {
 
 type Given = Partial<Record<Part, unknown>>;
 
-/** A request that is right but for what stands in one place; what lies on the way there is made. */
+/** A request that is valid except in one place; missing parents of that place are made. */
 export function requestWith(routeId: RouteId, { part, path, kind }: Place, value: unknown, right: Given): Given {
   const made = Object.fromEntries(
     parts.flatMap((one) => {
@@ -109,7 +109,7 @@ const filled = (schema: Schema): unknown => {
 const stepInto = ({ def, shape }: Schema, step: string | number): Schema | undefined =>
   typeof step === "number" ? def.element : shape?.[step];
 
-/** A request's line and body. @param fill of a path's places that are not given */
+/** A request's line and body. @param fill values for the parameters of a path that are not given */
 export function lineOf(routeId: RouteId, { params, query, body }: Given): { path: string; body?: unknown } {
   const named = params as Record<string, unknown> | undefined;
   const path = shapeOf(routeId).path.replace(/\{(\w+)\}/g, (_, place: string) => encoded(String(named?.[place])));
@@ -119,5 +119,5 @@ export function lineOf(routeId: RouteId, { params, query, body }: Given): { path
   return { path: pairs.length === 0 ? path : `${path}?${pairs.join("&")}`, ...(body === undefined ? {} : { body }) };
 }
 
-/** What is no Unicode goes as its replacement, as a browser would send it. */
+/** Text that is not valid Unicode is sent as its replacement, as a browser would send it. */
 const encoded = (text: string): string => encodeURIComponent(text.toWellFormed());

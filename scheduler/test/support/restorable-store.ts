@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { mortal } from "@carillon/zookeeper/testing";
 import { type OwnPostgres, type Scripts, scripts, startOwn } from "./own-postgres.ts";
 
-/** A PostgreSQL of its own that can be taken back to a base backup, at the same address, as by a point-in-time recovery. */
+/** A PostgreSQL of its own that can be taken back to a base backup, at the same address, as in a point-in-time recovery. */
 export class RestorableStore {
   readonly url: string;
   readonly #parts: Pick<Scripts, "startPostgres" | "prepare">;
@@ -41,7 +41,7 @@ export class RestorableStore {
     const data = join(folder, "data");
     rmSync(data, { recursive: true });
     cpSync(this.#backup, data, { recursive: true, preserveTimestamps: true });
-    // Nothing is archived: recovery ends with the log that is in the backup. Until then nobody is let in, who could only read.
+    // Nothing is archived: recovery ends with the log of the backup. Until then no client is accepted, since it could only read.
     appendFileSync(join(data, "postgresql.auto.conf"), "restore_command = 'false'\nhot_standby = off\n");
     writeFileSync(join(data, "recovery.signal"), "");
     const { uid, gid } = conditions.user;

@@ -1,7 +1,7 @@
 import { createHash, createHmac } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 
-/** A request as it came. */
+/** A received request. */
 interface Came {
   method: string;
   url: string;
@@ -9,7 +9,9 @@ interface Came {
   raw: string;
 }
 
-/** The headers that sign this request after RFC 9421, made of what came and of nothing of ours. @param told headers that are signed */
+/**
+ * The headers that sign this request by RFC 9421, computed from the received data and without our code. @param told headers that are signed
+ */
 export function signedAs({ method, url, headers, raw }: Came, told: string[], keyId: string, secret: string) {
   const digest = `sha-256=:${createHash("sha256").update(raw).digest("base64")}:`;
   const [path, query = ""] = url.split("?");

@@ -8,16 +8,16 @@ export interface RandomRule {
   rule: string;
   /** A local time as if it were UTC, in ms. */
   startMs: number;
-  /** Local times, added and left out. */
+  /** Local times, added and removed. */
   rdate: number[];
   exdate: number[];
-  /** The window that is compared ends here. */
+  /** The end of the compared window. */
   endMs: number;
 }
 
 const dayMs = 86_400_000;
 const codes = ["MO", "TU", "WE", "TH", "FR", "SA", "SU"];
-/** How far a window goes, in days. */
+/** The length of a window, in days. */
 const reach: { [frequency: string]: number } = {
   YEARLY: 365 * 25,
   MONTHLY: 365 * 8,
@@ -61,7 +61,7 @@ export function randomRule(
   if (frequency === "YEARLY" || isSubDaily)
     put(0.15, () => `BYYEARDAY=${list(some(chance, 6, () => signed(chance, 366)))}`);
   const mayNumber = frequency === "YEARLY" || frequency === "MONTHLY";
-  // Weeks 52 and 53, from either end: dateutil errs on those that lie across the end of a year.
+  // Weeks 52 and 53, from either end: dateutil is wrong for those that lie across the end of a year.
   if (frequency === "YEARLY" && chance() < 0.2) {
     parts.push(`BYWEEKNO=${list(some(chance, 4, () => signed(chance, 51)))}`);
     parts.push(`BYDAY=${list(codes.filter(() => chance() < 0.5).concat("TH"))}`);
@@ -80,7 +80,7 @@ export function randomRule(
   const spanMs = (reach[frequency] as number) * dayMs;
   let startMs = aroundMs - Math.floor((chance() * spanMs) / 2 / 1000) * 1000;
   if (chance() < 0.5) startMs = Math.floor(startMs / 60_000) * 60_000;
-  // dateutil takes the first week of a rule to begin with its start, where BYSETPOS counts.
+  // For dateutil the first week of a rule begins with its start, if BYSETPOS counts.
   if (frequency === "WEEKLY" && parts.some((part) => part.startsWith("BYSETPOS")))
     startMs -= ((((Math.floor(startMs / dayMs) + 3) % 7) - wkst + 7) % 7) * dayMs;
   const endMs = startMs + spanMs;

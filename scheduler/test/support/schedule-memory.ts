@@ -1,4 +1,4 @@
-/** Run as a child with --expose-gc: what so many distinct crons (the argument) cost in memory and time. Prints one JSON line. */
+/** Run as a child with --expose-gc: the memory and time of N distinct crons (the argument). Prints one JSON line. */
 import type { Schedule } from "../../src/schedule/schedule.ts";
 import { compileSchedule, cron } from "../../src/schedule/schedule.ts";
 

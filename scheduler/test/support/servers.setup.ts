@@ -21,7 +21,7 @@ async function poolersBefore(mode: string | undefined): Promise<Pgbouncer[]> {
   return Promise.all(
     poolable.map(async (variable) => {
       const direct = process.env[variable] as string;
-      // Set already by the setup of another project of this run.
+      // The setup of another project of this run has already set it.
       const target = process.env[directOf(variable)] || direct;
       const pooler = await Pgbouncer.before(target, { mode: mode satisfies PoolMode, poolSize });
       Object.assign(process.env, { [directOf(variable)]: target, [variable]: pooler.url });

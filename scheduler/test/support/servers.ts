@@ -7,7 +7,7 @@ export interface TestServer {
   /** For test titles: "PostgreSQL 15". The number is the server's own, read when it started. */
   readonly title: string;
   readonly url: string;
-  /** Leads to the server itself also where CARILLON_TEST_POOLER puts a pooler before `url`. */
+  /** This URL leads to the server itself also if CARILLON_TEST_POOLER puts a pooler before `url`. */
   readonly direct: string;
 }
 
@@ -21,23 +21,23 @@ const variables = {
 } as const;
 
 /**
- * "transaction" or "session": the store's URLs lead through a PgBouncer in this mode, to see which tests pass through it. Those
- * that are about the server's own connections do not.
+ * "transaction" or "session": the store's URLs lead through a PgBouncer in this mode, to see which tests pass through it. Tests about the
+ * server's own connections fail there.
  */
 export const poolerVariable = "CARILLON_TEST_POOLER";
 
-/** Where `url` of such a server leads to, beside the variable of that. */
+/** The name of the variable with a server's own URL, beside the variable whose URL may lead through a pooler. */
 export const directOf = (variable: string): string => variable.replace(/_URL$/, "_DIRECT_URL");
 
-/** PostgreSQL servers that a pooler may stand before. */
+/** The PostgreSQL servers before which a pooler may stand. */
 export const poolable: readonly string[] = [variables.postgres, variables.embeddedPostgres];
 
-/** Set by `npm test` where CARILLON_TEST_POSTGRES_URL names another server. */
+/** Set by `npm test` if CARILLON_TEST_POSTGRES_URL names another server. */
 const machinesOwn = "CARILLON_TEST_MACHINE_POSTGRES_URL";
 
 export const required: readonly string[] = Object.values(variables);
 
-/** @throws when a server is not there: a test never skips itself for want of one. */
+/** @throws when a server is missing: a test never skips itself for want of one */
 function server(variable: string): TestServer {
   const url = process.env[variable];
   if (!url) throw new Error(missing([variable]));
@@ -58,8 +58,8 @@ export function postgres(): TestServer {
 }
 
 /**
- * Every PostgreSQL that a suite of the store must pass on: the machine's (Debian: 15) and the embedded package's (18). When
- * `npm test` runs everything, both variables name the one server that this run is for.
+ * Every PostgreSQL on which a suite of the store must pass: the machine's (Debian: 15) and the embedded package's (18). If `npm test` runs
+ * everything, both variables name the one server of this run.
  */
 export function everyPostgres(): readonly TestServer[] {
   const [machine, embedded] = [server(variables.postgres), server(variables.embeddedPostgres)];

@@ -13,9 +13,9 @@ export interface Tried {
 export interface Flooded {
   /** The owner's sign-in before the flood. */
   before: Tried;
-  /** What the owner asks under the flood, by name. */
+  /** The owner's requests under the flood, by name. */
   tries: Record<string, Tried>;
-  /** How many guesses got each status. */
+  /** The number of guesses that got each status. */
   statuses: Map<number, number>;
 }
 

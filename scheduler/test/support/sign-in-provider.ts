@@ -12,7 +12,7 @@ const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString("
 const decoded = (part = "") => JSON.parse(Buffer.from(part, "base64url").toString()) as Record<string, unknown>;
 const newKey = () => generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey;
 
-/** Of another key than the provider's. */
+/** A token signed by another key than the provider's. */
 export const foreignKey = newKey();
 
 export const unsigned = ({ header, claims }: IdToken) => `${encoded({ ...header, alg: "none" })}.${encoded(claims)}.`;
@@ -22,14 +22,14 @@ export function signed({ header, claims }: IdToken, key: KeyObject): string {
   return `${text}.${createSign("RSA-SHA256").update(text).sign(key).toString("base64url")}`;
 }
 
-/** A true OpenID Connect provider on this machine, which takes any password and says of each user what it is told to. */
+/** A real OpenID Connect provider on this machine, which accepts any password and returns the claims that a test sets for each user. */
 export class SignInProvider {
   readonly clientId = "carillon";
   readonly clientSecret = "a secret between the two of them";
   readonly groups = new Map<string, string[]>();
-  /** Whether it is out of order where it gives tokens out. */
+  /** Whether its token endpoint fails. */
   broken = false;
-  /** What it gives out in place of its token. */
+  /** Makes the token that it returns in place of its own; null: it returns its own. */
   forge: ((token: IdToken & { signature: string }) => string) | null = null;
   readonly key = newKey();
   #answer: RequestListener = (_, response) => void response.writeHead(503).end();
@@ -39,7 +39,7 @@ export class SignInProvider {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Listens; it answers 503 until it knows its client. */
+  /** Listens; it answers 503 until its client is registered. */
   async open(): Promise<this> {
     await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
     return this;
@@ -58,7 +58,7 @@ export class SignInProvider {
       ],
       cookies: { keys: ["of this test"] },
       jwks: { keys: [{ ...this.key.export({ format: "jwk" }), kid: "one", use: "sig", alg: "RS256" } as never] },
-      // Said, so that it does not wonder aloud.
+      // This is set explicitly to avoid the library's warning.
       ttl: { Interaction: 600, Session: 600, Grant: 600, AccessToken: 600, IdToken: 600, AuthorizationCode: 60 },
       pkce: { required: () => true },
       claims: { openid: ["sub"], profile: ["preferred_username", "groups"], email: ["email"] },
@@ -98,7 +98,7 @@ interface Cookie {
   path: string;
 }
 
-/** As much of a browser as it takes: cookies of each host by their paths, and one step at a time. */
+/** The parts of a browser that the flow needs: cookies of each host by their paths, and one step at a time. */
 export class SmallBrowser {
   readonly #cookies = new Map<string, Cookie[]>();
 
@@ -129,7 +129,7 @@ export class SmallBrowser {
     this.#cookies.set(origin, value === "" ? others : [...others, { name, value, path }]);
   }
 
-  /** From the server's page to the provider's and through its forms, to where it sends the browser back. */
+  /** Leads from the server's page to the provider's and through its forms, to the address to which it sends the browser back. */
   async throughProvider(begin: string, user: string): Promise<string> {
     let at = begin;
     for (let steps = 0; steps < 12; steps++) {

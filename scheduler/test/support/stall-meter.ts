@@ -3,8 +3,8 @@ import { systemClock } from "../../src/base/clock.ts";
 const everyMs = 20;
 
 /**
- * For how long the machine gave an idle process no processor. Lateness of other processes is measured against it: what
- * others on the machine took is no lateness of theirs.
+ * The time for which the machine gave an idle process no processor. Lateness of other processes is compared with it: processor time used by
+ * other programs is not their lateness.
  */
 export class StallMeter {
   #longestMs = 0;

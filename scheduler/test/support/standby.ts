@@ -4,7 +4,7 @@ import { mortal, throwAwayFolder } from "@carillon/zookeeper/testing";
 import pg from "pg";
 import { StoreProxy } from "./proxy.ts";
 
-/** As scripts/servers/standby.mjs has it. */
+/** The exports of scripts/servers/standby.mjs. */
 interface Scripts {
   startPair(
     home: string,
@@ -28,13 +28,13 @@ export interface Member {
 }
 
 /**
- * A primary and a standby that streams from it through a proxy: with the proxy stalled the standby falls behind, and promoted
- * then it lacks what the primary committed last.
+ * A primary and a standby that streams from it through a proxy. With the proxy stalled the standby falls behind; promoted then, it lacks
+ * the primary's last commits.
  */
 export class StandbyPair {
   readonly primary: Member;
   readonly standby: Member;
-  /** Replication goes through it. */
+  /** The proxy of the replication. */
   readonly line: StoreProxy;
 
   private constructor(primary: Member, standby: Member, line: StoreProxy) {
@@ -55,7 +55,7 @@ export class StandbyPair {
     return new StandbyPair(member(primary), member(standby), line as StoreProxy);
   }
 
-  /** The URL that names both, the primary first. */
+  /** The URL of both, the primary first. */
   get url(): string {
     return this.primary.url.replace(`:${this.primary.port}/`, `:${this.primary.port},127.0.0.1:${this.standby.port}/`);
   }

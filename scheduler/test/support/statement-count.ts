@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A TCP proxy in front of a PostgreSQL that counts what its clients ask it to execute. */
+/** A TCP proxy in front of a PostgreSQL that counts the statements of its clients. */
 export class StatementCount {
   readonly url: string;
   readonly #server: Server;

@@ -21,7 +21,7 @@ export class SteppedStore {
   static async start(): Promise<SteppedStore> {
     const { obtain } = await scripts("servers.mjs");
     const { faketime, fakedBy } = await scripts("servers/faketime.mjs");
-    // The server's user reads it.
+    // The server's user reads the file.
     const home = throwAwayFolder("stepped-clock");
     chmodSync(home, 0o755);
     const file = join(home, "clock");
@@ -30,7 +30,7 @@ export class SteppedStore {
     return new SteppedStore(url, file, child);
   }
 
-  /** From now on the server's clock is off by so many seconds. */
+  /** From now on the server's clock is off by this number of seconds. */
   step(seconds: number): void {
     writeFileSync(`${this.#file}.next`, `${seconds < 0 ? "" : "+"}${seconds}\n`);
     renameSync(`${this.#file}.next`, this.#file);

@@ -18,7 +18,7 @@ import type { TestServer } from "./servers.ts";
 export { until } from "../../../zookeeper/test/support/until.ts";
 
 export const dayMs = 86_400_000;
-/** As code of one release brings definitions. */
+/** The release under which code stores definitions. */
 export const asCode: BroughtBy = { release: releaseOf("1", []), graceMs: 60_000 };
 export const change = (nowMs: number) => ({ author: "test", reason: "", nowMs });
 
@@ -35,14 +35,14 @@ export interface Line {
   message: string;
 }
 
-/** @param lines which it adds to */
+/** @param lines receives the log */
 export function recordingLog(lines: Line[] = []): { log: Log; lines: Line[] } {
   const at = (level: keyof Log) => (fields: object, message: string) =>
     void lines.push({ level, fields: { ...fields }, message });
   return { log: { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") }, lines };
 }
 
-/** Warnings and errors, but for what the machine is to blame for: that it gave this process no turn. */
+/** Warnings and errors, except those caused by the machine, which gave this process no turn. */
 export const complaints = <Said extends { level: string; message: string }>(lines: readonly Said[]): Said[] =>
   lines.filter(
     ({ level, message }) => (level === "warn" || level === "error") && !message.includes("event loop stood still"),
@@ -55,14 +55,14 @@ export interface StageOptions {
 }
 
 /**
- * A store in a schema of its own on a real server, with what tests do again and again. `nowMs` is a fixed time near
- * the server's: the store takes time as an argument, so a test moves it by adding.
+ * A store in a schema of its own on a real server, with the frequent steps of tests. `nowMs` is a fixed time near the server's: the store
+ * takes time as an argument, so a test moves it by adding.
  */
 export class Stage {
   readonly server: TestServer;
   readonly schema: string;
   readonly store: Store;
-  /** Plain SQL beside the store, to look and to disturb. `s` in a text's place of the schema is up to the caller. */
+  /** Plain SQL beside the store, for checks and disturbances. The caller writes the schema into the text as `s`. */
   readonly sql: pg.Pool;
   readonly nowMs: number;
   readonly #others: Store[] = [];
@@ -137,7 +137,7 @@ export class Stage {
     });
   }
 
-  /** Plans as a rescuer does. @returns how many slots were accepted */
+  /** Plans like a rescuer. @returns the number of accepted slots */
   async plan(tasks: TaskRecord[], sessionId: number, untilMs: number, nowMs = this.nowMs): Promise<number> {
     const writes = await this.steps(tasks, untilMs, nowMs);
     return (await this.store.plans.accept({ sessionId, term: null }, writes, nowMs)).accepted;
@@ -164,7 +164,7 @@ export function stepOf(record: TaskRecord, nextSlotMs: number, nowMs: number, un
   return { taskId, version, nextSlotMs, newNextSlotMs: step.nextSlotMs, slots: step.slots, missed: step.missed, gated };
 }
 
-/** @param hour of today, UTC, at which the stage's time is: for a test whose times would else depend on when it runs */
+/** @param hour of today, UTC, as the stage's time: for a test whose times would otherwise depend on when it runs */
 export async function openStage(
   server: TestServer,
   { hour, ...options }: StageOptions & { hour?: number } = {},

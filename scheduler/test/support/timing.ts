@@ -4,15 +4,15 @@ import type { Seen } from "./programs.ts";
 import { stalledMs } from "./programs.ts";
 
 export interface Figure {
-  /** What was measured, in ms. */
+  /** The measured values, in ms. */
   ms: number;
-  /** The same where nothing was broken, measured in the same run; in ms. */
+  /** The same without a fault, measured in the same run; in ms. */
   controlMs?: number;
   /** The bound, in ms. */
   mostMs: number;
 }
 
-/** Prints a figure beside its control and holds it to its bound. */
+/** Prints a figure beside its control and compares it with its bound. */
 export function hold(what: string, { ms, controlMs, mostMs }: Figure): void {
   const control = controlMs === undefined ? "" : `, control ${controlMs.toFixed(1)} ms`;
   process.stdout.write(`  ${what}: ${ms.toFixed(1)} ms${control}, bound ${mostMs.toFixed(1)} ms\n`);

@@ -8,8 +8,8 @@ import { startOwn } from "./own-postgres.ts";
 const fresh = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"];
 
 /**
- * A PostgreSQL of its own that is reached by TLS alone. Its certificate is for the name `localhost`, from an authority made for it. The user
- * `certified` shows a certificate in place of a password.
+ * A PostgreSQL of its own that accepts TLS alone. Its certificate is for the name `localhost`, from an authority made for it. The user
+ * `certified` has a certificate in place of a password.
  */
 export class TlsStore {
   readonly folder: string;
@@ -52,7 +52,7 @@ export class TlsStore {
     return join(this.folder, name);
   }
 
-  /** @param query as it stands behind the ? @param hosts each at this server's port */
+  /** @param query the text behind the ? @param hosts each at this server's port */
   url(query: string, hosts = ["localhost"], user = `carillon:${this.#password}`): string {
     return `postgres://${user}@${hosts.map((host) => `${host}:${this.port}`)}/postgres?${query}`;
   }
@@ -82,7 +82,7 @@ export function makeCertificates(folder: string): void {
   for (const name of ["localhost", "certified"]) chmodSync(join(folder, `${name}.key`), 0o600);
 }
 
-/** Makes a key and a certificate. @throws with what the program wrote */
+/** Makes a key and a certificate. @throws with the program's output */
 function openssl(cwd: string, args: string[]): void {
   execFileSync("openssl", ["req", ...args], { cwd, stdio: "pipe" });
 }

@@ -1,6 +1,6 @@
 import { Secret, TOTP } from "otpauth";
 
-/** What an authenticator app shows: the code of the present time step, or of one some steps later. @param secret in base32 */
+/** An authenticator app's code: of the present time step, or of a later one. @param secret in base32 */
 export const codeOf = (secret: string, later = 0): string =>
   new TOTP({ secret: Secret.fromBase32(secret) }).generate({ timestamp: Date.now() + later * 30_000 });
 

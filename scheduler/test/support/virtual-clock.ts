@@ -26,7 +26,7 @@ export class VirtualClock implements Clock {
     };
   }
 
-  /** Fires what comes due on the way, in order. What those start runs on by itself: wait for its signal. */
+  /** Fires the timers that come due on the way, in order. Work that they start continues by itself: wait for its signal. */
   advance(ms: number): void {
     const endMs = this.#monoMs + ms;
     for (;;) {

@@ -4,7 +4,7 @@ import type { Run } from "../../src/run/handler.ts";
 import { every } from "../../src/schedule/schedule.ts";
 import { recordingLog } from "./store-stage.ts";
 
-/** What a handler saw: each is one try of one run. */
+/** One record of a handler: each is one try of one run. */
 export interface Began {
   readonly task: "tick" | "once" | "long";
   readonly run: number;
@@ -15,14 +15,14 @@ export interface Began {
 
 export const tickMs = 100;
 
-/** Two nodes of one cluster, whose handlers note what they see by another way than the store. */
+/** Two nodes of one cluster, whose handlers record their starts by another way than the store. */
 export class WatchedNodes {
   readonly began: Began[] = [];
   readonly acknowledged: number[] = [];
   readonly nodes: readonly [Carillon, Carillon];
   readonly lines: ReturnType<typeof recordingLog>["lines"];
 
-  /** @param sessionTimeout what a store is away for less long does not end a session, so that nothing runs again */
+  /** @param sessionTimeout a shorter outage of the store ends no session, so that nothing runs again */
   constructor(store: string, sessionTimeout = "10s") {
     const { log, lines } = recordingLog();
     this.lines = lines;
@@ -63,19 +63,19 @@ export class WatchedNodes {
     return runId;
   }
 
-  /** @returns acknowledged runs that no handler has seen */
+  /** @returns acknowledged runs that no handler has started */
   unseen(): number[] {
     const seen = new Set(this.began.map(({ run }) => run));
     return this.acknowledged.filter((run) => !seen.has(run));
   }
 
-  /** How many slots between the first and the last have not fired. */
+  /** The number of slots between the first and the last that have not fired. */
   gaps(): number {
     const slots = new Set(this.began.flatMap(({ slotMs }) => (slotMs === null ? [] : [slotMs])));
     return (Math.max(...slots) - Math.min(...slots)) / tickMs + 1 - slots.size;
   }
 
-  /** Of all so far: nothing twice, and no slot left out between the first and the last. */
+  /** Checks all records so far: nothing twice, and no slot left out between the first and the last. */
   expectOnce(): void {
     const twice = <Key>(keys: Key[]) => keys.filter((key, i) => keys.indexOf(key) !== i);
     const slots = this.began.flatMap(({ slotMs }) => (slotMs === null ? [] : [slotMs])).sort((a, b) => a - b);

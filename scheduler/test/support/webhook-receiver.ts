@@ -17,7 +17,7 @@ export interface Posted {
   };
 }
 
-/** Receives webhooks; answers as it is told to. */
+/** Receives webhooks; a test sets its answers. */
 export class WebhookReceiver {
   readonly posted: Posted[] = [];
   /** null: never. */

@@ -5,7 +5,7 @@ import { openZooKeeper } from "../../src/coordination/zookeeper/zookeeper.ts";
 import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import { RedisServer } from "./redis-server.ts";
 
-/** One technology that a witness can rest on. A driver passes the suite of witness.test.ts, or is none. */
+/** One technology for a witness. A driver must pass the suite of witness.test.ts. */
 export interface WitnessDriver {
   readonly title: string;
   open(): Promise<WitnessStage>;
@@ -14,17 +14,20 @@ export interface WitnessDriver {
 export const longestTimeoutMs = 600_000;
 
 export interface WitnessStage {
-  /** As short as the service takes it. */
+  /** The shortest timeout that the service accepts. */
   readonly sessionTimeoutMs: number;
   /** One process's witness with a line of its own to the service; nothing is announced yet. */
   make(options?: { clusterId?: string; sessionTimeoutMs?: number }): Promise<WitnessMember>;
-  /** Ends it without a farewell and starts it again where it was. What it remembers is its affair. */
+  /** Kills it and starts it again at the same place. Whether it keeps data depends on the service. */
   restartService(): Promise<void>;
-  /** Has been up for so long that it knows who is gone, and who is first, also by the longest timeout. To call before anybody joins. */
+  /**
+   * Waits until it has been up long enough to report, even for the longest timeout, which processes are gone and which is first. Call it
+   * before any process joins.
+   */
   ages(): Promise<void>;
-  /** Everything that it keeps is lost, while it runs. */
+  /** Deletes all its data, while it runs. */
   wipeService(): Promise<void>;
-  /** From everybody so far, by the server's own count; a look adds at most one. */
+  /** The requests of all processes so far, by the server's own count; this call adds at most one. */
   requests(): Promise<number>;
   close(): Promise<void>;
 }
@@ -32,7 +35,7 @@ export interface WitnessStage {
 export interface WitnessMember extends Faults {
   readonly witness: Witness;
   readonly log: readonly string[];
-  /** Leaves, if its line allows. */
+  /** Leaves, if its line allows that. */
   close(): Promise<void>;
 }
 
@@ -80,7 +83,7 @@ const redis: WitnessDriver = {
         await server.up();
       },
       async ages() {
-        // The time that it counts, which nothing but requests moves on.
+        // The time that it counts, which only requests move forward.
         await server.ask("HINCRBY", "{carillon}:state", "clock", 2 * longestTimeoutMs);
       },
       async wipeService() {
@@ -89,7 +92,7 @@ const redis: WitnessDriver = {
       async requests() {
         const stats = String(await server.ask("INFO", "commandstats"));
         const calls = (name: string) => Number(new RegExp(`cmdstat_${name}:calls=(\\d+)`).exec(stats)?.[1] ?? 0);
-        // The others are called by the scripts: parts of one request.
+        // The other commands are called by the scripts: they are parts of one request.
         return calls("evalsha") + calls("eval") + calls("subscribe");
       },
       close: () => server.close(),
@@ -134,7 +137,7 @@ const zookeeper: WitnessDriver = {
       async restartService() {
         await ensemble.server.restart();
       },
-      // What each process knows of it by itself, and for as long as its own timeout.
+      // The state that each process itself holds, for as long as its own timeout.
       ages: () => Promise.resolve(),
       async wipeService() {
         await ensemble.killAll();

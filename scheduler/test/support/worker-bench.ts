@@ -15,13 +15,13 @@ import { VirtualClock } from "./virtual-clock.ts";
 
 const startMs = Date.UTC(2030, 0, 1);
 
-/** A worker on virtual time, before a store of one claim that answers when the test says so. */
+/** A worker on virtual time, before a store of one claim that answers when the test wants. */
 export class Bench {
   readonly clock = new VirtualClock(startMs);
   readonly log = recordingLog();
   readonly settled: Settlement[] = [];
   readonly reports: number[] = [];
-  /** Answers to `settle`, withheld until the test gives them. */
+  /** Answers to `settle`, withheld until the test releases them. */
   readonly answers: ((refused: boolean | Error) => void)[] = [];
   readonly aborts: string[] = [];
   starts = 0;
@@ -30,29 +30,29 @@ export class Bench {
   finish: (value: unknown) => void = () => undefined;
   fail: (error: Error) => void = () => undefined;
   pulse: (nextReadyMs: number | null) => void = () => undefined;
-  /** Asked for so far. */
+  /** The number of claim requests so far. */
   claims = 0;
   rejoin: (lost: number, next: number) => void = () => undefined;
   readonly run: ClaimedRun;
   readonly worker: Worker;
-  /** What the store's book says this process has, when it comes back after losing its session. */
+  /** The store's claims of this process, when it comes back after losing its session. */
   adopted: ClaimedRun[] = [];
-  /** Sessions whose claims were moved. */
+  /** The sessions whose claims were moved. */
   readonly #moved = new Set<number>();
-  /** Readings of that book, and claims, which the test answers; undefined: answered at once. */
+  /** Reads of those claims, and claim requests, which the test answers; undefined: answered at once. */
   readings: ((failed?: Error) => void)[] | undefined;
   claiming: ((failed?: Error) => void)[] | undefined;
-  /** What the next claim brings. */
+  /** The runs of the next claim. */
   offers: ClaimedRun[];
 
-  /** What other workers have free, and how often it was asked for. */
+  /** The free slots of other workers, and the number of queries for them. */
   room: RoomElsewhere[] = [];
   asked = 0;
 
-  /** When the next run is due that the claims leave; null: never. */
+  /** The due time of the next run that the claims leave; null: never. */
   nextDueMs: number | null = null;
 
-  /** @param claiming where its claims wait for an answer, from the first one on */
+  /** @param claiming the list in which its claims wait for an answer, from the first one on */
   constructor(options: TaskOptions = {}, claiming?: Bench["claiming"], concurrency = 10) {
     this.claiming = claiming;
     const definition = defineTask("t", { timeout: "10s", grace: "1s", ...options });
@@ -143,12 +143,12 @@ export class Bench {
     });
   }
 
-  /** The book as it stands when it is asked for, however late the answer comes. */
+  /** The store's claims at the time of the query, however late the answer comes. */
   async #read(): Promise<ClaimedRun[]> {
     return await this.#later([...this.adopted]);
   }
 
-  /** Once they are moved there are none to move, whether the answer came or not. */
+  /** Once they are moved there are none left to move, whether the answer came or not. */
   async #adopt(lost: number): Promise<ClaimedRun[]> {
     const book = this.#moved.has(lost) ? [] : [...this.adopted];
     this.#moved.add(lost);
@@ -171,7 +171,7 @@ export class Bench {
 
 const benches: Bench[] = [];
 
-/** Whatever state they are in: each one's handler ends, every verdict is answered, and its worker stops. */
+/** Ends all, in whatever state: each one's handler ends, every verdict is answered, and its worker stops. */
 export async function stopBenches(): Promise<void> {
   for (const bench of benches.splice(0)) {
     bench.finish(undefined);
@@ -214,7 +214,7 @@ export async function into(state: ClaimState, options: TaskOptions = {}, concurr
 /** Lets everything that is ready to run do so. */
 export const settleDown = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-/** A claim whose answer is on its way, or one whose answer was lost and the reading of the book that makes up for it. */
+/** Either a claim whose answer is on its way, or one whose answer was lost and the read of the store's claims that makes up for it. */
 export async function asked(what: "a claim" | "a reading of the book"): Promise<{ bench: Bench; reply: () => void }> {
   const claiming: NonNullable<Bench["claiming"]> = [];
   const bench = new Bench({}, claiming);

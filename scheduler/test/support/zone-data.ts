@@ -1,19 +1,19 @@
 import { zoneOf } from "../../src/schedule/zone.ts";
 import type { Stage } from "./store-stage.ts";
 
-/** Later than any version that there is. */
+/** Later than any existing version. */
 export const newerData = "9999z";
 /** Earlier than any. */
 export const olderData = "1900a";
 
-/** A zone's rules from years ago to years ahead: its own offset at `nowMs`, and so much more. */
+/** A zone's rules from years ago to years ahead: its own offset at `nowMs`, plus a difference. */
 export const rulesBy = (zone: string, shiftMs: number, nowMs: number) => ({
   starts: [nowMs - 800 * 86_400_000],
   offsets: [zoneOf(zone).at(nowMs).offset + shiftMs],
   to: nowMs + 8_000 * 86_400_000,
 });
 
-/** As a node with another version of the time zone database brings it: the rules come into force, and no task is planned anew yet. */
+/** Stores the rules of a node with another version of the time zone database: they come into force, and no task is planned anew yet. */
 export async function plantRules(
   stage: Stage,
   zone: string,

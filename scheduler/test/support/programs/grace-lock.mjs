@@ -1,8 +1,8 @@
 /**
- * A process that wants a grace lock, and uses it until it is killed or has lost it. Told by CARILLON_TEST_GRACE (JSON):
- * { driver, where, schema, path, owner, timeoutMs, graceMs, log }. While it believes, it writes time and fence to the log,
- * by write(2); the time is the system's monotonic clock, which all processes share, and taken before it looks whether it
- * may. Says `ready`, `took FENCE FROM`, `lost`.
+ * A process that wants a grace lock, and uses it until it is killed or has lost it. Configured by CARILLON_TEST_GRACE (JSON): { driver,
+ * where, schema, path, owner, timeoutMs, graceMs, log }. While it believes that it holds the lock, it writes time and fence to the log, by
+ * write(2). The time is the system's monotonic clock, which all processes share, and is read before the check of the lock. It prints
+ * `ready`, `took FENCE FROM`, `lost`.
  */
 import { openSync, writeSync } from "node:fs";
 import { carillon, GraceLockRow } from "carillon";

@@ -1,6 +1,6 @@
 /**
- * One process of a cluster under test, with handlers that a test ends, cuts off or lets misbehave. What they do is written
- * to a file by write(2), each line with the time. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, name, log }
+ * One process of a cluster under test, with handlers that a test ends, cuts off or lets misbehave. Their actions are written to a file by
+ * write(2), each line with the time. Configured by CARILLON_TEST_PROGRAM (JSON): { store, schema, name, log }
  */
 import { appendFileSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import { carillon } from "carillon";
@@ -12,7 +12,7 @@ const say = (kind, run, more = {}) =>
     file,
     `${JSON.stringify({ kind, run: run.id, task: run.task, attempt: run.attempt, node: name, at: Date.now(), ...more })}\n`,
   );
-/** What the node itself logs, for the explanation of a failed test. */
+/** The node's own log, for the explanation of a failed test. */
 const note = (level) => (fields, message) =>
   appendFileSync(`${log}.${name}`, `${new Date().toISOString()} ${level} ${message} ${JSON.stringify(fields)}\n`);
 const nodeLog = { debug: note("debug"), info: note("info"), warn: note("warn"), error: note("error") };
@@ -22,8 +22,8 @@ const compute = () => {
   for (const end = Date.now() + 50; Date.now() < end; );
 };
 /**
- * The next attempt has begun, or the test has made the file by which it tells that there is none. The other process may be
- * writing the last line at this moment: what follows the last newline is not read.
+ * The next attempt has begun, or the test has made the file that says that there is none. The other process may be writing the last line at
+ * this moment, so text after the last newline is not read.
  */
 const isTakenBack = ({ id, attempt }) =>
   existsSync(`${log}.over.${id}`) ||
@@ -32,7 +32,7 @@ const isTakenBack = ({ id, attempt }) =>
     .slice(0, -1)
     .some((line) => line.startsWith(`{"kind":"start","run":${id},`) && JSON.parse(line).attempt > attempt);
 
-// Past the standstill that is allowed here, what it computes for costs it the session.
+// A computation beyond the standstill that is allowed here costs it the session.
 const tower = carillon({
   store,
   schema,
@@ -43,13 +43,13 @@ const tower = carillon({
   drain: "1s",
   log: nodeLog,
 });
-/** Works until it is told to stop, and on a second attempt not at all. */
+/** Works until it is asked to stop, and on a second attempt not at all. */
 const work = async (run) => {
   say("start", run);
   run.signal.addEventListener("abort", () => say("abort", run, { why: run.signal.reason.code }));
   for (let step = 0; run.attempt === 1 && step < 2_000; step++) {
     await sleep(20);
-    // The handler's own clock: whether it was told before it does its next step.
+    // By the handler's own clock: it checks whether it was asked to stop before its next step.
     if (run.signal.aborted) break;
     say("step", run);
   }
@@ -67,7 +67,7 @@ tower.task("blocks", {}, (run) => {
   if (run.attempt === 1) while (!isTakenBack(run)) compute();
   return { by: name };
 });
-/** Computes until another node has its run, or the run was given up. `looks` at its signal then, as a careful handler does. */
+/** Computes until another node has its run, or the run was given up. `looks` checks its signal then, as a careful handler does. */
 tower.task("poison", { retry: 1 }, (run, { looks }) => {
   say("start", run);
   while (!isTakenBack(run)) compute();

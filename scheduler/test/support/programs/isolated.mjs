@@ -1,4 +1,4 @@
-/** A handler in a module of its own, that does what its payload's `act` says. Tests run it plainly too, to compare. */
+/** A handler in a module of its own that follows its payload's `act`. Tests run it plainly too, for comparison. */
 import { isMainThread, threadId } from "node:worker_threads";
 import { context, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
@@ -15,7 +15,7 @@ class OwnError extends TypeError {
   code = "E_OWN";
   detail = { of: [1, 2] };
 }
-/** What is no Error. */
+/** A value that is no Error. */
 const thrown = { text: "only a text", object: { code: "E_PLAIN", message: "no error" }, circle: { message: "round" } };
 thrown.circle.self = thrown.circle;
 

@@ -1,7 +1,7 @@
 /**
- * A process that wants a lock, and once it has it writes to a table again and again, with its fence and without ever looking
- * whether it still holds the lock: as one that is stopped between looking and writing. Told by CARILLON_TEST_LOCK (JSON):
- * { options, name, table }. Says `ready`, `holds FENCE`, `lost` when it is told, `refused` when the table refuses it.
+ * A process that wants a lock. Once it has it, it writes to a table again and again, with its fence and without ever checking whether it
+ * still holds the lock, like a process that is stopped between check and write. Configured by CARILLON_TEST_LOCK (JSON): { options, name,
+ * table }. It prints `ready`, `holds FENCE`, `lost` when its signal aborts, `refused` when the table refuses a write.
  */
 
 import { carillon } from "carillon";

@@ -1,11 +1,16 @@
 /**
- * One process of a cluster under test: the built library, tasks that write each start and end to a file by write(2),
- * so that a kill -9 loses nothing of what was seen. Configured by CARILLON_TEST_PROGRAM (JSON):
- * { store?, directory?, schema?, name, tasks, manual?, periods?, log, handlerMs, even?, stalls?, computing?, computesMs?, remote?, options?, settings? }; `even`: each
- * handler takes all of handlerMs; `manual`: names of tasks without a schedule; `periods`: of tasks with one, by name; `settings`: what `options` would refuse;
- * `stalls`: record when the machine, not this process's own work, kept its timers waiting; `computing`: options of a task "computing", whose
- * handler computes without a pause for as many ms as its payload says, or until there is the file `${payload.until}-${attempt}`; `computesMs`: [least, most], for so long the process computes now and then; `remote`:
- * options of a worker by HTTP, whose tasks others define
+ * One process of a cluster under test: the built library, with tasks that write each start and end to a file by write(2), so that a kill -9
+ * loses no record. Configured by CARILLON_TEST_PROGRAM (JSON): { store?, directory?, schema?, name, tasks, manual?, periods?, log,
+ * handlerMs, even?, stalls?, computing?, computesMs?, remote?, options?, settings? }.
+ * - `even`: each handler takes exactly handlerMs
+ * - `manual`: names of tasks without a schedule
+ * - `periods`: the periods of tasks with a schedule, by name
+ * - `settings`: settings that `options` would refuse
+ * - `stalls`: record when the machine, not this process's own work, kept its timers waiting
+ * - `computing`: options of a task "computing", whose handler computes without a pause for the ms in its payload, or until the file
+ *   `${payload.until}-${attempt}` exists
+ * - `computesMs`: [least, most], the ms for which the process computes now and then
+ * - `remote`: options of a worker by HTTP, whose tasks others define
  */
 import { existsSync, openSync, writeSync } from "node:fs";
 import { carillon, every } from "carillon";
@@ -16,7 +21,7 @@ const file = openSync(program.log, "a");
 const say = (record) => writeSync(file, `${JSON.stringify({ ...record, node: program.name, at: Date.now() })}\n`);
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-/** Of a handler that takes all of its time. In steps: while the process is stopped, no more than one of them passes. */
+/** The wait of a handler that takes its whole time. It waits in steps: while the process is stopped, no more than one of them passes. */
 const stepMs = 100;
 
 const tower = program.remote
@@ -46,7 +51,7 @@ for (let i = 0; i < program.tasks; i++) {
 for (const name of program.manual ?? []) define(name, {});
 for (const [name, period] of Object.entries(program.periods ?? {}))
   define(name, { schedule: every(period), onWorkerLost: "fail" });
-/** Stops the event loop as a computation without a pause does, but leaves the processor to the other processes of the test. */
+/** Stops the event loop like a computation without a pause, but leaves the processor to the other processes of the test. */
 const compute = (ms) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 if (program.computing)
   task("computing", { group: "computing", ...program.computing }, (run, long) => {
