@@ -1,6 +1,6 @@
 /**
- * The verdict, from three sources that do not know of each other: what was due by the demo's own arithmetic, what was
- * seen to start (the side channel), and the store's ledger and history.
+ * The verdict, from three independent sources: the due slots and runs as the demo itself computes them, the starts that were recorded (the
+ * side channel), and the store's ledger and history.
  */
 import type { RunRecord, ScheduleSpec, Store } from "carillon";
 import { dueSlots } from "./due.ts";
@@ -16,7 +16,7 @@ export interface Request {
 export interface Kill {
   node: string;
   atMs: number;
-  /** Runs that it held by the store's book when it was dead. */
+  /** Runs that the store still assigned to it when it was dead. */
   claimed: number;
   underWay: number;
 }
@@ -28,7 +28,7 @@ export interface Evidence {
   requests: Request[];
   seen: Seen[];
   kill: Kill | undefined;
-  /** Ended by Ctrl-C: what a dead process had claimed may still wait for its time. */
+  /** Ended by Ctrl-C: the claims of a dead process may still wait for their time. */
   interrupted: boolean;
 }
 
@@ -54,7 +54,7 @@ export interface Verdict {
   byHand: Row;
   /** Claimed by the killed process, and not yet run again when Ctrl-C came. */
   pending: number;
-  /** Of every first start but those that the killed process had claimed and not made. */
+  /** All first starts except those that the killed process had claimed and not made. */
   latenessMs: number[];
   early: number;
   retried: number;
@@ -68,7 +68,7 @@ export interface Verdict {
 /** A worker takes runs at most this long before they are due; later ones cannot have been the killed process's. */
 const claimAheadMs = 1_000;
 const slackMs = 100;
-/** A node knows the store's clock to half a round trip, and milliseconds are whole. */
+/** A node's estimate of the store's clock is exact to half a round trip, and milliseconds are whole. */
 const earlyMs = 5;
 const all = 1_000_000_000;
 
@@ -171,8 +171,8 @@ function groupBy<Item>(items: Item[], keyOfItem: (item: Item) => string): Map<st
 }
 
 /**
- * A second start is right only after a failure that was seen, or after the one who had started it was killed; and never
- * under the same or a lower fence.
+ * A second start is right only after a failure that was recorded, or after the process that had started the run was killed; and never under
+ * the same or a lower fence.
  */
 function explained(before: Seen, start: Seen, failed: Set<string>, kill: Kill | undefined): boolean {
   if (start.attempt <= before.attempt) return false;
@@ -191,7 +191,7 @@ async function wasClaimedBy(store: Store, records: RunRecord[], { node }: Kill):
 
 type Entry = "run" | "skipped" | "missed";
 
-/** Of each slot in [fromMs, toMs) what the ledger says; ranges of missed slots are read out slot by slot. */
+/** The ledger's record for each slot in [fromMs, toMs); ranges of missed slots are expanded slot by slot. */
 async function readLedger(
   store: Store,
   scheduled: Evidence["scheduled"],

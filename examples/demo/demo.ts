@@ -19,10 +19,10 @@ const names = ["bourdon", "treble"];
 const delayedRuns = 1_000;
 /** Without --seconds: the enqueued runs spread over this, and the kill comes half-way. */
 const openEndedSeconds = 30;
-/** Room to enqueue everything before the first of it is due. */
+/** Time to enqueue everything before the first of it is due. */
 /** How long enqueueing may take. A machine that needs longer is given four times as long, until it is too busy to measure on. */
 const preparationMs = { first: 3_000, last: 48_000 };
-/** How long to wait at most for what came due to end. A dead node's claims are back after 10 s at default settings. */
+/** The longest wait for due runs to end. A dead node's claims are back after 10 s at default settings. */
 const aftermathMs = 60_000;
 const aftermathInterruptedMs = 20_000;
 const killPatienceMs = 2_000;
@@ -55,8 +55,8 @@ export async function runDemo(options: Options, screen: Screen, interruption: In
   try {
     return await demo.run();
   } finally {
-    // This process is the last user of the embedded store, so its `stop` stops the server, and nobody needs the folder
-    // any more; that holds also where a node did not end as it should.
+    // This process is the last user of the embedded store, so its `stop` stops the server, and the folder is not needed any more. That also
+    // holds if a node did not end as it should.
     try {
       await processes.stopAll();
     } finally {
@@ -155,13 +155,13 @@ class Demo {
     throw new Trouble(`Nobody was elected leader within ${electionMs / 1_000} s.`);
   }
 
-  /** Enqueues before the first run is due. @returns from when on all is counted */
+  /** Enqueues before the first run is due. @returns the time from which on everything is counted */
   async #prepare(seconds: number): Promise<number> {
     for (let givenMs = preparationMs.first; givenMs <= preparationMs.last; givenMs *= 4) {
       const fromMs = Math.ceil((Date.now() + givenMs) / 1_000) * 1_000;
       this.#requests = await this.#enqueue(fromMs, seconds);
       if (Date.now() <= fromMs) return fromMs;
-      // Those that have run meanwhile cannot be cancelled. They are not counted.
+      // Runs that have run in the meantime cannot be cancelled. They are not counted.
       await Promise.allSettled(this.#requests.map(({ run }) => this.#tower.cancel(run)));
     }
     throw new Trouble(`Enqueueing took this machine more than ${preparationMs.last} ms: it is too busy to measure on.`);
@@ -191,7 +191,7 @@ class Demo {
     return wanted.map((request, i) => ({ ...request, run: handles[i]?.runId as number }));
   }
 
-  /** Shows what happens, kills, and waits until what came due has ended. @returns the end of what is counted */
+  /** Shows the events, kills, and waits until the due runs have ended. @returns the end of the counted time */
   async #watch(store: Store, fromMs: number, seconds: number | null): Promise<number> {
     const killMs = fromMs + Math.floor((seconds ?? openEndedSeconds) / 2) * 1_000 + 100;
     let toMs = seconds === null ? Number.POSITIVE_INFINITY : fromMs + seconds * 1_000;
@@ -207,7 +207,7 @@ class Demo {
       this.#read();
       if (this.#interruption.happened) toMs = Math.min(toMs, nowMs);
       else if (this.#kill === undefined && nowMs >= killMs) {
-        // A moment at which the leader has something to lose; it comes within a second.
+        // A moment at which the leader has claims; it comes within a second.
         if (this.#underWay(this.#leader).size > 0 || nowMs > killMs + killPatienceMs) await this.#killLeader(store);
       }
       if (nowMs - watchedMs >= watchMs) {
@@ -227,13 +227,13 @@ class Demo {
     }
   }
 
-  /** Runs of the time counted that have not ended by the store's book. */
+  /** Runs of the counted time that have not ended, as the store records. */
   async #unfinished(store: Store, fromMs: number, toMs: number) {
     const states = ["held", "paused", "ready", "claimed"] as const;
     const dueMs = new Map(this.#requests.map((request) => [request.run, request.dueMs]));
     const live = await store.runs.list({ states: [...states], sinceMs: fromMs, limit: 100_000 });
     return live.filter(({ slotMs, runId }) => {
-      // Not the run's own due time: that of a retry is later.
+      // It is not the run's own due time: that of a retry is later.
       const nominalMs = slotMs ?? dueMs.get(runId) ?? Number.POSITIVE_INFINITY;
       return nominalMs >= fromMs && nominalMs < toMs;
     });
@@ -272,7 +272,7 @@ class Demo {
     this.#view.killed(node, pid, atMs, claimed.length, underWay);
   }
 
-  /** Runs that were seen to start on this node and not to end. */
+  /** Runs whose start on this node was recorded, and whose end was not. */
   #underWay(node: string): Set<number> {
     const runs = new Set<number>();
     for (const seen of this.#seen) {

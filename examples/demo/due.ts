@@ -1,10 +1,10 @@
 /**
- * What is due, by arithmetic of the demo's own. It must not ask Carillon: then a slot that Carillon forgets would be
- * missing on both sides. It reads only as much of cron as the demo's schedules use, and refuses the rest.
+ * The due slots, computed by the demo itself. This must not use Carillon: a slot that Carillon forgets would then be missing on both sides.
+ * It supports only the parts of cron that the demo's schedules use, and refuses the rest.
  */
 import type { ScheduleSpec } from "carillon";
 
-/** Slots in [fromMs, toMs). @throws RangeError for what it cannot read or vouch for */
+/** Slots in [fromMs, toMs). @throws RangeError for an expression that it does not support */
 export function dueSlots(schedule: ScheduleSpec, fromMs: number, toMs: number): number[] {
   const slots: number[] = [];
   if (schedule.type === "every" && schedule.mode === "rate" && !schedule.anchorMs && !schedule.jitterMs) {
@@ -77,7 +77,7 @@ function matcher(expression: string): (wall: Wall) => boolean {
     const onDay = day === "L" ? wall.day === last : inField(day, wall.day, 1, 31);
     const today = new Date(Date.UTC(wall.year, wall.month - 1, wall.day)).getUTCDay();
     const onWeekday = inField(weekday, today, 0, 7) || (today === 0 && inField(weekday, 7, 0, 7));
-    // Cron's rule: where both day fields are restricted, either will do.
+    // Cron's rule: if both day fields are restricted, a day that matches either is enough.
     const restricted = !/^[*?]/.test(day) && !/^[*?]/.test(weekday);
     return (
       inField(second, wall.second, 0, 59) &&

@@ -5,7 +5,7 @@ export class Interrupted extends Error {
   override name = "Interrupted";
 }
 
-/** Ctrl-C and its like, or a trouble that ends the demo: asked for, never thrown into the middle of something. */
+/** Ctrl-C and similar signals, or an error that ends the demo. It is polled, never thrown into the middle of something. */
 export class Interruption {
   trouble: Trouble | undefined;
   #happened = false;

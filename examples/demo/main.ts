@@ -16,7 +16,7 @@ import { Screen } from "./screen.ts";
 
 async function main(): Promise<void> {
   const options = readOptions(process.argv.slice(2));
-  // For programs stdout is the figures' alone.
+  // With figures for programs, stdout contains nothing else.
   const screen = new Screen(options.json ? process.stderr : process.stdout);
   const interruption = new Interruption();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   }
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // Whoever read us has gone, as with `| head`: nothing is left to be shown.
+      // The reader has gone, as with `| head`: nothing is left to be shown.
       if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
       interruption.come();
     });
@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   } catch (error) {
     if (!(error instanceof Interrupted)) throw error;
     screen.line("Ended before anything was due.", "dim");
-    // Asked for figures, an answer without any is a failure.
+    // If figures were requested, an answer without any is a failure.
     if (options.json) process.exitCode = 1;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One process of the demo's cluster: `node node.js {"name", "directory", "record"}`, started with an IPC channel. Says
- * "ready" once it has joined, and stops when told to, or when whoever started it is gone.
+ * One process of the demo's cluster: `node node.js {"name", "directory", "record"}`, started with an IPC channel. It sends "ready" once it
+ * has joined, and stops on request, or when its parent is gone.
  */
 import { carillon, isCarillonError } from "carillon";
 import { Recorder } from "./record.ts";
@@ -26,7 +26,8 @@ const tower = carillon({
   store: "embedded",
   directory,
   handleSignals: false,
-  // The survivor starts what the dead process had claimed, a second's worth at once, and what comes due meanwhile beside it.
+  // The survivor starts the runs that the dead process had claimed, a second's worth at once, beside the runs that come due in the
+  // meantime.
   concurrency: 300,
   // Checked and logged, never run: the demo's machine is not the one that these crontabs were written for.
   commands: {
@@ -46,14 +47,14 @@ async function stop(): Promise<void> {
 }
 process.on("message", () => void stop());
 process.on("disconnect", () => void stop());
-// It may have gone before there was anyone to be told.
+// The parent may have gone before this process could notice.
 if (!process.connected) await stop();
 
 try {
   await tower.start();
   if (process.connected) process.send?.("ready");
 } catch (error) {
-  // Told to stop while it started: `stop` ends the process.
+  // It was asked to stop while it started: `stop` ends the process.
   if (!stopping) {
     process.stderr.write(`${name}: ${isCarillonError(error) ? `${error.message} ${error.hint}` : String(error)}\n`);
     process.exit(1);

@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-/** A failure the reader can mend: shown as its message, without a stack. */
+/** A failure that the reader can correct: shown as its message, without a stack. */
 export class Trouble extends Error {
   override name = "Trouble";
 }

@@ -3,13 +3,13 @@ import { fileURLToPath } from "node:url";
 import type { NodeOrder } from "./node.ts";
 import { Trouble } from "./options.ts";
 
-/** A clean end waits for what runs, which here takes well under a second. */
+/** A clean end waits for the runs under way, which here takes well under a second. */
 const stopMs = 20_000;
 
 interface Node {
   child: ChildProcess;
   exited: Promise<void>;
-  /** Its end was our doing. */
+  /** The demo itself ended it. */
   expected: boolean;
 }
 
@@ -55,7 +55,7 @@ export class Processes {
     await node.exited;
   }
 
-  /** The clean way. @throws Trouble when one did not end in time, or not with exit code 0 */
+  /** Stops all in order. @throws Trouble when one did not end in time, or not with exit code 0 */
   async stopAll(): Promise<void> {
     const stopped = await Promise.all([...this.#nodes].map(([name, node]) => this.#stop(name, node)));
     const unclean = stopped.filter((how) => how !== undefined);

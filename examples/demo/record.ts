@@ -1,6 +1,6 @@
 /**
- * The side channel: every start and end as a line of a file, written by write(2) from the node that sees it. What was
- * written is there whatever becomes of the writer, and it does not pass through Carillon's store.
+ * The side channel: every start and end as a line of a file, written by write(2) from the node that runs it. A written line stays whatever
+ * happens to the writer, and it does not pass through Carillon's store.
  */
 import { closeSync, openSync, readSync, writeSync } from "node:fs";
 
@@ -9,7 +9,7 @@ export interface Seen {
   task: string;
   run: number;
   attempt: number;
-  /** null: of a command, whose worker does not tell it. */
+  /** null for a command, whose worker does not report it. */
   fence: number | null;
   /** Epoch milliseconds; null: enqueued. */
   slot: number | null;
@@ -52,7 +52,7 @@ export class RecordReader {
     this.#file = openSync(path, "r");
   }
 
-  /** What was written since the last call. */
+  /** The lines since the last call. */
   read(): (Seen | Said)[] {
     const records: (Seen | Said)[] = [];
     for (;;) {

@@ -18,7 +18,7 @@ export class Screen {
 
   constructor(stream: WriteStream) {
     this.#stream = stream;
-    // hasColors heeds NO_COLOR, FORCE_COLOR and TERM.
+    // hasColors respects NO_COLOR, FORCE_COLOR and TERM.
     this.#colours = stream.isTTY === true && stream.hasColors();
   }
 
@@ -33,7 +33,7 @@ export class Screen {
     this.#stream.write(`${this.#painted(fitting, paint)}\n`);
   }
 
-  /** Broken at single spaces, later lines indented as `hanging` says. */
+  /** Text broken at single spaces, with later lines indented by `hanging`. */
   prose(text: string, hanging = "", paint?: Paint): void {
     const most = Math.min(this.width, 110);
     const [first = "", ...words] = text.split(/(?<=\S) (?=\S)/);

@@ -6,21 +6,21 @@ import { join, resolve } from "node:path";
 export interface Stage {
   directory: string;
   record: string;
-  /** Takes away what was made for this demo alone. The server must have stopped. */
+  /** Removes everything that was made for this demo alone. The server must have stopped. */
   clear(): Promise<void>;
 }
 
 /** @param kept a folder for the store that stays; null: one that goes with the demo */
 export async function setStage(kept: string | null): Promise<Stage> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "carillon-demo-")));
-  // Under root the server runs as another user, who must get through here; the store itself is closed to others.
+  // Under root the server runs as another user, which must be able to pass through here; the store itself is closed to other users.
   await chmod(folder, 0o755);
   const directory = kept === null ? join(folder, "store") : resolve(kept);
   return {
     directory,
     record: join(folder, "seen"),
     async clear() {
-      // Where the server's user cannot get to the temporary folder, the store lies where this file says.
+      // If the server's user cannot reach the temporary folder, the store is at the place that this file names.
       const elsewhere = kept === null ? await textOf(join(directory, "location")) : undefined;
       if (elsewhere !== undefined) await rm(elsewhere.trim(), { recursive: true });
       await rm(folder, { recursive: true });

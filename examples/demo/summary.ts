@@ -15,7 +15,7 @@ export interface Facts {
 
 export type Figures = Record<string, number | string | null>;
 
-/** By nearest rank; null of nothing. */
+/** By nearest rank; null without values. */
 function quantile(sorted: number[], part: number): number | null {
   return sorted[Math.max(0, Math.ceil(sorted.length * part) - 1)] ?? null;
 }

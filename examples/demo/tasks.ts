@@ -1,4 +1,4 @@
-/** The demo's tasks: what a program that uses Carillon looks like, and the crontabs of Debian's packages beside it. */
+/** The demo's tasks: an example of a program that uses Carillon, and the crontabs of Debian's packages beside it. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -29,11 +29,11 @@ export const reminder = { name: "reminder", words: "runs once, each at a time of
 export interface DebianTasks {
   tasks: ImportedTask[];
   files: number;
-  /** Entries that are no task, and why. */
+  /** Entries that did not become a task, and why. */
   problems: string[];
 }
 
-/** Every file under examples/crontabs, as `carillon import crontab --shell` would read it. */
+/** Every file under examples/crontabs, in the form that `carillon import crontab --shell` would read. */
 export function debianTasks(): DebianTasks {
   const files = readdirSync(crontabs, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name !== "README.md")
@@ -50,12 +50,12 @@ export function debianTasks(): DebianTasks {
   };
 }
 
-/** All tasks with a schedule: what the demo's own arithmetic is asked about. */
+/** All tasks with a schedule, whose slots the demo computes itself. */
 export function scheduledTasks(debian: DebianTasks): { name: string; schedule: ScheduleSpec }[] {
   return [heartbeat, charge, ...settlements, ...debian.tasks].map(({ name, schedule }) => ({ name, schedule }));
 }
 
-/** Defines everything on a node. The recorder writes what starts and ends where a kill -9 cannot undo it. */
+/** Defines everything on a node. The recorder writes starts and ends to a file, where a kill -9 cannot undo them. */
 export function defineTasks(tower: Carillon, record: Recorder): void {
   const told = (run: Run) => ({ task: run.task, run: run.id, attempt: run.attempt, fence: run.fence });
 
@@ -91,7 +91,7 @@ export function defineTasks(tower: Carillon, record: Recorder): void {
     record.write({ kind: "end", ...told(run), slot: null });
   });
 
-  // Commands have no handler to write from, so what the worker tells of them is written.
+  // Commands have no handler that could write, so the worker's reports about them are written.
   const commands = new Set<string>();
   for (const { name, schedule, command, description } of debianTasks().tasks) {
     tower.task(name, { schedule, command, description });

@@ -1,4 +1,4 @@
-/** What a person sees while it runs: a header, a line for each fire, a line a second for floods, loud lines for trouble. */
+/** The live view for people: a header, a line for each fire, a line a second for floods, loud lines for trouble. */
 import type { Request } from "./check.ts";
 import type { Said, Seen } from "./record.ts";
 import { count, lateText, runsOf, type Screen, timeOfDay } from "./screen.ts";
@@ -116,14 +116,14 @@ export class View {
     this.#screen.line(`${timeOfDay(at)}  ${name.padEnd(this.#nameWidth)}  ${node.padEnd(7)}  ${text}`, paint);
   }
 
-  /** Called once a second: what came in floods is one line. */
+  /** Called once a second: a flood of events is one line. */
   second(nowMs: number): void {
     if (this.#flood.starts === 0) return;
     this.#screen.line(`${timeOfDay(nowMs)}  ${reminder.name.padEnd(this.#nameWidth)}  ${floodWords(this.#flood)}`);
     this.#flood = emptyFlood();
   }
 
-  /** Called after each reading: what a dead process had claimed comes back together. */
+  /** Called after each reading: the claims of a dead process come back together. */
   read(nowMs: number): void {
     if (this.#again.starts === 0 || !this.#killed) return;
     const after = ((nowMs - this.#killed.atMs) / 1_000).toFixed(1);

@@ -1,6 +1,6 @@
 /**
- * A receiver for HTTP tasks: believes only what is signed, and recent, and does not let an older attempt of a run write over what
- * a newer one did.
+ * A receiver for HTTP tasks: accepts only signed and recent requests, and does not let an older attempt of a run overwrite the work of a
+ * newer one.
  *
  *   CARILLON_HTTP_SECRET=… node examples/dist/http-receiver/receiver.js [PORT]
  */
@@ -9,10 +9,10 @@ import { createServer, type IncomingMessage } from "node:http";
 
 const secret = process.env.CARILLON_HTTP_SECRET ?? "";
 if (secret === "") throw new Error("CARILLON_HTTP_SECRET is not set");
-/** `namespace:NAME` where the secret is that of a namespace. */
+/** `namespace:NAME` if the secret is that of a namespace. */
 const keyId = process.env.CARILLON_HTTP_KEY_ID ?? "cluster";
 
-/** The whole of it. `body` is the bytes as they came: parsed and written again they would be others. */
+/** The whole verification. `body` is the received bytes: after parsing and serialising they could be different. */
 function isGenuine({ method, url = "/", headers }: IncomingMessage, body: Buffer): boolean {
   const { host = "", "signature-input": input, signature } = headers;
   const [path = "", query = ""] = url.split(/\?(.*)/s);
@@ -27,7 +27,7 @@ function isGenuine({ method, url = "/", headers }: IncomingMessage, body: Buffer
     ["content-digest", `sha-256=:${createHash("sha256").update(body).digest("base64")}:`],
     ...told.map((name) => [name, headers[name]]),
   ];
-  // Exactly these, in this order: a header that is believed must be a signed one.
+  // Exactly these headers, in this order: a trusted header must be a signed one.
   const created = Number(/;created=(\d+);/.exec(String(input))?.[1]);
   const wanted = `(${parts.map(([name]) => `"${name}"`).join(" ")});created=${created};keyid="${keyId}"`;
   const base = [...parts, ["@signature-params", wanted]].map(([name, value]) => `"${name}": ${value}`).join("\n");
@@ -54,7 +54,7 @@ const server = createServer(async (request, response) => {
   if (!isGenuine(request, body)) return answer(401, { error: "not signed by the scheduler" });
   const { ledger = "main" } = (JSON.parse(body.toString()) ?? {}) as { ledger?: string };
   const [run, fence] = ["run", "fence"].map((name) => Number(request.headers[`carillon-${name}`])) as [number, number];
-  // A paused worker's late call: the run was given to another meanwhile, whose fence is higher.
+  // The late call of a paused worker: the run was given to another one in the meantime, whose fence is higher.
   if (fence < (fences.get(run) ?? 0)) return answer(409, { error: "a newer attempt was here" });
   fences.set(run, fence);
   answer(200, { settled: ledger, run });

@@ -28,7 +28,7 @@ export async function open(url, { pool, charge, ship, report, alarm }) {
   await boss.schedule("report", "30 6 * * 1-5", { country: "us" }, { tz: "America/New_York", key: "us" });
 
   return {
-    /** With the row of the order, or not at all. */
+    /** Enqueued with the row of the order, or not at all. */
     async place(order, amount) {
       const client = await pool.connect();
       const db = { executeSql: (text, values) => client.query(text, values) };

@@ -1,5 +1,5 @@
 /**
- * Tests of tasks on a time of their own, with node:test; with Vitest they read the same.
+ * Tests of tasks with a clock that the test controls, with node:test; with Vitest they read the same.
  *
  *   node --test examples/dist/testing/tasks.test.js        (DATABASE_URL, or the embedded store)
  */

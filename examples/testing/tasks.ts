@@ -1,4 +1,4 @@
-/** What a program defines, in a function, so that its tests can give it a tower of theirs. */
+/** A program's definitions, in a function, so that its tests can pass a tower of their own. */
 import { type Carillon, cron } from "carillon";
 
 export const monthEnd = cron("0 0 0 L * ?", { zone: "Europe/Berlin" });

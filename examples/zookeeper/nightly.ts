@@ -1,7 +1,7 @@
 /**
- * Nightly work on two machines, of which one does it: five batches that take a while. In the second night whoever does it
- * is killed. The other waits the grace, in case it is only cut off for a moment, takes over, reads how far the dead one
- * came, and does the rest; in the third night it simply goes on.
+ * Nightly work on two machines, of which one does it: five batches that take a while. In the second night the machine that does it is
+ * killed. The other one waits the grace, in case the first is only cut off for a moment, takes over, reads how far the dead one came, and
+ * does the rest. In the third night it continues as usual.
  *
  *   node examples/dist/zookeeper/nightly.js HOST:PORT,HOST:PORT,… [PATH]
  */
@@ -12,7 +12,7 @@ import { connect, graceLock, isZooKeeperError } from "@carillon/zookeeper";
 const batches = 5;
 const graceMs = 1_000;
 
-/** What a machine tells of: a batch of a night done, the night done. */
+/** The messages of a machine: a batch of a night is done, the night is done. */
 interface Told {
   machine: string;
   night: number;
@@ -20,7 +20,7 @@ interface Told {
   fence: string;
 }
 
-/** One machine. Night falls when it is told so; on real ones, by the clock. */
+/** One machine. Night falls when it receives a message; on real machines, by the clock. */
 async function machine(name: string, hosts: string, path: string): Promise<void> {
   let tonight = 0;
   const client = await connect(hosts, { sessionTimeoutMs: 2_000 });
@@ -34,20 +34,20 @@ async function machine(name: string, hosts: string, path: string): Promise<void>
 
   async function work(): Promise<void> {
     await using use = await lock.tryLock().catch((error: unknown) => {
-      if (isZooKeeperError(error, "CLOSED")) return undefined; // the program ends
+      if (isZooKeeperError(error, "CLOSED")) return undefined; // The program ends.
       throw error;
     });
-    if (!use) return; // the other does it
+    if (!use) return; // The other machine does it.
     let from = 1;
     const cutOff = use.takenOver?.use;
     if (use.takenOver) {
       console.log(`${name}: took over from ${use.takenOver.owner}`);
-      if (!cutOff || cutOff.endedMs !== null) return; // it had nothing to do, or had finished
+      if (!cutOff || cutOff.endedMs !== null) return; // It had nothing to do, or had finished.
       const [night = 0, batch = 0] = (cutOff.note ?? "").split(" ").map(Number);
       if (night === tonight) from = batch + 1;
     }
     for (let batch = from; batch <= batches; batch++) {
-      // Real work would hand use.signal on, and use.fence to a store that rejects an older one.
+      // Real work would pass use.signal on, and use.fence to a store that rejects an older one.
       await new Promise((resolve) => setTimeout(resolve, 60));
       if (use.signal.aborted) return;
       await use.note(`${tonight} ${batch}`);

@@ -53,7 +53,7 @@ async function selectors(all: readonly ZooKeeper[], path: string): Promise<void>
     return new LeaderSelector(zk, path, takeLeadership, { id, autoRequeue: true });
   });
   const running = standing.map((selector) => selector.run());
-  await Promise.race([finished, Promise.all(running)]); // a run that fails ends the wait
+  await Promise.race([finished, Promise.all(running)]); // A failed run ends the wait.
   await Promise.all(standing.map((selector) => selector.close()));
   await Promise.all(running);
   expectRising(fences);

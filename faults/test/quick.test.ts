@@ -20,7 +20,7 @@ async function faults(...args: string[]): Promise<Record<string, unknown>> {
 
 it("finds nothing broken after a few faults together", async () => {
   const strike = "leader-killed+worker-paused+store-cut+redis-killed";
-  // How soon it recovers is for `npm run prove -- faults` on a machine at rest.
+  // The recovery time is measured by `npm run prove -- faults` on a machine at rest.
   const options = "--coordination redis --seed 7 --within 180".split(" ");
   const { violations, not_recovered, broken } = await faults(strike, ...options);
   expect({ violations, not_recovered, broken }).toEqual({ violations: 0, not_recovered: 0 });

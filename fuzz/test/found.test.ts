@@ -13,7 +13,7 @@ const event = (...lines: string[]) =>
 const provider = { issuer: "https://l.example", clientId: "c", clientSecret: "s", url: "https://c.example" };
 const own = "s".repeat(43);
 const begun = `Host: x\r\nCookie: carillon-attempt=${own}.${own}.${own}`;
-/** Which no page of an index takes, however it is packed. */
+/** A text that no page of an index can hold, however it is compressed. */
 const letters = (length: number) => Array.from({ length }, (_, at) => mix(7, at).toString(36).slice(-1)).join("");
 const saying = (claims: { sub: string; name: string }) => ({
   claims,
@@ -63,7 +63,7 @@ const answer = (run: object) =>
     ],
   });
 
-/** Inputs that were bugs once, each with what came of it. */
+/** Inputs that were bugs once, each with its expected result. */
 const found: [target: string, was: string, input: unknown][] = [
   ["calendars", "an error of the library's", event("DTSTART:20260502T100000Z", "RECURRENCE-ID:\u000020260501T100000")],
   ["calendars", "a hang", event("DTSTART:20260501T100000", "DURATION:P2147483647DT3H")],
@@ -124,7 +124,7 @@ const found: [target: string, was: string, input: unknown][] = [
   ["payload-schemas", "a RangeError", { schema: { anyOf: [{ $ref: "#" }] }, payload: "x" }],
 ];
 
-/** By what a server whose sign-in provider says anything was brought to answer 500. */
+/** Inputs with which a sign-in provider made a server answer 500. */
 const ofSignIns: [target: string, was: string, input: unknown][] = [
   ["provider-answers", "the store cannot keep a NUL", saying({ sub: "9\0", name: "nul" })],
   ["provider-answers", "the store's index cannot keep so much", saying({ sub: letters(6_000), name: "long" })],

@@ -18,8 +18,8 @@ interface Story {
 const graceMs = 10_000;
 
 /**
- * Two processes have a lock one after the other, by release; of a grace lock the first vanishes and takes it back, vanishes
- * for longer, the other takes it over, and gives it up in order, so that the first has it at once.
+ * Two processes have a lock one after the other, by release. For a grace lock, the first vanishes and takes it back. Then it vanishes for
+ * longer, the other takes it over, and gives it up in order, so that the first has it at once.
  */
 function story(): Story {
   const grant = (
@@ -198,7 +198,7 @@ describe("what is allowed", () => {
     told.giveUps.push({ ...of(told.giveUps, "ledger", 1), atMs: 4_000, changed: false });
     told.writes.push({ ...of(told.writes, "ledger", 1), atMs: 6_000, accepted: false });
     expect(firstLockViolation(historyOf(told))).toBeUndefined();
-    expect(staleWrite(told.writes)?.what).toMatch(/under fence 1/); // who looks at no fence would have taken it
+    expect(staleWrite(told.writes)?.what).toMatch(/under fence 1/); // A place that checks no fence would have accepted it.
   });
 
   it("two that believe where the service forgot the first: measured, and no more", () => {

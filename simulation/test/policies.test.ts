@@ -30,11 +30,11 @@ it(`breaks no rule in ${scenarios} random scenarios`, { timeout: 3_600_000 }, ()
 });
 
 /**
- * The first one's runs with one key never lived at the same time: run numbers are drawn in blocks, and a check that took them for the order
- * of time said so. In the second one a run between two tries was skipped after a pause. The others had been told as faults, and were the model's: an edit
- * takes away the timeout, or the tries, of a run that is claimed and keeps them; a claim is lost before its worker begins it, or moves the time that a
- * run is due; jitter takes a slot out of a blackout. In the last one a run came due behind a full queue, and was skipped late: the pulse reported
- * the time of a run in that queue as the next to judge.
+ * In the first one, the runs with one key never lived at the same time: run numbers are drawn in blocks, and a check that took them for the
+ * order of time reported a fault. In the second one a run between two tries was skipped after a pause. The others were reported as faults,
+ * and were faults of the model: an edit removes the timeout, or the tries, of a run that is claimed and keeps them; a claim is lost before
+ * its worker begins it, or moves the due time of a run; jitter moves a slot out of a blackout. In the last one a run came due
+ * behind a full queue, and was skipped late: the heartbeat reported a run in that queue as the next to judge.
  */
 const kept = [
   "keys-and-reruns",

@@ -1,4 +1,7 @@
-/** Some 100 s of computing: each seed that ever found a fault is simulated again, and some are simulated twice to compare their stories. */
+/**
+ * These tests compute for some 100 s: each seed that ever found a fault is simulated again, and some are simulated twice to compare their
+ * traces.
+ */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -29,7 +32,7 @@ it(`begins each seed anew: ${afterAnother.join(" and then ")}`, () => {
   expect({ violations, broken }).toEqual({ violations: 0 });
 });
 
-/** Of a run that came after another: no worker was told of it, and it waited until one asked for something else. */
+/** A run that came after another: no worker was notified of it, and it waited until one claimed something else. */
 const untoldFollower = 78;
 
 /** A run that a backfill made, and its task's policy skipped before the run had its slot. */
@@ -38,31 +41,34 @@ const skippedBackfill = 630;
 /** More tasks were resumed than its operation had counted. */
 const uncountedResume = 1;
 
-/** A process that had been stopped was shown by the service again, and started what it held of a session that was over. */
+/** The service showed a stopped process again, and it started claims of a session that was over. */
 const shownAgain = 60066;
 
-/** A leader asked without pause for the turn of an operation whose process stood still; what it had cancelled was edited later. */
+/**
+ * A leader queried without pause for the turn of an operation whose process stood still; a task whose runs it had cancelled was edited
+ * later.
+ */
 const busyLeader = 62362;
 
-/** A task that another follows was run again: a check took its follower's second run for a slot's second. */
+/** A task that another follows was rerun: a check took its follower's second run for a slot's second. */
 const followedRerun = 6026;
 
-/** A rest of a wait, too small to be added to the time, was waited for without end. */
+/** A wait ended never: its rest was too small to be added to the time. */
 const leastWait = 62235;
 
-/** A process stopped while a use of a grace lock was on its way: the use believed to have it after it was given up. */
+/** A process stopped while a use of a grace lock was beginning: the use believed that it had the lock after it was given up. */
 const lateUse = 64897;
 
-/** Enqueued beside an edit that began to limit its task by key: in no lane, and held for good. */
+/** A run was enqueued beside an edit that began to limit its task by key: it was in no lane, and held for good. */
 const besideEdit = 112395;
 
-/** A coordination service went silent, and handlers were told to stop, though the store was there. */
+/** A coordination service went silent, and handlers were stopped, though the store was there. */
 const silentService = 130235;
 
-/** Made, run and ended between an enqueue's look for what its first try had made and its second try. */
+/** A run was made, run and ended between an enqueue's check for the result of its first try and its second try. */
 const ranMeanwhile = 180224;
 
-/** A grace lock was taken, the answer was lost, and the same process took it anew: the check called that two owners. */
+/** A grace lock was taken, the answer was lost, and the same process took it anew: the check counted two owners. */
 const unansweredTake = 438;
 
 const kept = [
@@ -85,7 +91,7 @@ it(`breaks nothing in those that found a fault: ${kept.join(", ")}`, () => {
   expect({ seeds, violations, broken }).toEqual({ seeds: kept.length, violations: 0 });
 });
 
-/** Of a server that told only when it started, runs began and slots were planned a second time before anybody noticed. */
+/** A server reported only when it started; runs began and slots were planned a second time before any process noticed. */
 const wentBack = [35, 308, 570];
 
 it(`breaks nothing in those in which the store goes back: ${wentBack.join(", ")}`, () => {
@@ -94,7 +100,7 @@ it(`breaks nothing in those in which the store goes back: ${wentBack.join(", ")}
   expect({ seeds, violations, broken }).toEqual({ seeds: wentBack.length, violations: 0 });
 });
 
-/** A holder of a lock stands still between looking and writing, and writes when another has had it. */
+/** A holder of a lock stands still between check and write, and writes when another has had it. */
 const stoppedHolder = 108;
 
 it("has late writes under a lock refused, and says what would have come of them without fences", () => {
@@ -106,11 +112,11 @@ it("has late writes under a lock refused, and says what would have come of them 
 });
 
 it("finds a bug that was planted", () => {
-  // By the 17th seed as this is written; what each seed plays changes with the statements that are asked.
+  // Found by the 17th seed at the time of writing; the content of each seed changes with the statements that are sent.
   expect(simulate("--mutant", "starts two seconds early", "--seeds", "100", "--minutes", "4")).toMatchObject({
     mutants: 1,
     caught: 1,
-    // By what it breaks: a process that died, or hung, would be "nothing unexpected", and no proof.
+    // The test checks the broken rule: a process that died, or hung, would be "nothing unexpected", and no proof.
     caught_by: [expect.stringMatching(/^\d/)],
   });
 });

@@ -7,7 +7,7 @@ import { marginMs, SessionCore } from "./session-core.ts";
 
 const timeoutMs = 80;
 
-/** As much of a connection as a session looks at: what the server welcomed it with, and when it answered last. */
+/** The parts of a connection that a session uses: the server's handshake, and the time of the last answer. */
 const connection = () => ({
   welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs },
   renewedAt: performance.now(),
@@ -31,7 +31,7 @@ describe("calls that wait for a session", () => {
       if (failed < calls.length) setImmediate(turn);
     };
     const nowMs = performance.now();
-    // Each call costs a tenth of a millisecond by this clock, which is looked at once before each.
+    // Each call costs a tenth of a millisecond by this clock, which is read once before each.
     let looks = 0;
     vi.spyOn(performance, "now").mockImplementation(() => nowMs + looks++ / 10);
     try {
@@ -64,7 +64,7 @@ describe("calls that wait for a session", () => {
 
 describe("a session that is over by the clock", () => {
   let stoodStillMs = 0;
-  /** Neither timers nor sockets are served meanwhile, as when the machine gives this process no processor. */
+  /** Simulates a pause: neither timers nor sockets are served, as when the machine gives this process no processor. */
   const stall = (ms = timeoutMs) => {
     stoodStillMs += ms;
   };

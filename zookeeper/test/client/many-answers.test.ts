@@ -6,7 +6,7 @@ import { Ensemble } from "../../src/testing/ensemble.ts";
 const sizes = [0, 1, 100, 100, 100, 100, 100, 4_000, 65_400, 65_536, 65_537, 200_000];
 const rounds = 100;
 
-/** Far more than are needed for reading to rest. */
+/** Far more than reading needs in order to rest. */
 async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
   const read = await Promise.all(
     Array.from({ length: rounds * sizes.length }, async (_, i) => {
@@ -20,7 +20,7 @@ async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
 
 test("a thousand answers on their way, large and small, on two connections at once: each whole, to its own call", async () => {
   await using ensemble = await Ensemble.start({ servers: 1, tls: true });
-  // All is asked at one moment: a session lives on from that moment until the answers are read, however slow the machine.
+  // All are requested at one moment: a session lives on from that moment until the answers are read, however slow the machine is.
   const sessionTimeoutMs = 60_000;
   const plain = await connect(ensemble.connectString(), { sessionTimeoutMs });
   const secure = await connect(ensemble.secureConnectString(), { sessionTimeoutMs, tls: ensemble.tls ?? {} });
@@ -32,7 +32,7 @@ test("a thousand answers on their way, large and small, on two connections at on
     ),
   );
   await Promise.all([readAll(plain, "p"), readAll(secure, "s")]);
-  // With nothing on its way there is nothing to rest for.
+  // With nothing on its way there is no reason to rest.
   expect((await plain.get("/p-2")).data.toString()).toBe("p".repeat(100));
   await Promise.all([plain.close(), secure.close()]);
 });

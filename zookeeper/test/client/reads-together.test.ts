@@ -8,7 +8,7 @@ import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 
 const settled = (promises: readonly Promise<unknown>[]) => Promise.allSettled(promises);
 
-/** What a read gave: its text, or the error's code. */
+/** The result of a read: its text, or the error's code. */
 const told = (results: PromiseSettledResult<unknown>[]) =>
   results.map((one) =>
     one.status === "fulfilled" ? `${(one.value as { data: Buffer }).data}` : (one.reason as { code: string }).code,
@@ -40,7 +40,7 @@ describe(`reads in a row share requests, ${serverTitle()}`, () => {
     expect(told(await settled(reads))).toEqual(wanted);
     expect(proxy.requests(op.multiRead)).toBeLessThan(40);
     expect(proxy.requests(op.getData)).toBeLessThan(20);
-    // Few are asked one by one: nothing is gained by waiting for others.
+    // A few reads are sent one by one: there is no gain in waiting for others.
     const before = proxy.requests(op.multiRead);
     await Promise.all([zk.get(path), zk.get(path), zk.get(path)]);
     expect(proxy.requests(op.multiRead)).toBe(before);
@@ -109,7 +109,7 @@ test("a server before 3.6 does not know it: asked one by one, and never together
   await zk.close();
 });
 
-/** As much of a 3.5 server as reads need: what it does not know it answers with "unimplemented" (-6). */
+/** The parts of a 3.5 server that reads need: it answers unsupported requests with "unimplemented" (-6). */
 class OldServer {
   refused = 0;
   readonly #sockets = new Set<Socket>();

@@ -7,7 +7,7 @@ import { ZooKeeperProxy } from "../support/proxy.ts";
 import { serverTitle } from "../support/servers.ts";
 import { until } from "../support/until.ts";
 
-/** So long that a machine that stands still for two seconds ends no session. Tests that wait for an end have the shortest. */
+/** So long that a machine that stands still for two seconds ends no session. Tests that wait for an end have the shortest timeout. */
 const shortestMs = 6_000;
 const longestMs = 60_000;
 
@@ -166,7 +166,7 @@ describe(`session, ${serverTitle()}`, () => {
     proxy.resume();
     const next = await zk.established();
     expect(next.id).not.toBe(session.id);
-    // What the old session left is gone when the new one begins: its node's name is free.
+    // The remains of the old session are gone when the new one begins: its node's name is free.
     expect((await next.create("/hangs", "", { ephemeral: true })).stat.ephemeralOwner).toBe(next.id);
     await Promise.all([zk.close(), watcher.close()]);
   });
@@ -225,7 +225,7 @@ describe(`session, ${serverTitle()}`, () => {
   test("a session ended and no server back: calls reject, and the next server serves", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
     const lines: string[] = [];
-    // Its session lasts as long as the server allows at least; calls wait for the next one for as long as is said here.
+    // Its session lasts as long as the server allows at least; calls wait for the next one for the time given here.
     const zk = await connect(proxy.address, { sessionTimeoutMs: 800, log: (line) => lines.push(line) });
     const { session } = zk;
     proxy.refuse();
@@ -241,7 +241,7 @@ describe(`session, ${serverTitle()}`, () => {
 
   test("too many requests at once are refused, not kept", async () => {
     await using proxy = await ZooKeeperProxy.before(ensemble.server.address);
-    // So long that neither silence nor the session's end rejects a call before `close` does.
+    // Long enough that neither silence nor the session's end rejects a call before `close` does.
     const zk = await connect(proxy.address, { sessionTimeoutMs: 60_000 });
     proxy.pause();
     const data = Buffer.alloc(1_000_000);
@@ -271,7 +271,7 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
     await expect(connect(address, { tls: { ca }, connectTimeoutMs: 1_500 })).rejects.toMatchObject({
       code: "UNREACHABLE",
     });
-    // At once, although there would be time.
+    // It happens at once, although there would be time.
     await expect(connect(address, { tls: { cert, key }, connectTimeoutMs: 600_000 })).rejects.toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringMatching(/certificate/),

@@ -24,7 +24,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([zk.close(), other.close()]));
 
-/** The event that a watch that fires once is told. */
+/** The event of a watch that fires once. */
 function once(): { watch: (event: OnceEvent) => void; fired: Promise<OnceEvent> } {
   let watch: (event: OnceEvent) => void = () => undefined;
   const fired = new Promise<OnceEvent>((resolve) => {

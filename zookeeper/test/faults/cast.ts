@@ -11,15 +11,15 @@ interface Actor {
   readonly name: string;
   readonly zk: ZooKeeper;
   readonly latch: LeaderLatch;
-  /** How often it has held each lock. */
+  /** The number of times that it has held each lock. */
   readonly held: Map<string, number>;
 }
 
-/** Something that contenders take hold of again and again. */
+/** A thing that contenders take and release again and again. */
 interface Prize {
   readonly name: string;
   acquire(signal: AbortSignal): Promise<Held>;
-  /** The prizes of which nobody may be a holder meanwhile, and how many may. */
+  /** The prizes that limit each other, and the number of holders that each may have beside a holder of this one. */
   readonly beside: ReadonlyMap<string, number>;
 }
 
@@ -43,13 +43,13 @@ function prizesOf(zk: ZooKeeper, path: string): readonly Prize[] {
 }
 
 /**
- * Contenders of one process, each with a client of its own, at work all the time: a leader latch; a mutex, both sides of a
- * read-write lock and a semaphore, taken again and again; plain creates and reads. They share a clock, so at any moment all their beliefs can be compared; what must not
- * be is written down in `wrong`.
+ * Contenders of one process, each with a client of its own, at work all the time: a leader latch; a mutex, both sides of a read-write lock
+ * and a semaphore, taken again and again; plain creates and reads. They share a clock, so at any moment all their beliefs can be compared;
+ * violations are recorded in `wrong`.
  */
 export class Cast {
   readonly wrong: string[] = [];
-  /** Of the latch (`leadership`), and of those prizes that one holds alone. */
+  /** The fences of the latch (`leadership`), and of those prizes that one contender holds alone. */
   readonly fences = new Map<string, bigint[]>(["leadership", "mutex", "write"].map((name) => [name, []]));
   readonly path: string;
   readonly #actors: Actor[] = [];
@@ -60,7 +60,7 @@ export class Cast {
   /** Paths whose create was answered, and those whose outcome is in doubt. */
   readonly #made = new Set<string>();
   #lastLeader = "";
-  /** In which data is kept; undefined while it is being lost. */
+  /** The period since the last loss of data; undefined while data is being lost. */
   #era: symbol | undefined = Symbol("from the start");
 
   /** @param path does not exist yet */
@@ -100,12 +100,12 @@ export class Cast {
     return this.fences.get(name)?.at(-1) ?? 0n;
   }
 
-  /** Of this moment. */
+  /** The names of the contenders that lead at this moment. */
   get leaders(): readonly string[] {
     return this.#actors.filter(({ latch }) => latch.hasLeadership).map(({ name }) => name);
   }
 
-  /** After a fault has ended, within a bound: one leads, everyone is served, everyone has held everything again. */
+  /** After a fault has ended, within a bound: one leads, every contender is served, every contender has held every prize again. */
   async calm(limitMs = 60_000): Promise<void> {
     await until("every client has a session", () => this.#actors.every(({ zk }) => zk.session.live), limitMs);
     await until("one leads", () => this.leaders.length === 1, limitMs);
@@ -119,7 +119,7 @@ export class Cast {
     });
   }
 
-  /** Stops everyone, and holds that every promise has settled and that what was answered was done. */
+  /** Stops all contenders, and checks that every promise has settled and that every answered request was carried out. */
   async end(): Promise<void> {
     this.#stop.abort();
     await this.#promises.settled();
@@ -131,7 +131,7 @@ export class Cast {
     if (lost.length > 0) this.wrong.push(`answered, but not there: ${lost.slice(0, 5)}`);
   }
 
-  /** While something runs that loses the service's data: what was answered before its end is not asked for. */
+  /** Runs `run`, which loses the service's data: the check ignores answers from before its end. */
   async forgetting(run: () => Promise<void>): Promise<void> {
     this.#era = undefined;
     await run();

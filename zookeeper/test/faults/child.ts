@@ -2,19 +2,19 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { mortal } from "../../src/testing/afterlife.ts";
 
-/** A program of this folder in a process of its own, which speaks by IPC: messages are objects with `said`. */
+/** A program of this folder in a process of its own, which communicates by IPC: messages are objects with `said`. */
 export class Child {
   readonly process: ChildProcess;
-  /** Resolves when it has ended, with how. */
+  /** Resolves with its exit code or signal, when it has ended. */
   readonly gone: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   readonly #said: { readonly said: string }[] = [];
   readonly #ended: () => boolean;
   #complaints = "";
   #wake: () => void = () => undefined;
-  /** Is told each message when it comes; those are not kept for `next`. */
+  /** Receives each message when it comes; those are not kept for `next`. */
   onMessage: ((message: { readonly said: string }) => boolean) | undefined;
 
-  /** @param variable in which the program finds what it is told */
+  /** @param variable the environment variable with the program's configuration */
   constructor(program: string, variable: string, told: object) {
     const file = fileURLToPath(new URL(`programs/${program}`, import.meta.url));
     this.process = mortal(
@@ -42,7 +42,7 @@ export class Child {
     });
   }
 
-  /** The oldest message of that kind that nobody took yet. @throws when it ends before */
+  /** The oldest message of that kind that has not been taken yet. @throws when the process ends before */
   async next<T extends object = object>(said: string): Promise<T> {
     for (;;) {
       const at = this.#said.findIndex((message) => message.said === said);

@@ -1,4 +1,4 @@
-/** One client, one server and a proxy between them that fails: nothing hangs, nothing is doubled, nothing is left. */
+/** One client, one server and a proxy between them that fails: no promise hangs, nothing is doubled, nothing is left. */
 import { readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -63,7 +63,7 @@ describe("the client under faults", () => {
     });
     const { outcomes, next } = back as { outcomes: string[]; next: string };
     expect(next).not.toBe(session);
-    // What was under way was done before the stop, or its session ended; what was asked of the client was that too.
+    // Requests under way were carried out before the stop, or their session ended; the client's own calls too.
     for (const outcome of outcomes) expect(["done", "SESSION_EXPIRED", "CONNECTION_LOSS"]).toContain(outcome);
     expect(await child.gone).toEqual({ code: 0, signal: null });
   });
@@ -102,7 +102,7 @@ describe("the client under faults", () => {
     ensemble.server.thaw();
     expect(await later).toMatchObject({ value: { stat: expect.anything() } });
     expect(zk.session.id).not.toBe(first.id);
-    // The new session began after the end of the old one, wherever that was decided.
+    // The new session began after the end of the old one, whichever side decided that.
     expect(await zk.exists(`${path}/own`)).toBeUndefined();
     await promises.settled();
   });
@@ -128,13 +128,13 @@ describe("the client under faults", () => {
   test("the reply to a create is lost: a plain one says so, a protected one is made once", async () => {
     const zk = await through();
     const promises = new Promises();
-    await zk.create(`${path}/line`); // so that the create that is lost is one that made something
+    await zk.create(`${path}/line`); // Made first, so that the lost create makes a node.
     for (const aftermath of ["reset", "silence", { bytes: 10 }] as const) {
       const node = `${path}/plain-${typeof aftermath === "string" ? aftermath : "cut"}`;
       const lost = proxy.swallowReply(op.create2, aftermath);
       const creating = promises.of("create", zk.create(node));
       await lost;
-      if (aftermath === "silence") await promises.of("exists", zk.exists(node)); // the answer that is not its turn yet
+      if (aftermath === "silence") await promises.of("exists", zk.exists(node)); // Its answer comes out of turn.
       expect(await creating).toEqual({ code: "CONNECTION_LOSS" });
       expect(await zk.exists(node)).toBeDefined();
 
@@ -204,11 +204,11 @@ describe("the client under faults", () => {
     await writer.set(path, "last");
     await until("all that fire once have fired", () => fired === once.length);
     await zk.sync(path);
-    await zk.get(path); // whatever was told before this answer is here
+    await zk.get(path); // All events from before this answer have arrived.
     const events: NodeEvent[] = [];
     for await (const event of watch) {
       events.push(event);
-      if (events.length === 1) await zk.set(path, "after"); // one more, for the end of this loop
+      if (events.length === 1) await zk.set(path, "after"); // One more, for the end of this loop.
       if ((await zk.get(path)).data.toString() === "after" && event.type === "changed" && events.length > 1) break;
     }
     expect(events[0]).toEqual({ type: "gap", path });
@@ -251,7 +251,7 @@ describe("the client under faults", () => {
         // A client that can reach a server ends its session there.
         const left = [...(await ensemble.server.ephemerals()).values()].flat().filter((node) => node.includes(line));
         if (reachable) expect(left, name).toEqual([]);
-        // Where it could reach none, the server would keep the session for a minute.
+        // If it could reach none, the server would keep the session for a minute.
         for (const node of left) await zk.delete(node);
         expect(await child.gone, name).toEqual({ code: 0, signal: null });
       }),

@@ -1,4 +1,4 @@
-/** What may happen at an awkward moment: while a connection is being made, a session ends, a watch is closed. */
+/** Events at an awkward moment: while a connection is being made, a session ends, a watch is closed. */
 import { getEventListeners } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import type { ConnectOptions, OnceEvent, ZooKeeper } from "../../src/index.ts";
@@ -162,7 +162,7 @@ describe("the client, at an awkward moment", () => {
     await zk.create(path);
     const events: string[] = [];
     await zk.get(path, { watch: ({ type }) => events.push(`first ${type}`) });
-    proxy.pause("toClient"); // so that both answers arrive at once
+    proxy.pause("toClient"); // So both answers arrive at once.
     const removed = zk.removeWatches(path);
     const read = zk.get(path, { watch: ({ type }) => events.push(`second ${type}`) });
     const asked = proxy.requests(op.getData);
@@ -181,12 +181,12 @@ describe("the client, at an awkward moment", () => {
     const control = new AbortController();
     const asked = proxy.next(op.addWatch);
     const watching = zk.watch(path, { recursive: true, signal: control.signal });
-    watching.catch(() => undefined); // looked at below
+    watching.catch(() => undefined); // It is checked below.
     await asked;
     control.abort();
     await expect(watching).rejects.toMatchObject({ code: "ABORTED" });
     await until("nobody watches", async () => !(await ensemble.server.watched()).has(path));
-    // And it stays so: the server may have been asked before it was told to forget.
+    // It stays so: the request may have reached the server before the request to remove it.
     await zk.sync(path);
     expect((await ensemble.server.watched()).has(path)).toBe(false);
   });
@@ -276,7 +276,7 @@ describe("the client, at an awkward moment", () => {
       await waiting;
       expect(getEventListeners(signal, "abort")).toEqual([]);
       expect(getEventListeners(zk.signal, "abort")).toEqual([]);
-      await new Promise(setImmediate); // warnings come a turn later
+      await new Promise(setImmediate); // Warnings come a turn later.
       expect(warnings).toEqual([]);
     } finally {
       process.off("warning", warned);
@@ -284,7 +284,7 @@ describe("the client, at an awkward moment", () => {
   });
 
   test("what waits to be sent is bounded in bytes: in one turn, and while there is no connection", async () => {
-    // So long that the session does not end while 64 MB are written.
+    // Long enough that the session does not end while 64 MB are written.
     const zk = await through({ sessionTimeoutMs: 60_000 });
     const path = ownPath();
     await zk.create(path);
@@ -292,7 +292,7 @@ describe("the client, at an awkward moment", () => {
     const flood = () => Promise.allSettled(Array.from({ length: 100 }, () => zk.set(path, big)));
     const codes = async (results: ReturnType<typeof flood>) =>
       (await results).map((one) => (one.status === "rejected" ? one.reason.code : "done"));
-    proxy.pause("toServer"); // it gets none of this: 64 MB of writes are too much for a small server
+    proxy.pause("toServer"); // It gets none of this: 64 MB of writes are too much for a small server.
     const connected = flood();
     await new Promise(setImmediate);
     proxy.refuse();

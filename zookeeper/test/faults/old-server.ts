@@ -6,13 +6,13 @@ const unimplemented = -6;
 const [closeSession, ping, exists] = [-11, 11, 3];
 
 /**
- * As much of a server from before 3.6 as shows what such a one does: it holds no node, and does not know any operation
- * but `exists`, `ping` and the session's end.
+ * The parts of a server from before 3.6 that show its behaviour: it holds no node, and supports no operation except `exists`, `ping` and
+ * the session's end.
  */
 export class OldServer {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** Connections so far. */
+  /** The number of connections so far. */
   accepted = 0;
 
   private constructor() {
@@ -30,7 +30,7 @@ export class OldServer {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Ends every connection; new ones are welcome. */
+  /** Ends every connection; new ones are accepted. */
   reset(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy();
   }

@@ -1,7 +1,7 @@
 /**
- * The holder is stopped past its session, again and again, while others wait for its place: what it protects takes no
- * write of an earlier holder, fences only go up, and belief is over before the successor's begins. 20 pauses here;
- * CARILLON_TEST_PAUSES=200 makes it as many as docs/zookeeper.md reports.
+ * The holder is stopped past its session, again and again, while others wait for its place: the protected resource accepts no write of an
+ * earlier holder, fences only go up, and belief is over before the successor's begins. 20 pauses here; with CARILLON_TEST_PAUSES=200 it is
+ * the number that docs/zookeeper.md reports.
  */
 import { expect, test } from "vitest";
 import { Ensemble } from "../../src/testing/ensemble.ts";
@@ -11,7 +11,10 @@ import { PausedGroup, type Recipe } from "./pauses.ts";
 const given = process.env.CARILLON_TEST_PAUSES;
 const pauses = Number(given ?? 20);
 const recipes: readonly Recipe[] = ["latch", "mutex", "selector", "latch"];
-/** Where the number is given, as docs/zookeeper.md reports; in the suite so long that a server that stands still ends no session. */
+/**
+ * If the number is given, the session timeout of docs/zookeeper.md; in the suite one so long that a server that stands still ends no
+ * session.
+ */
 const sessionTimeoutMs = given === undefined ? 4_000 : 400;
 
 test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000 * pauses }, async () => {
@@ -40,10 +43,10 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
       writesAccepted: sum(({ account }) => account.accepted),
       writesRefused: sum(({ account }) => account.refused),
       staleWritesAccepted: sum(({ account }) => account.staleAccepted),
-      // Looked at what it believes, and saw that it holds, after its successor's beginning.
+      // It checked its belief, and saw that it holds the lock, after its successor's beginning.
       beliefOverlaps: looked.length,
       longestBeliefOverlapMs: Math.round(Math.max(0, ...looked)),
-      // Was stopped between looking and acting: what the fence is for.
+      // It was stopped between check and write: the case that needs the fence.
       lateActs: acted.length,
       longestLateActMs: Math.round(Math.max(0, ...acted)),
     };
@@ -51,15 +54,15 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
     expect(groups.flatMap(({ account: { wrong } }) => wrong)).toEqual([]);
     expect(account.pauses).toBeGreaterThanOrEqual(pauses);
     expect(account.staleWritesAccepted).toBe(0);
-    // None, on servers that run: docs/zookeeper.md. One that stands still on a busy machine may end a session too early;
+    // On servers that run there is none: docs/zookeeper.md. A server that stands still on a busy machine may end a session too early;
     // without the clock nearly every pause has one.
     expect(account.beliefOverlaps).toBeLessThanOrEqual(pauses / 10);
-    // Paused holders wrote once more without looking, after their successors: the fence alone kept them out. On a busy
-    // machine one may go on before its successor has written.
+    // Paused holders wrote once more without a check, after their successors: the fence alone kept them out. On a busy machine one may go
+    // on before its successor has written.
     expect(sum(({ account }) => account.blindRefused)).toBeGreaterThanOrEqual(pauses * 0.8);
   } finally {
     await Promise.all(groups.map((group) => group.end()));
   }
-  // Nobody is there any more, and the servers find out: the leading one, which may be another each time.
+  // All clients are gone, and the servers notice: the leading one, which may be another each time.
   await expect.poll(async () => (await (await ensemble.leader()).ephemerals()).size).toBe(0);
 });

@@ -19,23 +19,23 @@ interface Belief {
   readonly acted: number;
 }
 
-/** What one group of contenders did. */
+/** The results of one group of contenders. */
 export interface Account {
   readonly wrong: string[];
   pauses: number;
-  /** Writes that the resource took. */
+  /** Writes that the resource accepted. */
   accepted: number;
-  /** Writes of earlier holders that it refused, those of a holder that did not look among them. */
+  /** Writes of earlier holders that it refused, including those of a holder that did not check. */
   refused: number;
   blindRefused: number;
-  /** Taken from an earlier holder after a later one's. */
+  /** Accepted from an earlier holder after a later one's. */
   staleAccepted: number;
   readonly beliefs: Belief[];
 }
 
 /**
- * Contenders for one lock in processes of their own, and what the lock protects: a resource that takes a write only if
- * no larger fence has written before. The holder is stopped (SIGSTOP) until another has written, again and again.
+ * Contenders for one lock in processes of their own, and the resource that the lock protects: it accepts a write only if no larger fence
+ * has written before. The holder is stopped (SIGSTOP) until another has written, again and again.
  */
 export class PausedGroup {
   readonly account: Account = {
@@ -87,8 +87,8 @@ export class PausedGroup {
   }
 
   /**
-   * By how much each holder's belief reached beyond its successor's beginning, in ms: when it last looked and saw that it
-   * holds, or when it had acted on what it saw.
+   * How far each holder's belief reached beyond its successor's beginning, in ms: when it last checked and saw that it holds, or when it
+   * had written after that check.
    */
   overlaps(what: "looked" | "acted"): readonly number[] {
     const beliefs = this.account.beliefs.toSorted((a, b) => (a.fence < b.fence ? -1 : 1));
@@ -121,7 +121,7 @@ export class PausedGroup {
       return;
     }
     this.account.accepted++;
-    // What the fence is for, looked at from the outside: nobody comes back after another has written.
+    // The purpose of the fence, checked from outside: no earlier holder writes after another has written.
     if (fence === this.#highest && this.#holder !== undefined && this.#holder !== child) this.account.staleAccepted++;
     this.#highest = fence;
     this.#holder = child;
@@ -132,7 +132,7 @@ export class PausedGroup {
     while (!condition()) {
       if (performance.now() > deadline) throw new Error(`${this.#options.path}: nothing happens any more`);
       const dead = this.#children.find(({ process }) => process.exitCode !== null);
-      if (dead) await dead.next("a reason"); // throws with what it complained of
+      if (dead) await dead.next("a reason"); // Throws with the process's complaints.
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, 1_000);
         this.#wake = () => {

@@ -1,11 +1,11 @@
 import { isZooKeeperError, type ZooKeeperErrorCode } from "../../src/base/errors.ts";
 
-/** What became of a promise: a value, or the code of a ZooKeeperError. Any other error is a fault of the client. */
+/** The outcome of a promise: a value, or the code of a ZooKeeperError. Any other error is a fault of the client. */
 export type Outcome<T> = { readonly value: T } | { readonly code: ZooKeeperErrorCode };
 
 /**
- * The promises that a test got from the client while something failed. Whatever fails, each of them settles, and rejects
- * with nothing but typed errors: `settled` holds that.
+ * The promises that a test got from the client while something failed. Whatever fails, each of them settles, and rejects only with typed
+ * errors: `settled` checks that.
  */
 export class Promises {
   readonly #hanging = new Map<number, string>();
@@ -13,7 +13,7 @@ export class Promises {
   #count = 0;
   #wake: () => void = () => undefined;
 
-  /** How many were begun. */
+  /** The number of promises begun. */
   get count(): number {
     return this.#count;
   }
@@ -34,7 +34,7 @@ export class Promises {
     }
   }
 
-  /** @throws naming those that hang after so long, and errors without a type */
+  /** @throws with the names of those that hang after this time, and errors without a type */
   async settled(limitMs = 60_000): Promise<void> {
     const deadline = performance.now() + limitMs;
     while (this.#hanging.size > 0 && performance.now() < deadline) {

@@ -113,7 +113,7 @@ describe(`caches on ${serverTitle()}`, () => {
         else work.push(writer.set(at, `${round}`));
       }
     }
-    await Promise.allSettled(work); // some find a node there or missing; what remains is asked below
+    await Promise.allSettled(work); // Some find a node there or missing; the rest is checked below.
     const wanted = new Map<string, string>([[path, ""]]);
     for (const name of (await writer.children(path)).names) {
       wanted.set(`${path}/${name}`, (await writer.get(`${path}/${name}`)).data.toString());
@@ -201,7 +201,7 @@ describe(`caches on ${serverTitle()}`, () => {
       await writer.create(path);
       const cache = new TreeCache(await clients.connect({}, proxy.address), path, { maxNodes: 10 });
       await cache.ready;
-      proxy.pause("toClient"); // so that all of it is told at once
+      proxy.pause("toClient"); // So all of it is reported at once.
       for (let name = 0; name < 300; name++) {
         await writer.create(`${path}/${name}`);
         if (name >= 9) await writer.delete(`${path}/${name - 9}`);

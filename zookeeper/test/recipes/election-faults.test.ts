@@ -56,7 +56,7 @@ describe("elections under faults", () => {
       const wrong: string[] = [];
 
       const all: Contender[] = [];
-      /** Of any moment at which a belief begins. */
+      /** Called at any moment at which a belief begins. */
       const look = (id: string, fence: bigint) => {
         const leading = all.filter((one) => one.leads()).map((one) => one.id);
         if (leading.length > 1) wrong.push(`${leading.join(" and ")} lead at once`);
@@ -104,7 +104,7 @@ describe("elections under faults", () => {
         }
       }
 
-      /** For each proxy, the end of its fault that lasts longest: a shorter one must not end it early. */
+      /** The end of the longest fault of each proxy: a shorter one must not end it early. */
       const healAtMs = new Map<ZooKeeperProxy, number>();
       const healIn = (proxy: ZooKeeperProxy, ms: number) => {
         healAtMs.set(proxy, Math.max(healAtMs.get(proxy) ?? 0, performance.now() + ms));
@@ -127,7 +127,7 @@ describe("elections under faults", () => {
 
       try {
         for (let fault = 0; fault < faults; fault++) {
-          // Half of them meet the leader, wherever that is; every tenth does for sure, and lasts longer than its session.
+          // Half of the faults hit the leader, wherever that is; every tenth certainly does, and lasts longer than its session.
           const long = fault % 10 === 0;
           if (long) await until(`one leads before fault ${fault}, seed ${seed}`, compare);
           const leading = all.findIndex((one) => one.leads());

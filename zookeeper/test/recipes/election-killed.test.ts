@@ -1,4 +1,4 @@
-/** The leader is killed, or stopped for longer than its session: whoever is next leads after it, and never beside it. */
+/** The leader is killed, or stopped for longer than its session: the next in line leads after it, and never beside it. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { LeaderLatch } from "../../src/recipes/leader/latch.ts";
 import { LeaderSelector } from "../../src/recipes/leader/selector.ts";
@@ -8,7 +8,7 @@ import { ownPath } from "../support/servers.ts";
 import { Contender } from "./contenders.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-/** Of those that are killed or stopped; the others, which have to live on, have the longer default. */
+/** The timeout of contenders that are killed or stopped; the others, which have to live on, have the longer default. */
 const sessionTimeoutMs = endingSessionMs;
 const limitMs = 60_000;
 
@@ -26,7 +26,7 @@ describe("a leader killed", () => {
   });
   afterEach(() => clients.closeAll());
 
-  /** Ours, in this process, in line behind the leader to be killed. */
+  /** Our contender, in this process, in line behind the leader to be killed. */
   async function latchBehind(): Promise<LeaderLatch> {
     const latch = new LeaderLatch(await clients.connect(), path, { id: "next" });
     await latch.start();

@@ -1,4 +1,4 @@
-/** What only ZooKeeper's grace lock meets. What both drivers must do: scheduler/test/conformance/grace-lock.test.ts */
+/** Cases of ZooKeeper's grace lock only. scheduler/test/conformance/grace-lock.test.ts has the tests of both drivers. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { creatorAcl } from "../../src/operations/acl.ts";
 import type { ZooKeeper } from "../../src/operations/session.ts";
@@ -143,7 +143,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
     const stop = new AbortController();
     const look = lock.lastUse({ signal: stop.signal });
     const waiting = lock.lock();
-    await new Promise((resolve) => setImmediate(resolve)); // all that can be asked has been
+    await new Promise((resolve) => setImmediate(resolve)); // All possible requests have been sent.
     stop.abort();
     await expect(look).rejects.toMatchObject({ code: "ABORTED" });
     await expect(lock.lastUse({ signal: stop.signal })).rejects.toMatchObject({ code: "ABORTED" });

@@ -134,7 +134,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
       const watched = watches();
       await second.latch.close();
       await until("the third looked again, and watches the first", () => lists() > 0 && watches() > watched);
-      await client.sync(path); // answered after both
+      await client.sync(path); // It is answered after both.
       await first.latch.close();
       await third.latch.awaitLeadership();
       expect(lists()).toBe(2);
@@ -228,7 +228,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     });
     const { latch: one } = await latch("one", zk);
     const waiting = one.awaitLeadership();
-    waiting.catch(() => undefined); // looked at below
+    waiting.catch(() => undefined); // It is checked below.
     await expect(one.start()).rejects.toMatchObject({ code: "NO_AUTH" });
     await expect(waiting).rejects.toMatchObject({ code: "NO_AUTH" });
     expect(one.state).toBe("closed");

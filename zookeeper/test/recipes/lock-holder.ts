@@ -33,7 +33,7 @@ export class LockHolder {
     return holder;
   }
 
-  /** The rest of the next line that begins so. @throws when the process ends before */
+  /** The rest of the next line with this beginning. @throws when the process ends before */
   async says(word: string): Promise<string> {
     const said = new Promise<string>((resolve) => {
       const hear = (line: string) => {
@@ -55,7 +55,7 @@ export class LockHolder {
     this.#child.kill(signal);
   }
 
-  /** With -9. */
+  /** Kills it with -9. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#gone;

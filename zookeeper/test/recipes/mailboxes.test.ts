@@ -9,7 +9,7 @@ import { op, ZooKeeperProxy } from "../support/proxy.ts";
 import { ownPath, serverTitle, sharedServer } from "../support/servers.ts";
 import { Clients, endingSessionMs, until } from "./stage.ts";
 
-/** In the random histories sessions may end at any time, and some shall. */
+/** In the random histories sessions may end at any time, and some do. */
 const shortSessionMs = 1_500;
 
 describe(`mailboxes on ${serverTitle()}`, () => {
@@ -19,7 +19,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
   let bossClient: ZooKeeper;
   const proxies: ZooKeeperProxy[] = [];
   const boxes: Mailbox[] = [];
-  /** Each claim, in the order of claims: by whom, which. */
+  /** Each claim, in the order of claims: the claimer and the letter. */
   let claimed: { by: string; id: string; text: string }[];
   beforeEach(async () => {
     clients = new Clients();
@@ -56,7 +56,7 @@ describe(`mailboxes on ${serverTitle()}`, () => {
     return box;
   }
 
-  /** Someone alive who claims nothing. */
+  /** A live member that claims nothing. */
   async function idler(name: string): Promise<ZooKeeper> {
     const client = await clients.connect();
     await createContainers(client.session, `${path}/assign/${name}`);

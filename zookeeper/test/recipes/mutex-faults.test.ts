@@ -1,4 +1,4 @@
-/** A mutex whose network and servers fail: nobody hangs, nothing stays behind, and there is one holder at most. */
+/** A mutex whose network and servers fail: no acquire hangs, nothing stays behind, and there is one holder at most. */
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isZooKeeperError } from "../../src/base/errors.ts";
 import type { ZooKeeper } from "../../src/operations/session.ts";

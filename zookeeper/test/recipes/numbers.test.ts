@@ -138,7 +138,7 @@ describe(`numbers on ${serverTitle()}`, () => {
             try {
               after.push((await one.increment()).after);
             } catch (error) {
-              // Even under the lock those who do not need it may be quicker, twice.
+              // Even under the lock, writers that do not need it may be faster, twice.
               expect(error).toMatchObject({ code: "BAD_VERSION" });
               failed++;
             }

@@ -118,7 +118,7 @@ describe(`queues on ${serverTitle()}`, () => {
       } else expect(bad.every(({ fence }) => fence === undefined)).toBe(true);
       await until("the queue is empty", empty);
 
-      // What lies aside is a queue.
+      // The items put aside are a queue.
       const aside = new DelayQueue(zk, `${path}-poison`, options().lockPath ? { lockPath: `${path}-more-locks` } : {});
       const mended = new Notes();
       await aside.consume(mended.handler, { attempts: 10 });
@@ -262,7 +262,7 @@ describe(`queues on ${serverTitle()}`, () => {
       await queue.put("a");
       await until("it runs", () => runs === 1);
       await queue.consume(notes.handler, notes.options);
-      // The other consumer takes what was put later, so it has passed over the item that is locked.
+      // The other consumer takes the later item, so it has passed over the locked one.
       await queue.put("b");
       await until("the later one is consumed", () => notes.texts.length === 1);
       expect(notes.texts).toEqual(["b"]);
@@ -292,7 +292,7 @@ describe(`queues on ${serverTitle()}`, () => {
     it("finds out an item that no attempt survives", async () => {
       const queue = new Queue(zk, path, options());
       const name = await queue.put("deadly");
-      // As a consumer leaves it that died at each of five attempts.
+      // The state that a consumer leaves which died at each of five attempts.
       const { data } = await zk.get(`${path}/${name}`);
       for (let attempt = 0; attempt < 5; attempt++) await zk.set(`${path}/${name}`, data);
       await queue.consume(notes.handler, { ...notes.options, attempts: 5 });

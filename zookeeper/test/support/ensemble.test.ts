@@ -143,6 +143,6 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch {
-    return false; // that is how the system says no
+    return false; // This is how the system refuses.
   }
 }

@@ -1,6 +1,6 @@
 import type { Holding, LockClock, LockPlace, LockRecord, Sight } from "../../src/recipes/grace-lock/place.ts";
 
-/** Time that moves only when a test says so. */
+/** A clock that moves only when a test moves it. */
 export class ModelClock implements LockClock {
   #nowMs = 0;
   #timers: { atMs: number; fire: () => void }[] = [];
@@ -21,7 +21,7 @@ export class ModelClock implements LockClock {
     };
   }
 
-  /** In steps of 1 ms, and what each brings about is done before the next. */
+  /** Moves in steps of 1 ms; all effects of a step are done before the next. */
   async pass(ms: number, each: () => void = () => undefined): Promise<void> {
     for (let passed = 0; passed < ms; passed++) {
       this.#nowMs += 1;
@@ -34,17 +34,17 @@ export class ModelClock implements LockClock {
   }
 }
 
-/** All that can go on without time passing has gone on. */
+/** Resolves when all work that needs no time has been done. */
 export async function settled(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 }
 
-/** Where the model's lock is: what servers would keep. Everything is judged here, from the truth. */
+/** The service of the model's lock, with the data that servers would keep. All checks use this data. */
 export class ModelService {
   readonly clock: ModelClock;
   readonly timeoutMs: number;
   readonly places: ModelPlace[] = [];
-  /** Every take: by whom, when, under which fence, and since when the lock was vacant (undefined: it was free). */
+  /** Every take: its owner, its time, its fence, and since when the lock was vacant (undefined: it was free). */
   readonly takes: {
     owner: string;
     life: string;
@@ -75,7 +75,7 @@ export class ModelService {
     return this.#fence;
   }
 
-  /** The holder's node goes, however that came. */
+  /** Removes the holder's node, for whatever reason. */
   vacate(holding: ModelHolding): void {
     if (this.holder !== holding) return;
     this.holder = undefined;
@@ -88,7 +88,7 @@ export class ModelService {
   }
 }
 
-/** One process's way to the service; it can be cut. Its session lives as long as it proves its life now and then. */
+/** One process's way to the service; it can be cut. Its session lives as long as it sends a heartbeat now and then. */
 export class ModelPlace implements LockPlace {
   readonly name = "model";
   readonly lives = new Set<string>();
@@ -108,7 +108,7 @@ export class ModelPlace implements LockPlace {
     return this.#cut;
   }
 
-  /** ms until this process gives its session up by its own clock; a quarter before the service does. */
+  /** The ms until this process gives its session up by its own clock; a quarter before the service does. */
   get remainingMs(): number {
     const { end, provedMs } = this.#session;
     if (end.signal.aborted) return 0;
@@ -141,7 +141,7 @@ export class ModelPlace implements LockPlace {
     if (!this.#cut) return;
     this.#cut = false;
     if (this.signal.aborted) {
-      // As the client does: the old session is closed before the new one opens.
+      // As in the client: the old session is closed before the new one opens.
       if (this.#holding) this.#service.vacate(this.#holding);
       this.#open();
     }
@@ -204,7 +204,7 @@ export class ModelPlace implements LockPlace {
     }
   }
 
-  /** As a write that got no answer settles: when the connection is back or the session over. */
+  /** Settles like a write without an answer: when the connection is back or the session over. */
   connected(signal: AbortSignal): Promise<void> {
     return this.#connected(signal);
   }

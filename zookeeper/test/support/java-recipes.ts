@@ -1,6 +1,6 @@
 /**
- * What the Java program in test/java can do, recipe by recipe: the arguments that make one, its operations with their
- * arguments and the words of their replies, and the events that come by themselves. Limits and times are milliseconds.
+ * The functions of the Java program in test/java, recipe by recipe: the arguments that make one, its operations with their arguments and
+ * the words of their replies, and the events that come by themselves. Limits and times are milliseconds.
  */
 export interface JavaRecipes {
   client: {
@@ -88,7 +88,7 @@ export interface JavaRecipes {
       start: Operation;
       get: Operation<[], [value: string]>;
       set: Operation<[value: number]>;
-      /** False when another process has changed it since this one saw it last. */
+      /** False when another process has changed it since this one read it last. */
       trySet: Operation<[value: number], [set: Truth]>;
       close: Operation;
     };
@@ -128,7 +128,7 @@ export interface JavaRecipes {
       names: Operation<[], string[]>;
       /** Each as JSON, in the order of their text. */
       instances: Operation<[name: string], string[]>;
-      /** What Java reads, written again. */
+      /** The JSON that Java writes for the instance that it has read. */
       again: Operation<[json: string, isEnabledWritten: boolean], [json: string]>;
       uri: Operation<[json: string], [uri: string]>;
       /** Starts a provider that goes round; `changed` comes when its instances change. */
@@ -166,9 +166,9 @@ interface Queue<More extends Word[]> {
     putMany: Operation<[texts: string, ...More]>;
     /** True when everything put is stored. */
     flush: Operation<[limit: number], [stored: Truth]>;
-    /** The consumer throws on so many of the next items. */
+    /** The consumer throws on this number of the next items. */
     fail: Operation<[items: number]>;
-    /** The consumer never returns from so many of the next items. */
+    /** The consumer never returns from this number of the next items. */
     hold: Operation<[items: number]>;
     close: Operation;
   };

@@ -35,7 +35,7 @@ export class JavaFailure extends Error {
   }
 }
 
-/** What a test waits for comes in time even on a busy machine, or not at all. */
+/** An awaited event comes in this time even on a busy machine, or not at all. */
 const patienceMs = 60_000;
 
 /**
@@ -78,7 +78,7 @@ export class Java {
   readonly #recipes = new Map<string, JavaRecipe<Kind>>();
   readonly #asked = new Map<string, { resolve: (words: string[]) => void; reject: (error: Error) => void }>();
   #count = 0;
-  /** The end of what it wrote on stderr: Curator's and ZooKeeper's log. */
+  /** The end of its stderr: Curator's and ZooKeeper's log. */
   complaints = "";
 
   constructor(child: ChildProcessByStdio<Writable, Readable, Readable>) {
@@ -88,7 +88,7 @@ export class Java {
       child.once("close", () => resolve());
     });
     void this.#gone.then(() => this.#end());
-    child.stdin.on("error", () => undefined); // it is gone, and `close` tells
+    child.stdin.on("error", () => undefined); // The process has ended, and `close` reports it.
     child.stderr.setEncoding("utf8").on("data", (text) => {
       this.complaints = (this.complaints + text).slice(-20_000);
     });
@@ -111,7 +111,7 @@ export class Java {
     return this.#child.pid;
   }
 
-  /** kill -9; resolves once the process is gone. What was asked and not answered rejects. */
+  /** kill -9; resolves once the process is gone. Unanswered requests reject. */
   async kill(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#gone;
@@ -205,7 +205,7 @@ export class JavaRecipe<K extends Kind> {
     return (await this.do(operation, ...args))[0] === "true";
   }
 
-  /** The oldest event of that name that nobody has taken yet, or else the next to come: its detail, or "". */
+  /** The oldest event of that name that has not been taken yet, or else the next to come: its detail, or "". */
   next(event: JavaRecipes[K]["events"]): Promise<string> {
     const at = this.#events.findIndex((known) => known.event === event);
     if (at >= 0) return Promise.resolve(this.#events.splice(at, 1)[0]?.detail ?? "");
@@ -227,19 +227,19 @@ export class JavaRecipe<K extends Kind> {
     });
   }
 
-  /** Details of the events of that name that nobody has taken yet; they stay. */
+  /** Details of the events of that name that have not been taken yet; they stay. */
   untaken(event: JavaRecipes[K]["events"]): readonly string[] {
     return this.#events.filter((known) => known.event === event).map(({ detail }) => detail);
   }
 
-  /** For the process that it lives in. */
+  /** Called by the process that it lives in. */
   hear(event: string, detail: string): void {
     const waiting = [...this.#waiting].find((one) => one.event === event);
     if (waiting) waiting.resolve(detail);
     else this.#events.push({ event, detail });
   }
 
-  /** For the process that it lives in. */
+  /** Called by the process that it lives in. */
   end(reason: Error): void {
     this.#ended = reason;
     for (const { reject } of [...this.#waiting]) reject(reason);
@@ -247,7 +247,7 @@ export class JavaRecipe<K extends Kind> {
 }
 
 /**
- * Does what Curator refuses to a member whose creation it has not heard the answer to: another may see the member's node before.
+ * Does what Curator refuses to a member that has not received the answer to its creation: another may see the member's node before.
  * @param act is tried again for as long
  */
 export async function onceCreated(act: () => Promise<unknown>): Promise<void> {

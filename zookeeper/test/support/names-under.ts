@@ -1,6 +1,6 @@
 import { isZooKeeperError, type ZooKeeper } from "../../src/index.ts";
 
-/** What lies under a path that recipes make as a container: nothing, once the server has tidied the empty container away. */
+/** The names under a path that recipes make as a container: none, once the server has removed the empty container. */
 export async function namesUnder(zk: ZooKeeper, path: string): Promise<readonly string[]> {
   try {
     return (await zk.children(path)).names;

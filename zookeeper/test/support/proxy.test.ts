@@ -30,7 +30,7 @@ it.each(["both", "toServer", "toClient"] as const)("holds back what goes %s whil
   const reply = client.exists().then(() => {
     came = true;
   });
-  // By the time another connection had its answer from the server, this one could have had it too.
+  // When another connection has its answer from the server, this one could have had it too.
   if (direction === "toClient") await proxy.next(op.exists);
   await fourLetter(Number(sharedServer().split(":")[1]), "ruok");
   expect(came).toBe(false);
@@ -125,7 +125,7 @@ it("resets and refuses, and accepts again", async () => {
   another.socket.destroy();
 });
 
-/** Just enough of a client to have requests and replies. */
+/** The parts of a client that send requests and receive replies. */
 class BareClient {
   readonly socket: Socket;
   readonly end: Promise<void>;
@@ -165,7 +165,7 @@ class BareClient {
       client.socket.on("error", reject);
       client.socket.on("close", () => reject(new Error("closed")));
     });
-    broken.catch(() => undefined); // told below while connecting; later `end` tells
+    broken.catch(() => undefined); // It is reported below while connecting; later by `end`.
     const hello = Buffer.alloc(4 + 45);
     hello.writeInt32BE(45, 0);
     hello.writeInt32BE(10_000, 4 + 12); // session timeout

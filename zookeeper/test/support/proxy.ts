@@ -29,8 +29,8 @@ export const op = {
 export type { Direction } from "../../src/testing/tcp-proxy.ts";
 
 /**
- * What becomes of a connection whose reply was swallowed: reset at once; left open and silent about that one; or given
- * so many bytes of the reply's frame, its length included, and then closed.
+ * What happens to a connection whose reply was swallowed: reset at once; left open and silent about that one; or given this number of bytes
+ * of the reply's frame, its length included, and then closed.
  */
 export type Aftermath = "reset" | "silence" | { readonly bytes: number };
 
@@ -43,8 +43,8 @@ interface Ambush {
 }
 
 /**
- * A TCP proxy in front of one ZooKeeper server with faults that are switched at run time. It reads the frames of both
- * directions to count requests and to know replies by what was asked, and changes no byte. Not for TLS ports.
+ * A TCP proxy in front of one ZooKeeper server with faults that are switched at run time. It reads the frames of both directions to count
+ * requests and to match replies with their requests, and changes no byte. Not for TLS ports.
  */
 export class ZooKeeperProxy extends TcpProxy {
   readonly #counts = new Map<number, number>();
@@ -65,8 +65,8 @@ export class ZooKeeperProxy extends TcpProxy {
   }
 
   /**
-   * The reply to the next request (of that kind) never arrives, or only in part, though the server did what was asked.
-   * Resolves when that has happened. Without a kind, pings do not count.
+   * The reply to the next request (of that kind) never arrives, or only in part, though the server carried it out. Resolves when that has
+   * happened. Without a kind, pings do not count.
    */
   swallowReply(opcode?: number, aftermath: Aftermath = "reset"): Promise<void> {
     return new Promise((sprung) => {
@@ -74,7 +74,7 @@ export class ZooKeeperProxy extends TcpProxy {
     });
   }
 
-  /** How many requests of that kind have passed. */
+  /** The number of requests of that kind so far. */
   requests(opcode: number): number {
     return this.#counts.get(opcode) ?? 0;
   }

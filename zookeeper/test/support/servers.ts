@@ -1,6 +1,6 @@
 import { delimiter, join } from "node:path";
 
-/** What `npm test` tells tests of ZooKeeper: see scripts/servers/zookeeper.mjs. */
+/** The environment variables that `npm test` sets for tests of ZooKeeper: see scripts/servers/zookeeper.mjs. */
 const variables = {
   url: "CARILLON_TEST_ZOOKEEPER_URL",
   java: "CARILLON_TEST_ZOOKEEPER_JAVA",
@@ -8,7 +8,7 @@ const variables = {
   curator: "CARILLON_TEST_ZOOKEEPER_CURATOR_CLASSPATH",
 } as const;
 
-/** Curator is asked for by those tests that need it: Homebrew has none. */
+/** Tests that need Curator check for it: Homebrew has none. */
 export const required: readonly string[] = [variables.url, variables.java, variables.server];
 
 /** @throws when it is not set: a test never skips itself for want of a server. */

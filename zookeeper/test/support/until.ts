@@ -1,14 +1,14 @@
-/** How much of one look counts against the limit at most: on a machine at rest a look takes less. */
+/** The part of one check that counts against the limit at most: on a machine at rest a check takes less. */
 const lookMs = 20;
 const pauseMs = { least: 5, most: 25 };
 
 /**
- * Waits until it is so, looking again and again: for what nothing signals. The pause after a look is as long as the look took, or a
- * fiftieth of the wait so far, within 5 to 25 ms: a long wait leaves the processor to the processes that it waits for.
+ * Waits until the condition holds, checking again and again: for states without a signal. The pause after a check is as long as the check
+ * took, or a fiftieth of the wait so far, within 5 to 25 ms: a long wait leaves the processor to the processes that it waits for.
  *
- * The limit holds for a machine that gives this process its turns. Where others take them, a look takes longer, and only its first
- * 20 ms count: the limit grows with the load.
- * @returns what the last look saw
+ * The limit holds for a machine that gives this process its turns. On a busy machine a check takes longer, and only its first 20 ms count:
+ * the limit grows with the load.
+ * @returns the value of the last check
  * @throws when the limit has passed
  */
 export async function until<T>(

@@ -8,7 +8,7 @@ const invalid = (code: string) => expect.objectContaining({ code });
 describe("a service instance", () => {
   const plain = { name: "svc", id: "id-1", address: "10.0.0.7", registrationTimeUTC: 1_700_000_000_000 };
 
-  /** Each as Curator 5.4's JsonInstanceSerializer wrote it. */
+  /** Each in the form that Curator 5.4's JsonInstanceSerializer wrote. */
   it.each([
     [
       { ...plain, port: 8080 },

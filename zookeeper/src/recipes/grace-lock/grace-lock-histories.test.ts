@@ -35,7 +35,7 @@ it.each(seeds)(
       const running = uses.findLast(({ owner, use }) => owner === which && !use.signal.aborted);
       const dice = below(10);
       if (dice < 4) {
-        // Nobody waits for it here: it may be given only after a grace.
+        // No contender waits for it here: it may be given only after a grace.
         lock.tryLock().then(
           (use) => use && uses.push({ owner: which, use }),
           (error: unknown) => expect(error).toMatchObject({ code: "CLOSED" }),
@@ -62,7 +62,7 @@ it.each(seeds)(
       if (take.vacantMs === undefined || take.previous?.owner === take.owner) continue;
       expect(take.atMs - take.vacantMs, `take ${at} in the grace`).toBeGreaterThanOrEqual(graceMs);
     }
-    // All are connected: whoever's use still believes is the holder, and nobody else's does.
+    // All are connected: the holder is the contender whose use still believes, and no other one's use does.
     for (const { use } of uses) if (use.held) expect(use.fence).toBe(service.holder?.fence);
     reached.losses += lost.length;
     for (const { lock } of all) await lock.close();

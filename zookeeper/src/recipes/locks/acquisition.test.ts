@@ -4,7 +4,7 @@ import type { Session, SessionState } from "../../operations/session.ts";
 import { Acquisition, limited } from "./acquisition.ts";
 import { Hold } from "./hold.ts";
 
-/** A session as far as a hold that was not begun looks at it. */
+/** The parts of a session that a hold which was not begun uses. */
 function aSession() {
   const listeners = new Set<(state: SessionState) => void>();
   const session = {

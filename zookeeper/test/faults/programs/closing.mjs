@@ -1,6 +1,6 @@
 /**
- * A client that is closed at the message `close`, whatever happens to it then. Nothing else keeps this process alive, so
- * its end shows that the client left nothing running. Told by CARILLON_TEST_CLOSING (JSON) where.
+ * A client that is closed at the message `close`, whatever happens to it then. Nothing else keeps this process alive, so its end shows that
+ * the client left nothing running. Configured by CARILLON_TEST_CLOSING (JSON).
  */
 import { connect, LeaderLatch } from "../../../dist/index.js";
 

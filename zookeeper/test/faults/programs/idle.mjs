@@ -1,6 +1,6 @@
 /**
- * A client that does nothing but hold an ephemeral node. Told by CARILLON_TEST_IDLE (JSON) where; says by IPC `ready` with
- * its session, and at each message whether it still has it.
+ * A client that only holds an ephemeral node. Configured by CARILLON_TEST_IDLE (JSON). It sends by IPC `ready` with its session, and after
+ * each message whether it still has it.
  */
 import { connect } from "../../../dist/index.js";
 

@@ -1,8 +1,7 @@
 /**
- * A client that stops itself in the middle of its work, as a machine that is suspended does. Told by
- * CARILLON_TEST_PAUSED (JSON) where; says by IPC `ready` with its session, stops at the message `stop`, and when it
- * goes on says what it believed at the very first moment and what became of everything that was under way. It ends by
- * itself once its client is closed.
+ * A client that stops itself in the middle of its work, as a machine that is suspended does. Configured by CARILLON_TEST_PAUSED (JSON). It
+ * sends by IPC `ready` with its session, and stops at the message `stop`. When it continues, it sends its belief at the very first moment
+ * and the outcomes of all requests under way. It ends by itself once its client is closed.
  */
 import { connect } from "../../../dist/index.js";
 
@@ -26,7 +25,7 @@ process.once("message", async () => {
   const stop = performance.now();
   let before = stop;
   process.kill(process.pid, "SIGSTOP");
-  // The kernel may let us run a little further; a jump of the clock is the pause.
+  // The kernel may let this process run a little further; a jump of the clock is the pause.
   while (performance.now() - before < sessionTimeoutMs / 2) before = performance.now();
   const live = first.live;
   const remainingMs = first.remainingMs;

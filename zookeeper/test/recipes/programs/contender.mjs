@@ -1,17 +1,17 @@
 /**
- * A process that stands in line until it is killed. Told by CARILLON_TEST_CONTENDER (JSON) where and as whom; writes
- * `ready`, then a line for each thing that happens: `leads FENCE`, and `lost BELIEVED`: when it last looked whether it
- * leads, and did, in ns of the machine's monotonic clock. It looks in each turn of its event loop that it gets.
+ * A process that stands in line until it is killed. Configured by CARILLON_TEST_CONTENDER (JSON). It prints `ready`, then a line for each
+ * event: `leads FENCE`, and `lost BELIEVED`: the time at which it last checked whether it leads, and did, in ns of the machine's monotonic
+ * clock. It checks in each turn of its event loop.
  */
 import { connect, LeaderLatch, LeaderSelector } from "../../../dist/index.js";
 
 const { hosts, recipe, path, id, sessionTimeoutMs } = JSON.parse(process.env.CARILLON_TEST_CONTENDER ?? "");
 const say = (line) => process.stdout.write(`${line}\n`);
 
-/** As the last look at it said. */
+/** The result of the last check. */
 let believed = 0n;
 const look = (leader) => {
-  const now = process.hrtime.bigint(); // before the look: a stop in between must not make it later
+  const now = process.hrtime.bigint(); // It is read before the check: a stop in between must not make it later.
   if (leader.hasLeadership) believed = now;
 };
 
@@ -33,6 +33,6 @@ if (recipe === "latch") {
     { id, autoRequeue: true },
   );
   setInterval(() => look(selector), 1);
-  void selector.run(); // until it is killed
+  void selector.run(); // Until it is killed.
 }
 say("ready");

@@ -1,6 +1,5 @@
 /**
- * A consumer that never finishes its first item, until it is killed. Told by CARILLON_TEST_HOLDER (JSON) where; writes
- * `held TEXT`.
+ * A consumer that never finishes its first item, until it is killed. Configured by CARILLON_TEST_HOLDER (JSON); it prints `held TEXT`.
  */
 import { connect, DelayQueue, Queue } from "../../../dist/index.js";
 

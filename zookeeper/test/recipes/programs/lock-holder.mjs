@@ -1,6 +1,6 @@
 /**
- * A process that takes hold of something and keeps it until it is killed. Told by CARILLON_TEST_LOCK (JSON) where;
- * writes `held FENCE`, and `lost` when its belief has ended.
+ * A process that takes a lock or the like and keeps it until it is killed. Configured by CARILLON_TEST_LOCK (JSON); it prints `held FENCE`,
+ * and `lost` when its belief has ended.
  */
 import { connect, Mutex, ReadWriteLock, Semaphore } from "../../../dist/index.js";
 
