@@ -46,7 +46,7 @@ describe("alarms", () => {
     });
 
     receiver.status = 200;
-    // Nobody takes it while the one that was killed might still be at it: that is a minute, which is over now.
+    // No node takes the message while the killed one might still be sending it: that is a minute, which is over now.
     await sql.query(`update ${schema}.alarm_outbox set next_ms = 0`);
     start(["server", "--alarms", "alarms.yaml", ...here()], { env });
     await until(

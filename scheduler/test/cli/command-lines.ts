@@ -1,9 +1,10 @@
 /**
- * A line or more for each command that asks a cluster, for the tests that carry out every command. The commands themselves, their
- * arguments and options come from the program: one that has no line here, or a line of a command that is gone, fails those tests.
+ * A line or more for each command that queries a cluster, for the tests that carry out every command. The commands themselves, their
+ * arguments and options come from the program: a command without a line here, and a line of a command that no longer exists, fail those
+ * tests.
  */
 
-/** Commands that ask no cluster, or only the store: why no server can be asked in its place. */
+/** Commands that query no cluster, or only the store, with the reason why they cannot use a server. */
 export const ofNoServer: Readonly<Record<string, string>> = {
   dev: "it is a process of the cluster",
   server: "it is a process of the cluster",
@@ -33,9 +34,9 @@ export const importsFiles = /^import (?!crontab$)/;
 export const notVaried = new Set(["--output", "--follow", "--wait"]);
 
 /**
- * Of each command lines that are right, or wrong in a way of their own; the first is the one whose arguments and options are
- * varied. Words are separated by spaces, `~` stands for a space in a word. {good}, {bad}, {waiting} are runs, {operation} is an
- * operation, {silence} a silence, {fingerprint} is of the dead letters, {folder} is a folder with files.
+ * For each command, lines that are right, or wrong in a way of their own. The arguments and options of the first one are varied. Words are
+ * separated by spaces, `~` stands for a space in a word. {good}, {bad}, {waiting} are runs, {operation} is an operation, {silence} a
+ * silence, {fingerprint} is one of the dead letters, {folder} is a folder with files.
  */
 export const lines: Readonly<Record<string, readonly string[]>> = {
   "tasks list": ["", "--of order", "--of no-such"],

@@ -1,6 +1,6 @@
 /**
- * Some two minutes: every command line is a process of its own, as a shell starts it, and the first one of each test makes a schema. What
- * is only waited for is read from the store instead.
+ * Some two minutes: every command line is a process of its own, as a shell starts it, and the first one of each test makes a schema.
+ * Conditions that a test only waits for are read from the store instead.
  */
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -28,8 +28,8 @@ import {
 } from "./process.ts";
 
 /**
- * The header of the live view, which every frame shows. The end of its last line is left out where it does not fit: with 72
- * columns, "Ctrl-C ends" once the latest runs began 100 ms late.
+ * The header of the live view, which every frame shows. The end of its last line is left out if it does not fit: with 72 columns, "Ctrl-C
+ * ends" once the latest runs began 100 ms late.
  */
 const drawn = /node \S+ (?:leads|follows)/;
 

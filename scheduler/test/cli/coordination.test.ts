@@ -178,7 +178,7 @@ export const tower = carillon({ retention: "${retention}" });
     await file("short.ts", keeping("7d"));
     const by = ["--coordination", zookeeper()];
     const first = start(["dev", "short.ts", ...here(), "--name", "short", ...by]);
-    await first.says(/node short (?:leads|follows)/); // with a service it is in line first, and leads a moment later
+    await first.says(/node short (?:leads|follows)/); // With a service it is in line first, and leads a moment later.
     await leads("short");
     const second = start(["dev", "long.ts", ...here(), "--name", "long", "--json", ...by]);
     await second.says(/retention is 7d on short and 60d on long/);
@@ -294,7 +294,7 @@ describe("an observer", () => {
       { node: "planner", leads: true, settings: { observer: false } },
     ]);
     await planner.end("SIGKILL");
-    // Nobody takes the next term; the last one is over all the same.
+    // No node takes the next term; the last one is over all the same.
     await until("the planner to be gone", async () => (await json("nodes")).members.length === 1);
     expect(await json("nodes")).toMatchObject({
       leader: null,

@@ -1,4 +1,4 @@
-/** Commands by a server whose answers break off on their way: each in the middle of its body. */
+/** Commands by a server whose answers break off in the middle of their body. */
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
@@ -157,7 +157,7 @@ describe("of every command", () => {
         const once = await changing((asked, before) => isChange(asked) && !before.some(({ key }) => key === asked.key));
         expect([name, once !== undefined]).toEqual([name, !look.test(name)]);
         if (once === undefined) return;
-        // Its secret is kept nowhere, so it is no use to ask again.
+        // Its secret is not stored, so another request is of no use.
         if (name === "keys create") expect(once.said).toEqual(mayBeDone);
         else {
           expect([once.line, once.said.code]).not.toEqual([once.line, "SERVER_UNREACHABLE"]);

@@ -5,21 +5,21 @@ import { Pgbouncer } from "../support/pgbouncer.ts";
 import { postgres } from "../support/servers.ts";
 import { ask, file, here, start, url } from "./process.ts";
 
-/** What somebody who uses Carillon for the first time gets wrong, and the line that puts it right. */
+/** Mistakes of a first-time user, and the line that corrects each. */
 interface Mistake {
   name: string;
   files?: Record<string, string>;
   typed: () => string[];
   code: string;
   exit: number;
-  /** The message, where it names what was meant. */
+  /** The message, if it names the right word. */
   says?: RegExp;
   hint: RegExp;
 }
 
 const changed = (parts: Partial<URL>) => Object.assign(new URL(url), parts).href;
 const head = 'import { carillon, cron } from "carillon";\nexport const tower = carillon();\n';
-/** Of a mistake in a file, which is found before the store is looked for. */
+/** A mistake in a file, which is found before the store is opened. */
 const inFile = (name: string, text: string): Pick<Mistake, "files" | "typed" | "exit"> => ({
   files: { [name]: text },
   typed: () => ["dev", name, "--store", url],

@@ -107,7 +107,7 @@ describe("import crontab", () => {
       await database.query("drop trigger refuse on task");
       await database.query("begin");
       await database.query("lock table task in exclusive mode");
-      // Registered before its own listener, and told by the same event.
+      // Registered before its own listener, and called by the same event.
       const listener = 'process.on("SIGINT",()=>console.error("interrupted"))';
       const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listener)}` };
       const importing = start(["import", "crontab", "half.crontab", "--user", "--json", ...here()], { env });
@@ -116,7 +116,7 @@ describe("import crontab", () => {
         return (await database.query(sql, [`${schema}.task`])).rows.length > 0;
       });
       importing.signal("SIGINT");
-      // It is heard while the third line waits.
+      // It arrives while the third line waits.
       await importing.says(/interrupted/, "stderr");
       await database.query("commit");
       const interrupted = await importing.ended();

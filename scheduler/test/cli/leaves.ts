@@ -1,4 +1,4 @@
-/** The commands that the program has, and what is typed behind them. */
+/** The commands of the program, and the arguments for each. */
 
 import type { Command, Option } from "commander";
 import { commands } from "../../src/cli/program.ts";
@@ -29,7 +29,7 @@ export function leaves(): Leaf[] {
 
 export const ofServer = (): Leaf[] => leaves().filter(({ name }) => !(name in ofNoServer) && !importsFiles.test(name));
 
-/** Values that somebody gives where something else is meant. */
+/** Values that a user might give by mistake. */
 export const oddValues: readonly string[] = [
   "",
   "..",
@@ -47,7 +47,7 @@ export const oddValues: readonly string[] = [
 export const wordsOf = (line: string): string[] =>
   line.split(" ").flatMap((word) => (word === "" ? [] : [word.replaceAll("~", " ")]));
 
-/** The words, with what stands for something in its place. */
+/** The words, with values for the placeholders. */
 export const placedIn = (words: readonly string[], known: Readonly<Record<string, unknown>>): string[] =>
   words.map((word) => word.replace(/\{(\w+)\}/g, (whole, name: string) => String(known[name] ?? whole)));
 
@@ -59,7 +59,7 @@ export function varied({ name, command }: Leaf): string[][] {
   const given = first < 0 ? words.length : first;
   for (let at = 0; at < command.registeredArguments.length; at++)
     for (const value of oddValues) {
-      // What begins with a dash is an option to the program, and refused before anything is asked.
+      // A word that begins with a dash is an option to the program, and refused before any request.
       if (value.startsWith("-")) continue;
       made.push([...words.slice(0, Math.min(at, given)), value, ...words.slice(at < given ? at + 1 : given)]);
     }

@@ -20,7 +20,7 @@ import { lines, ofNoServer } from "./command-lines.ts";
 import { leaves, ofServer, placedIn, varied, wordsOf } from "./leaves.ts";
 import { filesOf, type Known, prepared } from "./prepared.ts";
 
-/** Lines whose two answers are another, each with why. */
+/** Lines whose two answers differ, each with the reason. */
 const differing: readonly { line: RegExp; why: string }[] = [
   { line: /^apply .* --author/, why: "a server puts a change down to the token's user, and says so" },
   { line: /^audit (?:export|verify)(?: --json)?$/, why: "the rows of two clusters have other hashes" },
@@ -54,19 +54,19 @@ async function by(way: keyof typeof stages, words: readonly string[]): Promise<S
   const placed = placedIn(words, { ...known[way], folder });
   const where = way === "store" ? ["--store", postgres().url, "--schema", schema] : ["--server", stages[way].urlOf()];
   const environment = { XDG_CONFIG_HOME: folder, CARILLON_TOKEN: tokens.admin, CARILLON_SECRET_KEYS: secretKeys };
-  // Before what ends the options.
+  // Before the word that ends the options.
   const end = placed.indexOf("--");
   const line = end < 0 ? [...placed, ...where] : [...placed.slice(0, end), ...where, ...placed.slice(end)];
   return typed(value, line, environment);
 }
 
 const nearMs = 36 * 3_600_000;
-/** Of this moment or near it, and not a slot's, which is at a whole hour. */
+/** A time of this moment or near it, and not of a slot, which is at a whole hour. */
 const isDrawn = (text: string) =>
   !/:00:00(?:\.000)?(?:Z| ?[+-]\d\d:\d\d)$/.test(text) &&
   Math.abs(Date.parse(text.replace(/^(\S+) (\S+) ([+-])/, "$1T$2$3")) - Date.now()) < nearMs;
 
-/** JSON whose keys stand in any order. */
+/** JSON whose keys are in any order. */
 const inOrder = (text: string) =>
   /^[[{]/.test(text)
     ? text
@@ -76,7 +76,7 @@ const inOrder = (text: string) =>
         .join("\n")
     : text;
 
-/** Of what `top` shows, that which does not go by the last minute. */
+/** The part of `top`'s output that does not depend on the last minute. */
 function lasting(text: string): string {
   const { leader, members, failing, tasks } = JSON.parse(text);
   const rows = tasks.map(
@@ -85,7 +85,7 @@ function lasting(text: string): string {
   return sortedJson({ leader, members, failing, tasks: rows.map(sortedJson).sort() });
 }
 
-/** Without what cannot be the same: where it was asked, who asked, when, and what was drawn. */
+/** The output without parts that cannot be equal: target, author, time, and generated values. */
 function masked(way: keyof typeof stages, { code, stdout, stderr }: Said, words: readonly string[]) {
   const { server } = stages[way];
   const plain = (text: string) =>
@@ -112,7 +112,7 @@ function masked(way: keyof typeof stages, { code, stdout, stderr }: Said, words:
 }
 
 const isTop = ([name]: readonly string[]) => name === "top";
-/** Commands by a filter begin an operation, which a leader carries out while the next line is asked. */
+/** Commands by a filter begin an operation, which a leader carries out while the next line runs. */
 const begins = /^(?:tasks (?:pause|resume|backfill)|runs (?:cancel|rerun)|dead (?:redrive|dismiss)) /;
 
 const ended = (stage: ApiStage) =>
@@ -121,7 +121,7 @@ const ended = (stage: ApiStage) =>
     async () => (await stage.rows("select from $s.operation where ended_ms is null")).length === 0,
   );
 
-/** Of a command the lines that are right and compared as people read them, too. */
+/** For each command, the right lines, which are compared in their form for people, too. */
 const readByPeople = 2;
 
 /** Odd lines of each command, unless all are compared. */
@@ -149,7 +149,7 @@ async function compare(words: readonly string[]): Promise<number> {
   return store.code;
 }
 
-/** From where the two are not the same, with a little before it. */
+/** The text from the first difference on, with a little before it. */
 function shown(one: Said, other: Said): string {
   const [text, beside] = [JSON.stringify(one), JSON.stringify(other)];
   let at = 0;

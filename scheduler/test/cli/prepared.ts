@@ -6,7 +6,7 @@ import { cron } from "../../src/schedule/schedule.ts";
 import type { ApiStage } from "../support/api-stage.ts";
 import { said } from "../support/remote-stage.ts";
 
-/** What lines of commands name. */
+/** The objects that lines of commands name. */
 export interface Known {
   good: number;
   bad: number;
@@ -41,7 +41,7 @@ tasks:
 };
 
 export async function prepared(stage: ApiStage): Promise<Known> {
-  // Numbers of seven digits are known for what they are in any output.
+  // Numbers of seven digits can be recognised in any output.
   await stage.sql.query(`alter sequence ${stage.schema}.run_id restart with 7000001`);
   for (const table of ["operation", "alarm_silence", "session"])
     await stage.sql.query(`alter table ${stage.schema}.${table} alter id restart with 7100001`);

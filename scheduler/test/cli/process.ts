@@ -31,7 +31,7 @@ export interface Where {
   columns?: number;
 }
 
-/** One real `carillon`, as a shell would start it: no terminal, unless asked for. */
+/** One real `carillon`, as a shell would start it: no terminal, unless requested. */
 export class Cli {
   readonly #args: readonly string[];
   readonly #child: ChildProcess;
@@ -108,12 +108,12 @@ export class Cli {
     }
   }
 
-  /** As a key pressed in its terminal. */
+  /** Sends input like a key pressed in its terminal. */
   type(text: string): void {
     this.#child.stdin?.write(text);
   }
 
-  /** Nobody reads what it says there any more. */
+  /** Closes the reading end of its output. */
   unread(stream: "stdout" | "stderr"): void {
     this.#child[stream]?.destroy();
   }
@@ -165,7 +165,7 @@ export const objects = (text: string) =>
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as Record<string, unknown>);
-/** What the test's schema holds, in place of `$s`: for what is waited for, since each look by the command line starts a process. */
+/** Queries the test's schema, in place of `$s`, for conditions that a test waits for, since each command line starts a process. */
 export async function rows(text: string, ...values: unknown[]): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(url);
   await client.connect();
@@ -178,13 +178,13 @@ export async function rows(text: string, ...values: unknown[]): Promise<Record<s
 export const leads = async (node: string) =>
   (await rows("select from $s.leadership l join $s.session s on s.id = l.session_id where s.node = $1", node)).length >
   0;
-/** Whether no live process relies on the store for who is there. */
+/** Whether no live process relies on the store for its liveness. */
 export const reliesOnService = async () =>
   (await rows("select from $s.session where ended_ms is null and not witnessed")).length === 0;
 export const isClaimed = async (run: number) =>
   (await rows("select from $s.run where id = $1 and state = $2", run, runState.claimed)).length > 0;
 export const hasEnded = async (run: number) => (await rows("select from $s.run_history where id = $1", run)).length > 0;
-/** Asks again until the answer is what is waited for. Not at once: a question may start a process, which takes half a core. */
+/** Repeats the command until its answer fulfils the condition, with pauses: a command may start a process, which takes half a core. */
 export const until = async (ask: () => Promise<boolean>, withinMs = 120_000) => {
   const deadline = performance.now() + withinMs;
   while (!(await ask())) {

@@ -14,7 +14,7 @@ import { said } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { codeOf, wrongCodeOf } from "../support/totp.ts";
 
-/** Without what is another at each look. */
+/** The output without parts that differ each time. */
 const objects = (text: string) =>
   text
     .trim()
@@ -60,7 +60,7 @@ async function ended(task: string, verdict: object): Promise<number> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "carillon-server-"));
-  // The server's own: what asks it needs none.
+  // The keys are the server's: its clients need none.
   process.env.CARILLON_SECRET_KEYS = makeSecretKey();
   await stage.open();
   delete process.env.CARILLON_SECRET_KEYS;

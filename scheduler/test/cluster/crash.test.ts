@@ -17,7 +17,7 @@ const ways = [
 ];
 const tasks = 60;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
-/** A process knows the store's clock to half a round trip; `at` is read from this machine's own. */
+/** A process's estimate of the store's clock is exact to half a round trip; `at` is read from this machine's own. */
 const clockErrorMs = 5;
 
 describe.each(ways)(`two processes coordinated by $by, one killed with -9, $rounds times (seed ${seed})`, (way) => {

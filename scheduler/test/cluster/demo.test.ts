@@ -72,7 +72,7 @@ test("two processes, one killed half-way: all that was due is accounted for, and
 
   expect(figures).toMatchObject({ seconds: 8, nodes: 2, killed: 1, node_version: process.version });
   expect(figures).toMatchObject({ lost: 0, doubled: 0, pending: 0, early: 0, differences: 0 });
-  // A heartbeat each second, a charge at each fifth; an imported crontab only if a minute begins meanwhile.
+  // A heartbeat each second, a charge at each fifth; an imported crontab only if a minute begins in that time.
   expect(figures.slots_due).toBeGreaterThanOrEqual(9);
   expect(Number(figures.fired) + Number(figures.skipped) + Number(figures.missed)).toBe(figures.slots_due);
   expect(figures.fired).toBe(figures.slots_due);
@@ -95,7 +95,7 @@ test("two processes, one killed half-way: all that was due is accounted for, and
 
 test("Ctrl-C ends it: what had come due is accounted for, and nothing stays behind", async () => {
   const run = demo("--json");
-  // A crontab's slot may come before what is counted, and Ctrl-C then would find nothing that was due.
+  // A crontab's slot may come before the counted time, and Ctrl-C then would find no due slot.
   await run.line("from here on");
   await run.line("reminder   ");
   run.child.kill("SIGINT");
@@ -144,7 +144,7 @@ test("it fails, and says so, when a run is lost and another is started twice", a
   }
   expect(await run.ended, run.text()).toBe(1);
   expect(run.figures(), run.text()).toMatchObject({ lost: 1, doubled: 1, delayed_due: 1_000, delayed_fired: 999 });
-  // The store was asked to be kept; the server is not.
+  // The store was to be kept; the server is not.
   expect(readdirSync(folder)).toEqual(["store"]);
   expect(left()).toEqual([]);
 });

@@ -34,7 +34,7 @@ test("the owner signs in, and changes the password, under 200 wrong guesses a se
   expect(statuses.get(200)).toBeUndefined();
 });
 
-/** So many requests are on their way on a line: a server need not go on reading from one that asks for more. */
+/** The number of requests under way on a connection: a server need not read more from a client that sends more. */
 const onTheirWay = 20;
 
 /** Sign-ins by names and passwords that are wrong, several behind each other on each line. @returns how many had which status */

@@ -8,7 +8,7 @@ const ways = [
   { by: "the store alone", coordination: () => undefined },
   { by: "ZooKeeper", coordination: () => `zookeeper://${sharedServer()}${ownPath("leader-killed")}` },
 ];
-/** A process knows the store's clock to half a round trip; `at` is read from this machine's own. */
+/** A process's estimate of the store's clock is exact to half a round trip; `at` is read from this machine's own. */
 const clockErrorMs = 5;
 
 describe.each(ways)("the leader killed with -9 while nobody can be elected, coordinated by $by", (way) => {

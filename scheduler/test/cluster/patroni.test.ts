@@ -12,7 +12,7 @@ function underPatroni() {
   let watched: WatchedNodes;
   beforeAll(async () => {
     patroni = await Patroni.start();
-    // A node that hears nothing gives up after a third of this; Patroni then needs 6 s for another leader, on a busy machine more.
+    // A node without an answer gives up after a third of this; Patroni then needs 6 s for another leader, on a busy machine more.
     watched = new WatchedNodes(patroni.url, "24s");
     await watched.start();
     await goesOn(Date.now());

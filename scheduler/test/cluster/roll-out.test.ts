@@ -1,4 +1,4 @@
-/** What a roll-out does to a task's definition, with real processes. Each event by itself: conformance/releases.test.ts. */
+/** The effects of a roll-out on a task's definition, with real processes. Each event separately: conformance/releases.test.ts. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ const task = "settle";
 
 interface Code {
   release: string;
-  /** Different of neighbours, so that a slot says by whose schedule it was planned. */
+  /** Neighbours differ, so that a slot shows whose schedule planned it. */
   periodMs: number;
 }
 
@@ -62,7 +62,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
     });
   const end = (name: string) => programs.end(name, random.next() < 0.5 ? "SIGTERM" : "SIGKILL");
 
-  /** One after the other, as Kubernetes does: a new one is ready before an old one goes, and old ones restart meanwhile. */
+  /** One after the other, as Kubernetes does: a new one is ready before an old one goes, and old ones restart in between. */
   async function replace(olds: string[], old: Code, next: Code): Promise<string[]> {
     const news: string[] = [];
     for (let n = 0; n < processes; n++) {
@@ -102,7 +102,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
       await isNow(next.periodMs);
       old = next;
     }
-    // Long enough for whoever would change it back.
+    // Long enough for a process that would change it back.
     await sleep(5_000);
     await Promise.all(olds.map((name) => programs.end(name, "SIGTERM")));
     versions = await readVersions();
@@ -141,7 +141,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
       singles.has(slot) || ranges.some(({ fromMs, toMs }) => fromMs <= slot && slot <= toMs);
     const missing: string[] = [];
     for (const [n, { version, periodMs, changedMs }] of versions.entries()) {
-      // What the last definition had accepted is for who comes next: nobody is left.
+      // The slots that the last definition accepted further ahead are for later processes; none is left.
       const untilMs = versions[n + 1]?.changedMs ?? changedMs + 10_000;
       for (let slot = Math.floor(changedMs / periodMs + 1) * periodMs; slot <= untilMs; slot += periodMs)
         if (!isKnown(slot)) missing.push(`${slot} of version ${version}`);

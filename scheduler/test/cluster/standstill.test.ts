@@ -27,7 +27,7 @@ const computesMs = 13_000;
 
 let made = 0;
 
-/** Processes of one test on a schema of their own, and what they wrote of their runs. */
+/** Processes of one test on a schema of their own, and their records of their runs. */
 async function openCluster() {
   const schema = `standstill_${process.pid}_${made++}`;
   const folder = mkdtempSync(join(tmpdir(), "carillon-standstill-"));

@@ -10,14 +10,14 @@ import { dayMs, type Line, openStage, recordingLog, type Stage } from "../suppor
 
 /** More than a busy machine keeps a process from its turn. */
 const timeoutMs = 6_000;
-/** Of a process that stands still or was killed: its end is waited for. */
+/** For a process that stands still or was killed: a test waits for the end of its session. */
 const shortMs = 2_500;
 const beatMs = 750;
 const settings = { retentionMs: 30 * dayMs, horizonMs: 15_000, claimAheadMs: 1_000 };
 const short = { settings: { ...settings, retentionMs: dayMs } };
 const soon = { interval: 20 };
 
-/** Real time: who lives shows by beats, and who does not by standing still. Which server that is makes no difference. */
+/** Real time: live processes show by beats, and dead ones by standing still. The version of the server makes no difference. */
 describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title", (server) => {
   let stage: Stage;
   let joined: Membership[] = [];
@@ -203,7 +203,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       },
     ]);
     const lookAgain = maria.sessionId;
-    // It tries on, without a row each time, and says no more.
+    // It tries again, without a row each time, and logs nothing more.
     let pulses = 0;
     maria.onPulse(() => void pulses++);
     await expect.poll(() => pulses, soon).toBeGreaterThan(3);
@@ -239,7 +239,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       fields: { code: "COORDINATION_DIFFERS" },
     });
     expect([atlas.term(), atlas.trusted()]).toEqual([null, false]);
-    // The other one died: what it left is no reason any more.
+    // The other one died: its remains are no reason any more.
     await expect.poll(() => atlas.term(), soon).not.toBeNull();
     expect(await names()).toEqual(["atlas"]);
     expect((await stage.store.sessions.cluster()).coordination).toBe("store");

@@ -11,7 +11,7 @@ const receiver = new WebhookReceiver();
 const stage = new ApiStage();
 const { log } = recordingLog();
 const thresholds = { overdueMs: 60_000, unfiredMs: 60_000, stuckMs: 60_000, leaderlessMs: 30_000, summaryMs: 60_000 };
-/** A channel that nobody sends to: what is written for it stays. */
+/** A channel without a sender: its messages stay. */
 const channels = { late: ["nowhere"], stuck: ["nowhere"] };
 const serving = { handleSignals: false, log, listen: "127.0.0.1:0", worker: false };
 let t: number;
@@ -95,7 +95,7 @@ describe("alarms by the API", () => {
   });
 
   it("test a channel the way all messages go, and show each try, who made it and why it failed", async () => {
-    // Whoever leads looks and sends: the node that has channels must.
+    // The leader checks and sends: it must be the node that has channels.
     await stage.server.stop();
     stage.store = (await (stage.servers[1] as Carillon).open()).store;
     receiver.status = 500;
@@ -145,7 +145,7 @@ describe("alarms, known and silenced", () => {
     await expect(second().acknowledgeAlarm({ rule: "late", task: "three" })).rejects.toMatchObject({
       code: "ALARM_UNKNOWN",
     });
-    // One that came before it was acknowledged is still to be summed up; what comes after is not.
+    // An alarm from before the acknowledgement is still to be summed up; later ones are not.
     expect(await look(t + 61_000)).toBe(1);
     t += 62_000;
     expect(await found("two", t)).toBe(0);

@@ -309,7 +309,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await look(t2 + 42_000, ["late"]);
     expect(await told(), "once").toHaveLength(1);
 
-    // It was told, its incident ended under the silence, and it goes on.
+    // It was sent, its incident ended under the silence, and it goes on.
     await silence("hushed-too", t2 + 50_000, t2 + 200_000);
     for (const ms of [90_000, 125_000, 155_000]) {
       await late("hushed-too", t2 + ms);
@@ -454,7 +454,7 @@ describe("alarms of a cluster", () => {
     const { store } = await tower.open();
     const looks = async () => (await store.tasks.changedSince(0)).length > 0;
     expect(await looks()).toBe(true);
-    // The first look takes what is there for known, so it must have been.
+    // The first check treats existing failures as reported, so it must have been made.
     await until("it looked", () => firstLook());
     await Promise.all(Array.from({ length: 20 }, () => tower.run("breaks", "ill")));
     await until("the mail is there", () => mails.length === 1);

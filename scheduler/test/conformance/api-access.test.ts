@@ -12,7 +12,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 const closed = routeIds.filter((routeId) => shapeOf(routeId).policy !== "anyone");
-/** Some body: who is not let in is not told what is wrong with it. */
+/** Any body: a caller without rights gets no validation errors. */
 const asked = (routeId: (typeof routeIds)[number]) => {
   const shape = shapeOf(routeId);
   return { ...(writes(shape) && shape.body ? { body: {} } : {}), headers: { "if-match": "*" } };
@@ -26,7 +26,7 @@ describe("every route", () => {
     const [{ userId } = { userId: 0 }] = await stage.store.access.tokens(null, Number.MAX_SAFE_INTEGER, 1);
     await stage.store.access.revokeToken(userId, "test", { author: "test", reason: "", nowMs: 5 });
     const foreign = stage.tokens.admin.replace(/.{5}$/, "aaaaa");
-    // From an address for each: of one, so many wrong tokens would be turned away.
+    // Each comes from an address of its own: one address with this number of wrong tokens would be turned away.
     const server = await stage.serve({ behindProxy: true });
     for (const [n, routeId] of closed.entries()) {
       const given = asked(routeId);

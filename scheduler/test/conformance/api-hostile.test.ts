@@ -17,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => stage.close());
 
-/** What a page, a shell, a database, a log or a parser might take for something else; it can be kept as it is. */
+/** Values that a page, a shell, a database, a log or a parser might misinterpret; they can be stored as they are. */
 const texts = [
   `<script>alert(1)</script><img src=x onerror=alert(1)>"'\`javascript:alert(1)//`,
   `'; drop table task; -- " or 1=1 /* $1 \\ %_ \${7*7} {{7*7}}`,
@@ -27,7 +27,7 @@ const texts = [
   "../../../etc/passwd\\..\\%2e%2e/%00",
   "ünïcödé 𝕋𝕖𝕩𝕥 👩‍👩‍👧 \u0000".replace("\u0000", "0"),
 ];
-/** What cannot be kept: it is refused. */
+/** Values that cannot be stored: they are refused. */
 const refused = ["a\0b", "half \ud83d of a pair", "\udc00"];
 const long = { params: "x".repeat(1_000), query: "x".repeat(5_000), body: "x".repeat(70_000) };
 /** Most of it at once, short enough for the fields of names. */
@@ -43,7 +43,7 @@ function nested(depth: number): unknown {
   return made;
 }
 
-/** Requests whose names are of what is there, so that they get as far as the store. */
+/** Requests with names of existing objects, so that they reach the store. */
 const right: Partial<Record<RouteId, { params?: object; body?: object }>> = {
   enqueueRuns: { body: { runs: [{ task: "there" }] } },
   previewOperation: { body: { kind: "pause", filter: { task: "there" } } },
@@ -54,7 +54,7 @@ const right: Partial<Record<RouteId, { params?: object; body?: object }>> = {
 };
 /** These would end the session of the test, or lock it out by design. */
 const left = new Set<RouteId>(["signIn", "signOut", "changePassword", "revokeToken", "endSignIn", "endSignInsOf"]);
-/** They read a task's options as others do, so one value in each place shows that they do. */
+/** These read a task's options like other routes, so one value in each place shows that they do. */
 const again = new Set<RouteId>(["defineTask", "planBundle", "applyBundle"]);
 const leaks = /node_modules|\.ts:\d|at \w+ \(|select |insert into|syntax error|pg_|of undefined|of null/i;
 

@@ -40,7 +40,7 @@ afterAll(() => stage.close());
 const closed = routeIds.filter((routeId) => shapeOf(routeId).policy !== "anyone");
 const nobody = 999_999_999;
 
-/** A request that is right in all but who asks. */
+/** A request that is right except for its caller. */
 const bodies: Partial<Record<RouteId, unknown>> = {
   changePassword: { present: "not my password", next: "not my password either" },
   createUser: { name: "ours-user", password: "a long enough password", role: "admin" },
@@ -122,7 +122,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   token: ["absent", "absent"],
 };
 
-/** What has a number and is not there for whoever may not see it. */
+/** Objects with a number that do not exist for a caller who may not see them. */
 const isNumbered = (touches: string) => ["run", "operation", "silence"].includes(touches);
 
 async function ask(routeId: RouteId, there: boolean, token: string) {
@@ -144,10 +144,10 @@ async function ask(routeId: RouteId, there: boolean, token: string) {
   const body = writes(shape) && shape.body ? { body: bodies[routeId] ?? {} } : {};
   const given = { token, ...body, headers: { "if-match": "*" } };
   const { status, body: answer } = await stage.ask(shape.method, path, given);
-  // What was asked for is told again; that says nothing.
+  // The answer repeats the request's own values; that reveals nothing.
   const text = named.reduce(
     (told, name) => {
-      // A number may also be part of somebody's name.
+      // A number may also be part of a name.
       const whole = new RegExp(`(?<!\\w)${name.replace(/[^\w]/g, "\\$&")}(?!\\w)`, "g");
       return told.replace(whole, "NAMED");
     },
@@ -308,7 +308,7 @@ describe("in one's own namespace", () => {
       const edit = { task: "theirs/uses", options: foreign };
       await expect(theirs.editTask(edit)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
     }
-    // What somebody gave it who might, it keeps.
+    // It keeps the values that a caller with the right gave it.
     await admin.editTask({ task: "theirs/uses", options: { after: "ours/settle" } });
     expect(await theirs.editTask({ task: "theirs/uses", options: { priority: 2 } })).toMatchObject({ changed: true });
   });

@@ -201,7 +201,7 @@ test("a task may have more schedules, which are tasks of their own", async () =>
   const said = { task: "digest:tenant-7", options: { ...options, slotPayload: { tenant: 77 } } };
   expect(await api.defineTask(said)).toMatchObject({ version: 2, changes: [{ part: "slotPayload" }] });
   await api.editTask({ task: "digest:tenant-7", options: { description: "by hand" } });
-  // It says what was given last, also of what was edited.
+  // It has the values given last, which also replace edits.
   expect(await api.defineTask(said)).toMatchObject({ version: 4, edited: [], changes: [{ part: "description" }] });
   await api.createTask({ task: "digest:tenant-8", options });
   expect(await api.getTask({ task: "digest" })).toMatchObject({ of: null, schedules: 2 });

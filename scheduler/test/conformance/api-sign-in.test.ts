@@ -44,7 +44,7 @@ describe("a user", () => {
       { act: "create", why: "on call", after: { role: "operator" }, who: expect.stringContaining("admin") },
     ]);
     expect(JSON.stringify(items)).not.toMatch(/scrypt|bells/);
-    // By what was done, when, and by its number.
+    // Sorted by the action, its time, and its number.
     const [{ entry = 0, at = "" } = {}] = items;
     const later = new Date(Date.parse(at) + 1).toISOString();
     const found = async (given: object) => (await admin().listAudit({ named: "ann", ...given })).items.length;
@@ -239,7 +239,7 @@ describe("who signs in", () => {
     const { cookie, body } = await signIn(user, "ten herons on ice");
     expect(body.temporary).toBe(true);
     expect((await stage.ask("GET", "/v1/tasks", by(cookie))).body.code).toBe("PASSWORD_TEMPORARY");
-    // Whose password is set for good, by the API, keeps it.
+    // A user whose password is set permanently, by the API, keeps it.
     await admin().changeUser({ user, password: "ten otters on ice" });
     expect((await signIn(user, "ten otters on ice")).body.temporary).toBe(false);
   });
@@ -313,7 +313,7 @@ describe("a token", () => {
     expect(ended.map(({ named, why }) => [named.split("/").at(-1), why])).toEqual(
       ["second", "heir", "leaked"].map((name) => [name, "it was in a log"]),
     );
-    // As by another node, which has not heard of it yet.
+    // This simulates another node, which has not received the change yet.
     const { access } = stage.store;
     const { user: name } = await admin().getMe();
     const { userId } = (await access.userByName(name)) as { userId: number };
@@ -410,7 +410,7 @@ describe("who guesses passwords", () => {
     await Promise.all(Array.from({ length: 20 }, guess));
     expect([...statuses.keys()].sort()).toEqual([401, 429]);
     expect(statuses.get(401)).toBeLessThan(20);
-    // Who knows the password waits too, while there is a wait; so that it is not over meanwhile, one of seconds.
+    // A user with the right password waits too, while there is a wait; so that it is not over too early, it is one of seconds.
     while (Number((await signIn("eve", "one more guess")).headers.get("retry-after")) < 3) await pause(50);
     expect((await signIn("eve")).body.code).toBe("TOO_MANY_ATTEMPTS");
     const guessedMs = Date.now();

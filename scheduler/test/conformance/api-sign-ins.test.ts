@@ -28,7 +28,7 @@ async function signIn(name: string, agent: string): Promise<string> {
 }
 const by = (cookie: string, server = stage.server): AskOptions => ({ headers: { cookie, ...own(server) } });
 const listed = async (cookie: string) => (await stage.ask("GET", "/v1/me/sign-ins", by(cookie))).body.items;
-/** At a server that has never seen the cookie, so that it asks the store. */
+/** A request to a server that has never seen the cookie, so that it queries the store. */
 const isLetIn = async (cookie: string) => {
   const other = await stage.serve();
   return (await stage.ask("GET", "/v1/me", by(cookie, other), other)).status === 200;
@@ -150,7 +150,7 @@ describe("the log", () => {
       return code !== undefined || way !== undefined ? [{ level, what: code ?? way, user, address, route }] : [];
     });
   const address = "127.0.0.1";
-  // Of its own: another's has told as many refusals as it tells in a minute.
+  // A server of its own: the other one has logged the maximum number of refusals for a minute.
   let server = stage.server;
   beforeAll(async () => {
     server = await stage.serve();

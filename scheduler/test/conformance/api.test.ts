@@ -443,7 +443,7 @@ describe("the rest", () => {
     over.abort();
     await until("there is room again", async () => {
       const one = api.followEvents()[Symbol.asyncIterator]();
-      // Refused as busy until the server has noticed that the others went.
+      // Refused as busy until the server has noticed that the other streams ended.
       const next = await one.next().catch(() => undefined);
       await one.return?.();
       return next !== undefined;

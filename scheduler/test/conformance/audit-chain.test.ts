@@ -132,7 +132,7 @@ describe("the chain", () => {
 });
 
 describe("what somebody did with the database's rights", () => {
-  /** Puts back what was there; rows that have a place are not chained anew. */
+  /** Restores the former rows; rows that have a place are not chained anew. */
   const undone = async (work: () => Promise<void>) => {
     await stage.rows("create table $s.kept_rows as select * from $s.audit");
     await stage.rows("create table $s.kept_chain as select * from $s.audit_chain");

@@ -76,7 +76,7 @@ describe("backfill", () => {
     expect(await carryOut(await begin("edited", { ...range, missed: true }))).toMatchObject({ done: 0, passed: 1 });
     expect(await slotsOf(task)).toEqual([ownMs]);
 
-    // One that never ran runs once, where it lies, and the ledger knows its own time.
+    // A slot that never ran runs once, at its moved time, and the ledger has its own time.
     expect(await carryOut(await begin("put-back", { ...range, missed: true }))).toMatchObject({ total: 1, done: 1 });
     expect(await slotsOf(other)).toEqual([ownMs + dayMs]);
     const { slots } = await stage.store.history.slots(other.taskId, ownMs + dayMs, ownMs + dayMs, 1);

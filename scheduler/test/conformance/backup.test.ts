@@ -57,7 +57,7 @@ const tool = (name: string, ...args: string[]) => {
 };
 
 const nobody = "00000000-0000-4000-8000-000000000000";
-/** Takes grace locks one after the other, each from nobody. @returns the fences */
+/** Takes grace locks one after the other, each without a former holder. @returns the fences */
 async function taken(database: string, ...names: string[]): Promise<number[]> {
   const store = await openPostgres({ url: urlOf(database), schema });
   const fences: number[] = [];

@@ -20,7 +20,7 @@ async function join(node: string): Promise<number> {
 }
 const leave = async (sessionId: number) => (await opened()).sessions.end(sessionId, null, nowMs(), "silent");
 
-/** Claims what is addressed to the session, and reports it as started. */
+/** Claims the runs addressed to the session, and reports them as started. */
 async function claim(sessionId: number): Promise<ClaimedRun[]> {
   const { claims } = await opened();
   const request = { sessionId, groupIds: [-sessionId], exceptTaskIds: [], untilMs: nowMs(), limit: 10, nowMs: nowMs() };
@@ -32,12 +32,12 @@ async function claim(sessionId: number): Promise<ClaimedRun[]> {
 const settle = async (sessionId: number, run: ClaimedRun, verdict: Verdict = succeededVerdict) =>
   (await opened()).claims.settle(sessionId, [settlement(run, verdict, nowMs())], nowMs());
 
-/** In steps of a heartbeat, by which it is noticed that a worker is gone. */
+/** Moves time in steps of a heartbeat, by which the loss of a worker is noticed. */
 async function pass(minutes: number): Promise<void> {
   for (let i = 0; i < 2 * minutes; i++) await tower.advance("30s");
 }
 
-/** A broadcast to two members. @returns what each has of it, claimed */
+/** A broadcast to two members. @returns the claimed part of each */
 async function broadcast(options: TaskOptions = {}) {
   tower = await testTower({
     store: postgres().direct,

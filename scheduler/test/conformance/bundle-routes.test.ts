@@ -20,7 +20,7 @@ describe("a bundle, by the API", () => {
     const given = { bundle: "b", tasks: tasks("b-1", "b-2") };
     const { plan, steps } = await stage.client("viewer").planBundle(given);
     expect(kinds(steps)).toEqual(["create b-1", "create b-2"]);
-    // Who may only look keeps nothing under a key.
+    // A caller with read rights only stores nothing under a key.
     for (const some of [given.tasks, []]) {
       const how = {
         token: stage.tokens.viewer,
@@ -102,7 +102,7 @@ describe("a bundle, by the API", () => {
     const uses = [{ task: "theirs/z", options: { ...options, group: "ours/gpu" } }];
     await expect(theirs.planBundle({ bundle: "both", tasks: uses })).rejects.toMatchObject({ code: "ACCESS_DENIED" });
 
-    // Everywhere a viewer, an editor in one namespace: what is shown and may not be done refuses the whole.
+    // A viewer everywhere, and an editor in one namespace: a step that the caller may see and not do refuses the whole.
     const password = "ten bells at noon";
     const grants = [{ namespace: "theirs", role: "editor" as const }];
     await admin.createUser({ name: "mixed", password, role: "viewer", grants });

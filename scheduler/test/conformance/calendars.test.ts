@@ -177,7 +177,7 @@ describe("calendars", () => {
       const [task] = await stage.store.tasks.byIds([taskId]);
       await stage.plan([task as TaskRecord], session, nowMs + 2_000, nowMs);
     };
-    /** Of each slot's own time from noon on, how often it is told of. */
+    /** For each slot's own time from noon on, the number of rows and ranges that contain it. */
     const told = async (toMs: number) => {
       const rows = await stage.rows<{ slot: number }>("select slot_ms as slot from $s.slot where task_id = $1", [
         taskId,

@@ -122,7 +122,7 @@ describe("who decides about a step", () => {
   const members: Member[] = [];
 
   class Member {
-    /** What this machine's clocks show more than the real ones. */
+    /** The difference of this machine's clocks from the real ones. */
     wallOffMs = 0;
     monoOffMs = 0;
     readonly recorded = recordingLog();
@@ -162,7 +162,7 @@ describe("who decides about a step", () => {
       const { rows } = await sql.query("select min(beat) as beat from carillon.session where ended_ms is null");
       return rows[0].beat > 3;
     });
-  /** By less than a step. */
+  /** A change smaller than a step. */
   const isNear = (found: number, wanted: number) => Math.abs(found - wanted) < 400;
 
   beforeAll(async () => {

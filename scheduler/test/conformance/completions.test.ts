@@ -6,7 +6,7 @@ import { openStage, type Stage, settlement, succeededVerdict } from "../support/
 
 const runs = 1_200;
 const workers = 4;
-/** As many as end in one turn of a worker's event loop; the rest of its burst follows in the next batch. */
+/** The number of runs that end in one turn of a worker's event loop; the rest of its burst follows in the next batch. */
 const batch = 75;
 
 /** The burst of `bench completions`, smaller: many runs of one task, in several workers, end in the same instant. */

@@ -42,7 +42,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
   class Node {
     readonly clock = new VirtualClock(stage.nowMs);
     readonly log = recordingLog();
-    /** What handlers were run by. */
+    /** The definitions under which handlers ran. */
     readonly ran: { runId: number; by: TaskDefinition }[] = [];
     readonly definitions: Definitions;
     cut = false;
@@ -135,7 +135,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       return this.definitions.get(task.taskId)?.version;
     }
 
-    /** Moves this node's time, and waits until what that started has come to rest. */
+    /** Moves this node's time, and waits until all work that this started is done. */
     async pass(ms: number): Promise<void> {
       this.clock.advance(ms);
       await this.quiet();
@@ -291,7 +291,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       versions.reduce((sum, { version }) => sum + version - 1, 0),
     );
     expect(saved + refused).toBeGreaterThanOrEqual(12);
-    // A beat that was under way as the last edits were made tells nothing of them, and the next comes only after its answer.
+    // A beat that was under way during the last edits reports none of them, and the next comes only after its answer.
     await everyone(0);
     await everyone(beatMs);
     await everyone(gatherMostMs);

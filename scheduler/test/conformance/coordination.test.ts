@@ -158,7 +158,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       b.membership.heard(signal.sessionId, signal.beat);
     }, listening.signal);
     await until("the signals are heard", () => listens);
-    // Neither is told: one that does not lead, and one who is judged by a service.
+    // Neither is notified: one does not lead, and a service judges the other.
     await stage.store.sessions.beat(b.membership.sessionId, stage.nowMs);
     await stage.store.sessions.beat(leader, stage.nowMs, { witnessed: true });
     await b.pass(1_000);

@@ -102,7 +102,7 @@ describe.each(everyPostgres())("a drained node by $title", (server) => {
     const other = await stage.another();
     for (let round = 0; round < 40; round++) {
       const node = `racing-${round}`;
-      // Known, so that it may be drained before it is there.
+      // The name is recorded, so it may be drained before its process comes back.
       await stage.store.sessions.end(await open(node), null, stage.nowMs, "stopped");
       const [sessionId] = await Promise.all([open(node), other.drains.drain(node, why())]);
       expect({ round, draining: await pulse(sessionId) }).toEqual({ round, draining: true });
@@ -181,7 +181,7 @@ describe("nodes", () => {
     expect(listed.stdout).toMatch(/\ba\b.*\bdrained\b/);
     expect(listed.stderr).toMatch(/a was drained .* by .+ \(new disk\): it has no runs/);
 
-    // Its own enqueues, too, go to others.
+    // Runs that it enqueues itself, too, go to others.
     const elsewhere = await enqueue(0);
     expect(await nodeOf(elsewhere)).toBe("b");
     expect(await inProcess(["nodes", "resume", "a", ...atServer()], token())).toMatchObject({
@@ -210,7 +210,7 @@ describe("nodes", () => {
 
     const again = stage.poll(key, { session: one, want: 5, waitMs: limits.pollWaitMs });
     await stage.store.drains.resume("far-1", change(Date.now()));
-    // It waited for nothing, so it asks again.
+    // Its wait was in vain, so it claims again.
     await again;
     const { runs } = await stage.poll(key, { session: one, want: 5, waitMs: limits.pollWaitMs });
     expect(runs.map((run) => run.runId)).toEqual([next]);

@@ -33,7 +33,7 @@ describe("a fail-over to a standby that lags", () => {
       await watched.enqueue("once");
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    // Not due yet when the primary dies: nobody but the caller knows of it.
+    // Not due yet when the primary dies: only the caller remembers it.
     await watched.enqueue("once", { in: "3s" });
     const kept = await watched.enqueue("long");
     await until("it runs", () => began.some(({ run }) => run === kept));
@@ -41,7 +41,7 @@ describe("a fail-over to a standby that lags", () => {
     await pair.promote();
     const promotedMs = Date.now();
     await until("work goes on", () => ticksAfter(promotedMs).length > 0);
-    // Nobody was waited for until its session would have ended. How quick it is at best is the bench's question.
+    // The recovery waited for no session's timeout. The bench measures its best time.
     expect((ticksAfter(promotedMs)[0]?.atMs as number) - promotedMs).toBeLessThan(9_000);
     const open = "select from carillon.run where id = any($1)";
     await until("all ended", async () => (await sql(pair.standby, open, [acknowledged])).length === 0);

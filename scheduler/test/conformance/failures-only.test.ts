@@ -36,7 +36,7 @@ describe.each(everyPostgres())("a history of failures only, on $title", (server)
     await stage.store.runs.enqueue(writes, stage.nowMs);
     return stage.claim(session, [task]);
   }
-  /** As a worker settles, which knows the task. */
+  /** Settles like a worker, which has the task's definition. */
   const unkept = (run: ClaimedRun, verdict: Verdict) => ({ ...settlement(run, verdict, stage.nowMs), unkept: true });
   const settle = (runs: ClaimedRun[], verdict: Verdict, by: Store = stage.store) =>
     by.claims.settle(

@@ -1,4 +1,4 @@
-/** What is given out is above the floors of a recovery that ended after the statement began: no version and no fence comes twice. */
+/** Numbers given out are above the floors of a recovery that ended after the statement began: no version and no fence comes twice. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { calendarContent } from "../../src/schedule/calendar.ts";
 import { defineTask } from "../../src/task/task.ts";

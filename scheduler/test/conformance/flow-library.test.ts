@@ -72,7 +72,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     expect(relatives.map(({ relation }) => relation).sort()).toEqual(["child", "child", "child", "child", "join"]);
     expect(sizes).toHaveLength(4);
 
-    // What many at once are told together is what each is told alone, and what is none is told as such.
+    // A joint answer for many runs contains the same as single answers, and a number without a run is reported as such.
     await tower.enqueue("publish", undefined, { in: "1h" });
     const { rows } = await seen(`select id from $s.run union all select id from $s.run_history order by id`);
     const ids = [...rows.map(({ id }) => Number(id)), 10 ** 12];
@@ -165,7 +165,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     tower.task("c", { after: ["a", "b"] }, () => "c");
     tower.task("b", { after: "a" }, () => "b");
     const a = tower.task("a", {}, () => "a");
-    // Before the start, the one that is enqueued brings along what it comes after.
+    // Before the start, an enqueue also stores the tasks that its task comes after.
     await tower.enqueue("c");
     await tower.start();
     await a.enqueue(undefined);

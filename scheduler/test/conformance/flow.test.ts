@@ -174,7 +174,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       await settle(first.left);
       await settle(second.right);
       expect(await claim(end), "of two beginnings").toEqual([]);
-      // The reply is lost: what is left to do after the commit is done all the same.
+      // The reply is lost: the work after the commit is done all the same.
       proxy.swallowCommit();
       await settle(second.left, succeededVerdict, far);
       const joined = await one(end);
@@ -345,7 +345,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
       const [one1] = await stage.store.flow.spawn(run, children(child, ["only"]), stage.nowMs);
       await settle(run, onward({ kind: "join", taskId: join.taskId, payload: null }));
       await stage.store.runs.cancel((one1 as { runId: number }).runId, "no", stage.nowMs);
-      // Here nobody hears the signals: see joins.test.ts for those who do.
+      // Here no node receives the signals: joins.test.ts has the other case.
       expect(await claim(join)).toEqual([]);
       await stage.store.plans.admitHeld(stage.nowMs, stage.nowMs);
       const joining = await one(join);

@@ -44,7 +44,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
       taken.push(run.runId);
       await end(run, verdict);
     }
-    // One that is cancelled before it is claimed, and one whose worker dies, free their places too.
+    // A run that is cancelled before it is claimed, and one whose worker dies, free their slots of concurrency too.
     const [fourth] = await states(runs[3] as number);
     expect(fourth).toBe("ready");
     expect(await stage.store.runs.cancel(runs[3] as number, "", stage.nowMs)).toBe("cancelled");
@@ -198,7 +198,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     });
     expect(await stage.store.runs.attempts(first.run_id)).toHaveLength(1);
 
-    // Also one whose next try is due and not claimed yet.
+    // This includes a run whose next try is due and not claimed yet.
     await end(await one(task, second.slot_ms), { ...failed, dueMs: second.slot_ms }, second.slot_ms);
     await stage.store.plans.admitHeld(third.slot_ms, third.slot_ms);
     expect(await states(second.run_id, third.run_id)).toEqual(["cancelled", "ready"]);

@@ -26,7 +26,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
     await stage?.close();
   });
 
-  /** Of this schema, at work or waiting. */
+  /** The connections of this schema, at work or waiting. */
   const atWork = async () =>
     (
       await stage.rows<{ query: string }>(
@@ -57,7 +57,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
         (error) => error,
       );
       await until("the pause to wait", async () => (await atWork()) === 1);
-      // One that gets no connection in time says so, and is asked again: it gave up no statement.
+      // A call that gets no connection in time rejects with that, and is repeated: it cancelled no statement.
       let givenUp = 0;
       await until("three beats to be given up", async () => {
         const error = await store.sessions.beat(session, stage.nowMs).catch((error: CarillonError) => error);

@@ -1,4 +1,4 @@
-/** What only PostgreSQL's grace lock meets. What both drivers must do: grace-lock.test.ts */
+/** Cases of PostgreSQL's grace lock only. grace-lock.test.ts has the tests of both drivers. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { GraceLock } from "../../../zookeeper/src/recipes/grace-lock/grace-lock.ts";
 import type { LockRecord } from "../../../zookeeper/src/recipes/grace-lock/place.ts";

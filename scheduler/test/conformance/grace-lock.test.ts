@@ -13,7 +13,7 @@ import { until } from "../support/store-stage.ts";
 
 /** For whatever must happen sooner or later, on a busy machine too. */
 const patienceMs = 60_000;
-/** For those whose session must not end: more than a busy machine keeps a process from its turn. */
+/** For contenders whose session must not end: longer than a busy machine keeps a process from its turn. */
 const steady = { sessionMs: 8_000 };
 /** Timers may fire this much early by the other clock they are compared with. */
 const roundingMs = 5;

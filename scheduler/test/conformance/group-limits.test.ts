@@ -89,7 +89,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
           { sessionId: of, groupIds: [-of, tasks[0]?.groupId], limit: 3 },
           store,
         );
-        // Others look meanwhile: what is claimed counts until its end is committed.
+        // Other workers check in between: a claimed run counts until its end is committed.
         await end(runs, succeededVerdict, of, store);
         ended += runs.length;
       }
@@ -234,7 +234,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const other = await stage.another();
     expect(await claim(task, { limit: 1 }, other), "without a limit").toHaveLength(1);
     await stage.store.groups.limit(name, 2, change(stage.nowMs));
-    // A turn takes nothing, and a claim that finds less than it could hold asks for limits.
+    // A turn takes nothing, and a claim that finds less than it could hold queries limits.
     const turn = {
       leastPriority: 0,
       waitingTaskIds: [],
@@ -252,7 +252,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     });
     expect(took.runs).toEqual([]);
     expect(await claim(task, {}, other), "one is claimed already").toHaveLength(1);
-    // Nor does what is addressed to a session go past it.
+    // Nor can a run that is addressed to a session exceed the limit.
     await many(directed, 1);
     const { runs } = await stage.store.routes.view(stage.nowMs, 10, [], 0);
     const mine = runs.filter(({ taskId }) => taskId === directed.taskId);
@@ -270,7 +270,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const { tasks } = await group(2, {});
     const [task] = tasks as [TaskRecord];
     await many(task, 3);
-    // As one enqueued by a transaction older than its task's pause.
+    // It is like a run enqueued by a transaction older than its task's pause.
     await stage.sql.query(`update ${stage.schema}.plan set paused = true where task_id = $1`, [task.taskId]);
     expect(await claim(task)).toEqual([]);
     expect(

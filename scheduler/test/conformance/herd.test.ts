@@ -6,9 +6,9 @@ import { shownAs, type WitnessMember, type WitnessStage, witnessDrivers } from "
 const sessionTimeoutMs = 20_000;
 const nodes = 30;
 const times = 5;
-/** What a member itself asks for to be shown, and to be no more: some of it is its connection's. */
+/** A member's own requests to be shown, and to be removed again: some of them belong to its connection. */
 const ownMost = 14;
-/** What they all ask for anyhow is measured beside, and never the same twice; if each asked for one thing more, it were `nodes`. */
+/** The background requests of all are measured beside, and never the same twice; one more request from each would be `nodes` more. */
 const uncertain = nodes / 4;
 
 // bench/herd.ts measures it with 200 nodes and 5,000 workers.

@@ -73,7 +73,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
     const writers = stores.map(async (store) => {
       const task = await stage.task("writer");
       while (writing) {
-        // What is written meanwhile belongs to the later day.
+        // Rows written in this time belong to the later day.
         const nowMs = stage.nowMs + 20 * dayMs;
         await store.runs.enqueue([stage.write(task)], nowMs);
         const request = {

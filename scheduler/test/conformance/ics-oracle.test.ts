@@ -23,7 +23,7 @@ const mostGivenUp = 0.4;
 
 const date = (ms: number) => basicText(ms).slice(0, 8);
 
-/** A rule of whole days: of a UNTIL the day counts. */
+/** A rule of whole days: only the day of an UNTIL counts. */
 function wholeDays(): RandomRule {
   const random = randomRule(chance, Date.UTC(1975, 0, 1) + Math.floor(chance() * 60 * 365) * dayMs, frequencies);
   let rule = random.rule.replace(/;BY(?:HOUR|MINUTE|SECOND)=[^;]*/g, "").replace(/(UNTIL=\d{8})T\d{6}/, "$1T000000");
@@ -43,7 +43,7 @@ function written(name: string, ms: number, zone: string): string {
 describe(`ICS files against dateutil, seed ${seed}`, () => {
   const batches = rounds(1, 100);
   let compared = 0;
-  // A test a batch: each has the time that a test may take, and one that fails leaves the others to be counted.
+  // A test for each batch: each has the time that a test may take, and a failed one does not keep the others from being counted.
   it.each(Array.from({ length: batches }, (_, at) => at + 1))(
     `gives the days of ${batch} series, %i of ${batches}`,
     async () => {

@@ -11,7 +11,7 @@ const ending: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const end of ending.splice(0).reverse()) await end();
 });
-/** Of each node: until the starts are over, and while its statements are counted. */
+/** The beats of each node: until the starts are over, and while its statements are counted. */
 const [settledBeats, countedBeats] = [3, 5];
 
 // Behind a pooler signals are polled. bench/idle.ts measures it in seconds, for longer, and on each driver.
@@ -28,7 +28,7 @@ it("three idle nodes ask the store for nothing but their beats, which are at mos
     towers.push(await tower.start());
   }
   expect(towers.map(({ settings }) => settings.beatMs / towers.length >= 1_000)).toEqual([true, true, true]);
-  /** By the rows, which this test reads beside the counted way. */
+  /** Reads the rows directly, past the counting proxy. */
   const beats = async () =>
     (await stage.rows<{ beat: number }>("select beat::int from $s.session where ended_ms is null order by id")).map(
       ({ beat }) => beat,
@@ -38,7 +38,7 @@ it("three idle nodes ask the store for nothing but their beats, which are at mos
       const now = await beats();
       return now.every((beat, n) => beat >= (since[n] as number) + more) && now;
     });
-  // What the starts set off, the finding of each one's place among the beats with it, is over by then.
+  // Effects of the starts are over by then, including the search of each node's place among the beats.
   const settled = (await eachBeats(settledBeats, await beats())) as number[];
   const before = count.statements;
   const ended = (await eachBeats(countedBeats, settled)) as number[];

@@ -46,7 +46,7 @@ describe.each(everyPostgres())("limits on $title, whatever the isolation of the 
       await client.query(`select count(*) from ${schema}_enqueue.run`);
     }
     for (const client of clients) {
-      // Serializable refuses what it cannot put in an order, and its caller begins anew, as always there.
+      // Serializable refuses transactions that it cannot put in an order, and their caller begins anew, as always there.
       const enqueue = () => task.enqueue(undefined, { tx: client }).then(() => client.query("commit"));
       await enqueue().catch(async (error) => {
         await client.query("rollback");

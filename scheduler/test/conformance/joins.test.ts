@@ -12,7 +12,7 @@ const find = async (runId: number) => (await opened()).runs.find(runId);
 const nowMs = () => tower.now().getTime();
 
 /**
- * A parent, ended, of one child whose group has no worker. @param before what happens before the parent runs
+ * A parent, ended, with one child whose group has no worker. @param before a step before the parent runs
  * @returns the child's number
  */
 async function fanOut(child: TaskOptions, before: () => Promise<unknown> = async () => undefined): Promise<number> {

@@ -6,7 +6,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
-/** PostgreSQL plans a prepared statement anew at least so many times. */
+/** The smallest number of times that PostgreSQL plans a prepared statement anew. */
 const tried = 5;
 const lone = 20;
 

@@ -7,7 +7,7 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** Slots that were planned in time, and could not be started in time: nobody could claim for a while. */
+/** Slots that were planned in time, and could not be started in time: no worker could claim for a while. */
 describe.each(everyPostgres())("late starts on $title", (server) => {
   let stage: Stage;
   let planner: number;
@@ -29,7 +29,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   }
   const slotsOf = (runs: readonly ClaimedRun[]) => runs.map(({ slotMs }) => slotMs as number).sort((a, b) => a - b);
 
-  /** What became of every slot, and that ledger, history and counters agree. */
+  /** Checks the outcome of every slot, and that ledger, history and counters agree. */
   async function account(task: TaskRecord): Promise<{ run: number[]; missed: number[] }> {
     const { slots, ranges } = await stage.store.history.slots(task.taskId, 0, stage.nowMs + 86_400_000, 100);
     const of = (outcome: string) => slots.filter((slot) => slot.outcome === outcome).map(({ slotMs }) => slotMs);
@@ -48,7 +48,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   }
 
   let turns = 0;
-  /** Judges what is due, addresses it to the worker, and claims it there. */
+  /** Judges the due runs, addresses them to the worker, and claims them there. */
   async function claimRouted(task: TaskRecord, nowMs: number): Promise<ClaimedRun[]> {
     await stage.store.plans.admitHeld(nowMs, nowMs);
     const { runs } = await stage.store.routes.view(nowMs, 100, [], 0);
@@ -163,7 +163,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
       const [next] = await begun(first + 9_500);
       expect((next?.slotMs as number) - first).toBe(6_000);
     }
-    // Late, and so it is where the task does not give up what waits.
+    // Late, as is a run whose task does not give up waiting runs.
     const patient = await planned("fire_once", { limit: { perWorker: 1 } });
     expect(slotsOf(await claimRouted(patient, stage.nowMs + 3_600_000))).toEqual([patient.nextSlotMs]);
   });

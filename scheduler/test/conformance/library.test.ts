@@ -320,7 +320,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await tower.start();
     const { sessions } = (await tower.open()).store;
     const me = async () => (await sessions.members()).members.find(({ node }) => node === "asked");
-    // By itself it beats each 5 s: so often, that takes longer than a test may.
+    // By itself it beats each 5 s: this number of beats takes longer than a test may.
     for (let asked = 0; asked < 60; asked++) {
       const { sessionId = 0, beat = 0 } = (await me()) ?? {};
       await sessions.prompt(sessionId);
@@ -457,7 +457,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     for (const name of names) await until(`a run of ${name}`, () => lastSlot(name, 0));
     await first.stop();
     const planned = Math.max(...(await Promise.all(names.map((name) => lastSlot(name)))));
-    // Of slots that nobody has planned, more than the cap are late by more than the misfire time.
+    // More unplanned slots than the cap are late by more than the misfire time.
     await until("slots to come due that are not planned", () => Date.now() > planned + misfireMs + 3_000);
     const back = make({ sessionTimeout: "1500ms", horizon: "3s" });
     define(back);

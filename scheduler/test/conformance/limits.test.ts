@@ -31,7 +31,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
   const limited = (options: TaskOptions) => stage.task(`l${++made}`, { group: `g${made}`, grace: 0, ...options });
   const end = (run: ClaimedRun, verdict: Verdict = succeededVerdict, nowMs = stage.nowMs, of = session) =>
     stage.store.claims.settle(of, [settlement(run, verdict, nowMs)], nowMs);
-  /** Judges what is due, addresses it to the session where it must be, and claims. */
+  /** Judges the due runs, addresses them to the session if necessary, and claims them. */
   async function begin(task: TaskRecord, nowMs = stage.nowMs, of = session): Promise<ClaimedRun[]> {
     await stage.store.plans.admitHeld(nowMs, nowMs);
     const { runs } = await stage.store.routes.view(nowMs, 100, [], 0);
@@ -64,7 +64,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
       const [first] = (await begin(task, stage.nowMs, of)) as [ClaimedRun];
       let nowMs = stage.nowMs + 1;
       let worker = of;
-      // Due far off, so that it does not itself take the room that it left. A task's place would go to what is due now.
+      // Due far off, so that it does not itself use the freed slot of concurrency, which would go to a run that is due now.
       if ((event === "is released" || event === "is lost") && policy !== "overlap")
         await stage.sql.query(`update ${stage.schema}.run set due_ms = $2 where id = $1`, [
           first.runId,

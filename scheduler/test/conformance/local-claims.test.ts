@@ -6,7 +6,7 @@ import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** A worker's offer, and what came of it. */
+/** A worker's offer, and its outcome. */
 function offerOf(stage: Stage, sessionId: number, tasks: TaskRecord[], room = 100) {
   const claimed: ClaimedRun[] = [];
   const seen = { readyMs: Number.POSITIVE_INFINITY, lost: 0 };
@@ -192,7 +192,7 @@ describe.each(everyPostgres())("runs that are made as a claim of this process on
       await client.query("rollback");
       client.release();
     }
-    // Pauses and enqueues race: what is a claim when the pause is over has been asked back, or was never made.
+    // Pauses and enqueues race: a claim that exists when the pause is over has been recalled, or no claim was made.
     for (let round = 0; round < 20; round++) {
       const offer = offerOf(stage, worker, [task]);
       const [, { recalled }] = await Promise.all([

@@ -5,7 +5,7 @@ import { type JoinOptions, type LockStage, type LockUser, lockDrivers, lockTimeo
 import { until } from "../support/store-stage.ts";
 
 const patienceMs = 60_000;
-/** Of those who should be told: their next beat, a third of it, is further away than anything is waited for. */
+/** For waiters that should be notified: their next beat, a third of it, is further away than any wait of the tests. */
 const longMs = 240_000;
 const tick = () => new Promise((resolve) => setImmediate(resolve));
 

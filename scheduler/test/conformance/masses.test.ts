@@ -5,7 +5,7 @@ import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
 const [count, aheadMs] = [40_000, 12_000];
-/** By what is assumed of a claim, a mass of this size is claimed 2 s before: more than a busy machine keeps a process from its turn. */
+/** By the assumed claim rate, a burst of this size is claimed 2 s ahead: longer than a busy machine keeps a process from its turn. */
 const claimAheadMs = 100;
 
 describe.each(everyPostgres())("a mass that is due at one instant, on $title", (server) => {
@@ -36,7 +36,7 @@ describe.each(everyPostgres())("a mass that is due at one instant, on $title", (
     });
     const few = running.task("few", { group: "few" }, () => void begun.few++);
     await running.start();
-    // However long it takes to enqueue them, they come due as long after: the pulses tell of it.
+    // They come due as long after their enqueue as that takes: the pulses report them.
     const laterMs = Date.now() + 3_600_000;
     await Promise.all(Array.from({ length: count }, () => mass.enqueue(undefined, { at: laterMs })));
     const { ms: nowMs } = await stage.store.clock();

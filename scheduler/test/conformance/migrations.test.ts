@@ -90,7 +90,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
     const old = await open();
     const newer = `insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)`;
     await sql.query(newer, [newest + 1, newest]);
-    // An addition that this code knows nothing of.
+    // An addition that this code does not have.
     await sql.query(`alter table ${schema}.session add column of_tomorrow text not null default 'x'`);
     const beside = await open();
     for (const store of [old, beside]) await store.sessions.cluster();
@@ -151,7 +151,7 @@ describe.each(everyPostgres())("migrations on $title", (server) => {
   });
 
   it("a wrong password, an unknown database and rights that lack are refused at once", async () => {
-    const url = new URL(server.direct); // a pooler may let in whoever comes
+    const url = new URL(server.direct); // A pooler may accept every client.
     url.password = "wrong";
     await expect(open({ url: url.href, failFast: false })).rejects.toMatchObject({ code: "STORE_REFUSED" });
     const unknown = new URL(server.url);

@@ -14,7 +14,7 @@ describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have
     stage = await openStage(server);
     const task = await stage.task("ended", { group: "default" });
     session = await stage.session();
-    // Ready in the session's group, at its address, and at nobody's.
+    // Ready in the session's group, at its address, and at no address.
     await stage.rows(
       `insert into $s.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source)
        select -n, $1, $1, $2, case n % 3 when 0 then $3 when 1 then 0 else -$4::int end, 1, 2, 5, 0 from generate_series(1, ${dead}) n`,
@@ -37,8 +37,8 @@ describe.each(everyPostgres())("an old snapshot keeps the rows of runs that have
   });
 
   /**
-   * How many pages of the runs' table and of its indexes the statement reads; it is undone. What it reads of the catalog is not
-   * counted: that is more whenever others on this server have changed it.
+   * The number of pages of the runs' table and of its indexes that the statement reads; it is rolled back. Pages of the catalog are not
+   * counted: their number grows whenever other clients of this server have changed it.
    */
   const runPagesOf = async (sql: string, values: unknown[]) => {
     const client = await stage.sql.connect();

@@ -3,7 +3,7 @@ import type { GivenRun, PollAnswer } from "../../src/api/worker-protocol.ts";
 import { limits } from "../../src/base/limits.ts";
 import { RemoteStage, said } from "../support/remote-stage.ts";
 
-/** A claim ends once: the first verdict on it counts, whatever else is said of it, in one poll, in two, at two servers. */
+/** A claim ends once: the first verdict on it counts, whatever other verdicts are sent, in one poll, in two, at two servers. */
 
 const stage = new RemoteStage();
 let key = "";
@@ -45,7 +45,7 @@ const joined = { outcome: "succeeded", onward: { join: "publish", payload: { to:
 const succeeded = { outcome: "succeeded" };
 const failed = (message: string) => ({ outcome: "failed", error: { message } });
 
-/** Takes back what a case left to run, so that the next one claims its own. */
+/** Takes back the runs that a case left, so that the next one claims its own. */
 async function clear(): Promise<void> {
   await stage.rows("delete from $s.run");
   await stage.rows("delete from $s.gathering");
@@ -372,7 +372,7 @@ describe("what is said twice of one claim in one poll", () => {
     ]);
     const lines = await stage.store.runs.logs(run.runId, 9);
     expect(lines.map(({ message }) => message)).toEqual(["first", "second"]);
-    // A success said beside a state that was refused does not count, nor does what is said of the claim after it.
+    // A success sent beside a refused state does not count, nor does a later verdict in the same poll.
     const beside = await stage.poll(key, {
       session,
       states: [

@@ -131,7 +131,8 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     const client = await stage.sql.connect();
     let late: Promise<unknown> = Promise.resolve();
     try {
-      // It has the batch, and comes to the first task when another has done and counted all of it, and somebody resumed them.
+      // It has the batch, and reaches the first task when another process has done and counted all of it, and an operator has resumed the
+      // tasks.
       await client.query("begin");
       await client.query(`select from ${stage.schema}.task where name = any($1) for update`, [names]);
       late = step(id, 0, slow);
@@ -168,7 +169,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     expect(await carryOut(await begin(rerun))).toMatchObject({ state: "done", total: 250, done: 250 });
     const made = await stage.rows("select payload->>'n' as n from $s.run where task_id = $1", [task.taskId]);
     expect(new Set(made.map(({ n }) => Number(n))).size).toBe(250);
-    // What was run again is no dead letter any more.
+    // A run that was run again is no dead letter any more.
     expect(await stage.store.deadLetters.groups({ task: "rerun" })).toEqual({
       groups: [],
       total: { groups: 0, letters: 0 },
@@ -209,7 +210,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     await enqueue("killed", 120);
     const id = await begin({ filter: { task: "killed" } });
     await dieAmidABatch(id, "killed", 30);
-    // Others leave it alone while its process may live.
+    // Other processes leave it alone while its process may live.
     expect(await step(id, 100)).toEqual({ stepped: null, nextMs: stage.nowMs + 5_000 });
     expect(await carryOut(id, 6_000)).toMatchObject({ state: "done", total: 120, done: 120, passed: 0 });
   });
@@ -230,7 +231,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     const id = await begin({ kind: "redrive", filter: { task: "atomic" } });
     const client = await stage.sql.connect();
     try {
-      // Whoever writes runs waits here, so the step's process can be killed in the middle.
+      // Writers of runs wait here, so the step's process can be killed in the middle.
       await client.query("begin");
       await client.query(`lock table ${stage.schema}.run in share mode`);
       const other = await stage.another();
@@ -256,7 +257,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     const stores = [stage.store, await stage.another(), await stage.another()];
     await Promise.all(
       stores.map(async (store) => {
-        // Late enough that each takes the others' batches for a dead process's.
+        // Late enough that each treats the others' batches as those of a dead process.
         for (let ms = 0; (await find(id)).endedMs === null; ms += 60_000) await step(id, ms, store);
       }),
     );
@@ -330,13 +331,13 @@ describe.each(everyPostgres())("operations on $title", (server) => {
           if (refused) await expect(stop()).rejects.toMatchObject({ code: "OPERATION_STATE" });
           else await stop();
         } else if (event === "break") {
-          // An item that cannot be: what the step makes of it would come again for ever.
+          // An impossible item: the error of its step would occur again for ever.
           await stage.rows(`update $s.operation set cursor = '{"id": "x"}', batch = null where id = $1`, [id]);
           await step(id, 6_000);
         } else if (event === "kill -9") {
-          // Nobody says anything; the row is as it was.
+          // No process reports anything; the row stays unchanged.
         } else if (state === "stopping" && event !== "batch done") {
-          continue; // with a batch out nothing else can come about
+          continue; // While a batch is out, no other event can occur.
         } else await step(id, 6_000);
         expect((await find(id)).state, `${state}, ${event}`).toBe(operationTransition(state, event) ?? state);
         await stage.rows("update $s.operation set ended_ms = 1 where id = $1", [id]);

@@ -171,7 +171,7 @@ describe.each(everyPostgres())("a store that goes away, on $title", (server) => 
       answered = true;
     });
     const told = expect(beat).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
-    // Whatever the real store does meanwhile, nothing of it comes through.
+    // Whatever the real store does in this time, nothing of it gets through.
     await stage.store.sessions.members();
     expect(answered).toBe(false);
     proxy.heal();

@@ -4,11 +4,11 @@ import type { TaskRecord } from "../../src/task/task-record.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** The rule `overdue`: what waits for a worker, and not what waits for a limit. */
+/** The rule `overdue`: it finds runs that wait for a worker, and not runs that wait for a limit. */
 describe.each(everyPostgres())("overdue runs, on $title", (server) => {
   let stage: Stage;
   let sessionId: number;
-  /** Long before the look, so that what is due then is overdue. */
+  /** Long before the check, so that runs that are due then are overdue. */
   let longAgo: number;
   const minute = 60_000;
   beforeAll(async () => {

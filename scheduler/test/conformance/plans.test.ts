@@ -18,7 +18,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  /** The ledger and the runs of a task say the same. */
+  /** Checks that the ledger and the runs of a task agree. */
   async function slotsAndRuns(task: TaskRecord): Promise<{ slots: number[]; runs: number[] }> {
     const slots = await stage.rows("select slot_ms from $s.slot where task_id = $1 order by 1", [task.taskId]);
     const runs = await stage.rows("select slot_ms from $s.run where task_id = $1 order by 1", [task.taskId]);
@@ -84,7 +84,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
       expect(new Set(takers).size, "a task's step was taken twice").toBe(takers.length);
       accepted += results.reduce((sum, result) => sum + result.accepted, 0);
     }
-    // What all passed over in the last round is open still; one planner alone takes it.
+    // The plans that all passed over in the last round are still open; one planner alone takes them.
     accepted += await stage.plan(tasks, session, stage.nowMs + 40 * 300);
     expect(accepted).toBe(20 * 120);
     for (const task of tasks) {
@@ -131,7 +131,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     const heir = await stage.session();
     const client = await stage.sql.connect();
     try {
-      // Stands for the leader's statement under way: it holds what the statement holds.
+      // This stands for the leader's statement under way: it holds the same locks.
       await client.query("begin");
       await client.query(`select from ${stage.schema}.leadership where term = $1 for share`, [term]);
       await stage.store.sessions.end(leader, null, stage.nowMs, "gone");
@@ -167,7 +167,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
 
   it("accepts 10,000 tasks in a few statements, whatever else is planned", async () => {
     const { groupId } = await stage.task("many-pattern");
-    // Set-up by SQL: saving ten thousand tasks one by one is not what is asked here.
+    // The set-up uses SQL: the saving of ten thousand tasks one by one is not tested here.
     await stage.rows(
       `with made as (
          insert into $s.task (name, version, group_id, definition, definition_text, gate, created_ms, changed_ms)

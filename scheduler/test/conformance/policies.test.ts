@@ -19,7 +19,7 @@ import {
 import { postgres } from "../support/servers.ts";
 import { change, openStage, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** The store does what docs/policies.md says, cell by cell. */
+/** The store follows docs/policies.md, cell by cell. */
 describe("policies", () => {
   let stage: Stage;
   let session: number;
@@ -97,7 +97,7 @@ describe("policies", () => {
       expect(await stateOf(later as number), "one waits, and it is the second").toBe("held");
       const [third, fourth] = await many(2);
       expect(await states([third as number, fourth as number])).toEqual(["held", "skipped"]);
-      // What comes due while as many wait is skipped then, though it was enqueued before them.
+      // A run that comes due while the maximum number wait is skipped then, though it was enqueued before them.
       await stage.store.plans.admitHeld(stage.nowMs + 60_000, stage.nowMs + 60_000);
       expect(await stateOf(later as number)).toBe("skipped");
     });

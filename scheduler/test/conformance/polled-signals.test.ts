@@ -22,7 +22,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     await stage?.close();
     await pooler?.kill();
   });
-  /** Nobody has asked for signals yet. */
+  /** No listener has subscribed to signals yet. */
   beforeEach(async () => {
     heard = [];
     await pool.query(`truncate ${stage.schema}.signal, ${stage.schema}.signal_poll`);
@@ -69,7 +69,7 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
     const client = await pool.connect();
     try {
       await client.query("begin");
-      // It has changed something, as whoever tells has.
+      // It has changed something, like every process that signals.
       await client.query("select pg_current_xact_id()");
       await tell(client, "unheard");
       await listening(async () => {
@@ -77,7 +77,8 @@ describe.each(everyPostgres())("signals that are polled through PgBouncer, $titl
         const before = resyncs();
         await client.query("commit");
         await until("listeners to look", () => resyncs() > before);
-        // Others on the server had transactions under way too when signals were first asked for: as each ends, listeners look once more.
+        // Other clients of the server had transactions under way too when the first listener subscribed: as each ends, listeners read once
+        // more.
         let after: number;
         await until("listeners to look no more", async () => {
           after = resyncs();

@@ -32,7 +32,7 @@ async function pooled(server: TestServer, mode: "transaction" | "session", poolS
 }
 
 /**
- * Enqueues runs one by one, as another process does. Of a signal that did not come a node learns by its next beat.
+ * Enqueues runs one by one, like another process. If a signal does not come, a node notices the run by its next beat.
  * @param begun the runs that the node has begun
  * @returns how many of them began before the node's next beat
  */
@@ -250,7 +250,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
     const { log, lines } = recordingLog();
     const database = new Database({ ...options, clock: systemClock, random: systemRandom, log });
     const reader = new pg.Client({ connectionString: pooler.url });
-    // The pooler may crash: what is asked of it next tells.
+    // The pooler may crash: the next statement shows it.
     reader.on("error", () => undefined);
     const laterMs = stage.nowMs + 30 * dayMs;
     try {

@@ -1,4 +1,4 @@
-/** The ports in examples/ports do what their originals do, on a real store. */
+/** The ports in examples/ports behave like their originals, on a real store. */
 import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import pg from "pg";

@@ -8,7 +8,7 @@ beforeAll(() => stage.serve());
 afterAll(() => stage.close());
 
 describe("what a connection says of others", () => {
-  /** Statuses of wrong keys, each said to come from addresses of its own. */
+  /** Statuses of wrong keys, each with a header that claims an address of its own. */
   async function guesses(server: Carillon, forwarded: (n: number) => string): Promise<number[]> {
     const statuses: number[] = [];
     for (let n = 0; n < 25; n++) {

@@ -15,7 +15,7 @@ test("a worker key has so many live sessions and no more; another key's workers 
     'select key_id as "keyId" from $s.session where id = $1',
     [first],
   );
-  // As if so many workers had joined: they are live for a minute from now.
+  // This simulates a key's maximum of joined workers: they are live for a minute from now.
   await stage.rows(
     `insert into $s.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, groups, labels, key_id, instance)
      select 'many-' || n, 'worker', '', 1, '', 60000, $2, $2, '{}', '{}', $1, '' from generate_series(2, $3::int) n`,
@@ -93,7 +93,7 @@ describe("what the API lets be enqueued", () => {
     );
     const [first] = (await admin().listRuns({ task: "theirs/a" })).items;
     await admin().cancelRun({ run: first?.run ?? 0 });
-    // Forgets what was counted, as a second does.
+    // Drops the cached counts, as the end of a second does.
     await admin().setQuota({ kind: "namespace", name: "theirs", waiting: 3, bytes: 100_000 });
     const large = { task: "theirs/a", payload: Array.from({ length: 9_000 }, (_, n) => n * 7_919) };
     await expect(admin().enqueueRuns({ runs: [large, large] })).rejects.toMatchObject({ code: "QUOTA_EXCEEDED" });

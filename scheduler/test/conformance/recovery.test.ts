@@ -11,8 +11,8 @@ import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict } from "../support/store-stage.ts";
 
 /**
- * One store as two processes see it. It goes back by what a test takes out of it, and says so by a timeline of its log that is not
- * the one which is known to be whole, as after a promotion.
+ * One store as two processes see it. It goes back by the rows that a test removes, and reports a timeline of its log other than the one
+ * that is recorded as whole, as after a promotion.
  */
 describe.each(everyPostgres())("the recovery of a store that went back, $title", (server) => {
   const { log, lines } = recordingLog();
@@ -29,7 +29,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
   afterEach(() => stage.close());
 
   const promoted = () => stage.rows("update $s.cluster set timeline = 'of the former primary'");
-  /** As the test does it, which is no process of the cluster. */
+  /** The test itself does this; it is no process of the cluster. */
   const takenOut = (text: string, values: unknown[] = []) =>
     stage.sql.connect().then(async (client) => {
       await client.query("begin; set local carillon.recovery = on");
@@ -106,7 +106,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     expect(await look(second + 70_000)).toEqual(["raised", "summary"]);
     expect(await stage.store.alarms.open(second + 70_000)).toMatchObject([{ count: 2 }]);
 
-    // One that does not end is told of meanwhile.
+    // A recovery that does not end is reported in the meantime.
     await stage.rows("update $s.cluster set recovery = 3, recovering_since_ms = $1", [second + 100_000]);
     await stage.rows("insert into $s.recovery (number, began_ms) values (3, $1)", [second + 100_000]);
     await look(second + 111_000);
@@ -195,14 +195,14 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     const enqueueing = enqueue(two).then(() => {
       enqueued = true;
     });
-    /** As if the recovery had begun so long ago, by the store's clock. */
+    /** Dates the beginning of the recovery back by this time, by the store's clock. */
     const passes = (ms: number) =>
       takenOut("update $s.cluster set recovering_since_ms = recovering_since_ms - $1", [ms]);
-    // It goes on beating meanwhile.
+    // It continues to beat in this time.
     for (const ms of [0, gone.timeoutMs / 2]) {
       await passes(ms);
       expect((await one.sessions.beat(session, stage.nowMs)).alive).toBe(true);
-      await new Promise((resolve) => setTimeout(resolve, 600)); // those who wait look at it every 250 ms
+      await new Promise((resolve) => setTimeout(resolve, 600)); // Waiting processes read it every 250 ms.
       expect(await recoveries()).toMatchObject([{ over: false }]);
       expect(enqueued).toBe(false);
     }
@@ -281,7 +281,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     await enqueue(two);
     const [run] = (await claimedBy(one, session)) as [ClaimedRun];
     const verdict = settlement(run, succeededVerdict, stage.nowMs);
-    // By another connection, as by a try whose answer was lost: this process finds it applied.
+    // On another connection, like a try whose answer was lost: this process finds it applied.
     await (await stage.another()).claims.settle(session, [verdict], stage.nowMs);
     expect([...(await one.claims.settle(session, [verdict], stage.nowMs))]).toEqual([]);
     await takenOut("delete from $s.run_history");
@@ -368,7 +368,7 @@ describe.each(everyPostgres())("a service that does not tell its log's timeline,
       const timeline = async () => (await inside.query("select timeline from carillon.cluster")).rows[0].timeline;
       const own = await timeline();
       expect(own).toMatch(/^start \d{20}$/);
-      // One that had started later, which says nothing of whether this one came after it.
+      // One that had started later; it does not show whether this one came after it.
       await inside.query("update carillon.cluster set timeline = 'start 99990101000000000000'");
       const identity = { node: "one", role: "node", host: "h", pid: 1, version: "0", timeoutMs: 5_000 } as const;
       expect(await store.sessions.open(identity, Date.now())).toMatchObject({ sessionId: expect.any(Number) });

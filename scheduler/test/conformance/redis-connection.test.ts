@@ -26,7 +26,7 @@ describe("messages of a Redis Cluster", () => {
     await server.close();
   });
 
-  /** @returns what was heard, once it is followed */
+  /** @returns the received messages, once it is followed */
   const follow = () => {
     const heard: string[] = [];
     const told = { heard, following: 0 };

@@ -7,9 +7,9 @@ import { RedisServer } from "../support/redis-server.ts";
 import { until } from "../support/store-stage.ts";
 
 const patienceMs = 60_000;
-/** What is held for so long passes on because somebody gave it, not because it lapsed. */
+/** With a timeout this long, a lock passes on because its holder gave it, not because it expired. */
 const ttlMs = 600_000;
-/** Of a holder whose time has to run out. */
+/** For a holder whose time has to run out. */
 const briefMs = 1_500;
 /** Runs out within a test, and not while a busy machine lets a holder stand still for some seconds. */
 const steadyMs = 6_000;
@@ -193,7 +193,7 @@ describe("Redis locks", () => {
       fenceBase: async () => ++bases,
       log: () => undefined,
     });
-    // Those who wait look by themselves three times in that time: here none does before the test is over.
+    // Waiting contenders try by themselves three times in that time: here none does before the test is over.
     const lock = locks.lock("queue", { fair: true, ttlMs });
     const held = await lock.acquire();
     const order: number[] = [];

@@ -21,18 +21,18 @@ import { shownAs } from "../support/witness-stage.ts";
 
 const patienceMs = 60_000;
 const sessionTimeoutMs = 1_500;
-/** Of those who must not lose their session while a busy machine lets this process stand still. */
+/** For members that must not lose their session while a busy machine lets this process stand still. */
 const steadyMs = 6_000;
 /** No test is as long: nothing that happens within it happens because a session ended, or was renewed. */
 const lastingMs = 600_000;
 /** As in coordination/membership.ts. */
 const trustMarginMs = 500;
-/** As docs/redis.md tells administrators. */
+/** The rights that docs/redis.md gives administrators. */
 const documentedRights =
   "~{carillon* &{carillon}* +eval +evalsha +info +subscribe +publish +@string +@hash +@sortedset +del +pexpire +pttl +time";
 const promptReplication = ["--repl-diskless-sync-delay", "0"];
 
-/** What only Redis has; what every witness must do is in witness.test.ts. */
+/** Cases of Redis only; witness.test.ts has the tests of every coordination provider. */
 describe("witness on Redis", () => {
   const closing: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
@@ -206,7 +206,7 @@ describe("witness on Redis", () => {
     const server = await start();
     const many = await twenty(server, lastingMs);
     const ahead = (witness: Witness) => witness.sure() && witness.ahead();
-    // For a whole timeout after its start the service calls nobody first; its line has a head all the same.
+    // For a whole timeout after its start the service calls no node first; its line has a head all the same.
     await soon("one is ahead", () => many.some(ahead));
     await soon("those who joined have nothing more to ask", async () => {
       const before = await asked(server);
@@ -263,21 +263,21 @@ describe("witness on Redis", () => {
     closing.push(() => proxy.close());
     const a = await contender(proxy.url, 1);
     await soon("it is first", () => first(a));
-    // What the master acknowledges from now on, the replica does not hear.
+    // Writes that the master acknowledges from now on do not reach the replica.
     await replica.ask("REPLICAOF", "NO", "ONE");
     const late = await contender(master.url, 2);
-    // Before the promoted one is asked for the first time: its doubt begins with that.
+    // Before the first request to the promoted one: its doubt begins with that.
     const promoted = performance.now();
     const onReplica = await open(replica.url);
     onReplica.contend();
     while (performance.now() < promoted + sessionTimeoutMs * 3) {
       const claims = [a.shownUntil(), late.shownUntil()];
-      const gone = await onReplica.gone([1, 2]).catch(() => []); // it cannot tell yet
+      const gone = await onReplica.gone([1, 2]).catch(() => []); // It cannot report that yet.
       const now = performance.now();
       if (performance.now() < promoted + sessionTimeoutMs * 0.9) {
         expect([gone, onReplica.first()]).toEqual([[], false]);
       }
-      // From here on their master counts no more, and they cannot know: this is what nobody can help (see the docs).
+      // From here on their master counts no more, and they cannot notice it: this cannot be avoided (see the docs).
       if (now > promoted + sessionTimeoutMs) break;
       expect(gone.filter((id) => (claims[id - 1] as number) > now)).toEqual([]);
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -337,9 +337,9 @@ describe("witness on Redis", () => {
       both.every((witness) => witness.sure() && isShown(witness)),
     );
     await soon("one is first again", () => both.some(first));
-    // Until the lost master is noticed the old connection's word still counts, and in between nobody can be asked.
+    // Until the lost master is noticed the old connection's answers still count, and in between no server can be queried.
     await soon("the new one tells who is gone", async () => {
-      const gone = await both[0]?.gone([1, 2, 3]).catch(() => undefined); // it cannot tell yet
+      const gone = await both[0]?.gone([1, 2, 3]).catch(() => undefined); // It cannot report that yet.
       return gone?.join() === "3";
     });
     await expect(open(`redis+sentinel://127.0.0.1:${sentinel.port}/unknown`)).rejects.toMatchObject({
@@ -381,11 +381,11 @@ describe("witness on Redis", () => {
     await prompt.registry.renew(renewal(1));
     const standstillMs = sessionTimeoutMs - 300;
     await pause(standstillMs);
-    // By its own clock no time has passed since that answer, so what it asks for moves the service's clock by nothing.
+    // By its own clock no time has passed since that answer, so its requests do not move the service's clock.
     late.standsStill(standstillMs);
     const began = performance.now();
     await late.registry.renew(renewal(2));
-    // Asked all the time, so that it is seen gone as soon as it is.
+    // Queried all the time, so that its end is seen at once.
     await until("it is gone", async () => (await prompt.registry.gone([2])).length === 1);
     expect(performance.now() - began, "not within its timeout").toBeGreaterThanOrEqual(sessionTimeoutMs - 1);
   });
@@ -398,7 +398,7 @@ describe("witness on Redis", () => {
       const steady = { sessionTimeoutMs: steadyMs };
       const [a, b] = [await contender(server.url, 1, steady), await contender(server.url, 2, steady)];
       await soon("one is first", () => first(a) || first(b));
-      // What a step of Redis's clock changes: how it stands to the time that is counted.
+      // A step of Redis's clock changes its difference from the counted time.
       await server.ask("HINCRBY", "{carillon}:state", "lead", stepMs);
       const began = performance.now();
       await registry.renew(renewal(3));
@@ -407,8 +407,8 @@ describe("witness on Redis", () => {
       const seen = await until("the dead is gone", dead);
       expect(seen, "nobody but who says no more").toBe("3");
       const took = performance.now() - began;
-      // After a step back nothing tells how far the time that is counted lags, which is as long as answers took to arrive. A session
-      // trusts itself for half a second less than its timeout: far longer than that.
+      // After a step back the lag of the counted time is unknown; it is as long as answers took to arrive. A session trusts itself for half
+      // a second less than its timeout: far longer than that.
       expect(took).toBeGreaterThanOrEqual(sessionTimeoutMs - (stepMs < 0 ? trustMarginMs / 2 : 1));
       expect([isShown(a), isShown(b)]).toEqual([true, true]);
       expect(await server.ask("TTL", "{carillon}:state"), "nothing expires by it").toBe(-1);

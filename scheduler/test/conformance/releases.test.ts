@@ -22,7 +22,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
   });
   afterAll(() => stage.close());
 
-  /** A task's name, and what each release's code says of it. */
+  /** A task's name, and its definition in each release's code. */
   const task = () => {
     const name = `released-${++tasks}`;
     return { name, of: (description: string) => defineTask(name, { description }) };
@@ -42,7 +42,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
       return this.#sessionId !== undefined;
     }
 
-    /** Stores what its code says without joining, as one that only enqueues. */
+    /** Stores its code's definitions without joining, like a process that only enqueues. */
     async bring(): Promise<BroughtTask[]> {
       const change = { author: this.release.name, reason: "defined in code", nowMs };
       return stage.store.tasks.saveAll(this.#definitions, change, { release: this.release, graceMs });
@@ -65,7 +65,7 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
     }
   }
 
-  /** As the leader does every 15 s. */
+  /** The leader does this every 15 s. */
   const look = async () => stage.store.tasks.adoptLeft(graceMs, { author: "leader", reason: "", nowMs });
   const pass = async (ms: number) => {
     for (const endMs = nowMs + ms; nowMs < endMs; ) {
@@ -265,9 +265,9 @@ describe.each(everyPostgres())(`releases on $title (seed ${seed})`, (server) => 
   });
 
   /**
-   * Random histories of five releases, two of which say the same and two have numbers. Held after each event: code that was here
-   * before has changed nothing while a process that stands behind the present definition lived; and once nobody has for the
-   * grace time, and processes of one release alone live, it is theirs.
+   * Random histories of five releases, two of which have the same definitions and two have numbers. The checks after each event: code that
+   * was here before has changed nothing while a process with the present definition lived; and once no such process has lived for the grace
+   * time, and processes of one release alone live, the definition is theirs.
    */
   it("random roll-outs: known code takes nothing from who stands behind it, and in the end the definition is theirs who live", async () => {
     for (let round = 0; round < rounds(6, 200); round++) await playOne(seeded(seed + round), `round ${round}`);

@@ -226,7 +226,7 @@ describe("by the bare protocol", () => {
     for (const server of [stage.server, second()])
       expect(codes(await stage.poll(key, { session, ...about(claimOf(run)) }, server))).toEqual(all("FENCE_STALE"));
     await stage.server.cancel(run.runId);
-    // Taken back while its server does not know it yet: the store refuses.
+    // Taken back before its server has noticed: the store refuses.
     const lost = await stage.claimed(key, session, "parent");
     await stage.rows("update $s.run set fence = fence + 100000 where id = $1", [lost.runId]);
     expect(codes(await stage.poll(key, { session, ...about(claimOf(lost)) }))).toEqual(all("FENCE_STALE"));
@@ -282,7 +282,7 @@ describe("carillon/worker", () => {
           );
         },
         "resize-all": async (run, files) => {
-          // The answer is lost; what it tells was done.
+          // The answer is lost; its content was carried out.
           proxy.swallowReply((reply) => reply.includes('"spawned"'));
           const early = await run.spawn("resize", "early");
           expect(early.created).toBe(false);
@@ -361,7 +361,7 @@ describe("carillon/worker", () => {
     await until("it has failed once", async () => (await stage.store.runs.attempts(late)).length === 1);
     const [attempt] = await stage.store.runs.attempts(late);
     const inMs = (await recordOf(late)).dueMs - (attempt?.endedMs ?? 0);
-    // The attempt's end is told as how long ago it was, which is as exact as the way there and back.
+    // The attempt's end is sent as a duration, which is as exact as the way there and back.
     expect(inMs).toBeGreaterThan(110_000);
     expect(inMs).toBeLessThan(240_000);
     await mine.stop();

@@ -25,7 +25,7 @@ const lateResults = (runId: number) =>
     "select fence, session_id, outcome from $s.late_result where run_id = $1",
     [runId],
   );
-/** As a reaper does when the worker's session is over: what had come due by then may have been started. */
+/** Acts like a reaper when the worker's session is over: runs that had come due by then may have been started. */
 async function lose(session: number, endedMs: number): Promise<void> {
   await stage.store.sessions.end(session, null, endedMs, "test");
   await stage.store.claims.reclaim(session, 1e12, Date.now(), 100);
@@ -170,7 +170,7 @@ test("runs of a task that no live worker of the group names are told to the lead
   await stage.task("named", { group: "listed" });
   await stage.task("unnamed", { group: "listed" });
   for (const task of ["named", "unnamed"]) await stage.server.enqueue(task);
-  // With who is there, for whoever reads a failure.
+  // With the present members, for the reader of a failure.
   const unserved = async (inMs = 61_000): Promise<{ unserved: string[]; there: string[] }> => {
     const { leadership, members } = await stage.store.sessions.members();
     const leader = leadership.sessionId as number;
@@ -221,11 +221,11 @@ describe("answers that are lost", () => {
       const none = await stage.poll(key, { session, holds: [run.fence], want: 1 }, server);
       expect([none.runs, none.lost]).toEqual([[], []]);
     }
-    // It has places for as many as it wants, and what it is given again takes some.
+    // It has slots for as many as it requests, and repeated claims take some.
     const waits = await stage.server.enqueue("echo");
     const one = await stage.poll(key, { session, holds: [], want: 1 });
     expect(one.runs.map(({ fence }) => fence)).toEqual([run.fence]);
-    // What it is given again is given at once; the other one when it has been claimed.
+    // Repeated claims are given at once; the other one when it has been claimed.
     const two = await until("both to be given", async () => {
       const answer = await stage.poll(key, { session, holds: [], want: 2, waitMs: 5_000 });
       return answer.runs.length > 1 && answer;
@@ -338,7 +338,7 @@ describe("a rogue", () => {
       const headers = { authorization: `Bearer ${one}`, "content-type": "application/json" };
       return fetch(`${stage.urlOf(proxied)}/v1/worker/poll`, {
         method: "POST",
-        // What a client writes itself comes before what the proxy adds.
+        // Headers of the client itself come before those that the proxy adds.
         headers: { ...headers, "x-forwarded-for": `192.0.2.${Math.floor(Math.random() * 250)}, ${address}` },
         body: JSON.stringify(body),
       });

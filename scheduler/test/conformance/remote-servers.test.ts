@@ -21,7 +21,7 @@ describe("several servers behind one address", () => {
     const session = await stage.join(key);
     const run = await stage.claimed(key, session);
     await stage.poll(key, { session, verdicts: [said(run)] }, stage.second);
-    // As many as the first server believes that there are, and another one.
+    // The store now has as many claims as the first server has cached, but another one.
     const runId = await stage.claimedUnheard(session);
     const given: number[] = [];
     await until("it is given", async () => {

@@ -163,7 +163,7 @@ describe("a worker without a store", () => {
         await ended(runId);
         const record = await stage.store.runs.find(runId);
         expect(started.get(runId)).toBeGreaterThanOrEqual(record.dueMs - 20);
-        // Told as how long ago, so it is as exact as the way there and back.
+        // Sent as a duration, so it is as exact as the way there and back.
         expect(record.startedMs).toBeGreaterThanOrEqual(record.dueMs - 1_000);
         // By the worker's clock it would be an hour off; a busy machine takes some seconds.
         expect(record.startedMs).toBeLessThan(record.dueMs + 600_000);

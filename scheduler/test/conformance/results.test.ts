@@ -1,4 +1,4 @@
-/** Whoever enqueued a run waits for its result, in whichever process it is worked on. */
+/** The enqueuer of a run waits for its result, in whichever process it runs. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
 import { afterAll, afterEach, describe, expect, test } from "vitest";

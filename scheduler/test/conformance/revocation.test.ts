@@ -63,7 +63,7 @@ describe("what is revoked elsewhere", () => {
     const key = await stage.key("lost");
     const session = await stage.join(key);
     const other = await stage.join(key);
-    // Each server knows the key and one of the sessions, whose poll waits there.
+    // Each server has cached the key and one of the sessions, whose poll waits there.
     const waiting = [stage.server, stage.second].map((server, at) =>
       stage.post(key, { session: [session, other][at], waitMs: limits.pollWaitMs }, { server }),
     );

@@ -32,7 +32,7 @@ afterAll(async () => {
 it("nodes are restarted one after the other, on a schema that is newer by then: every slot once, none tried twice", async () => {
   let [one, two] = [await start(), await start()];
   await until("slots fire", () => began.length > 5, patienceMs);
-  // What a migration of tomorrow that serves this code leaves behind.
+  // The result of a future migration that serves this code.
   const newest = migrations.at(-1)?.number as number;
   const put = `insert into ${schema}.migration (number, name, applied_ms, serves) values ($1, 'of tomorrow', 0, $2)`;
   await sql.query(put, [newest + 1, newest]);

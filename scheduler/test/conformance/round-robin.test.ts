@@ -10,11 +10,11 @@ import { StoreClock } from "../../src/store/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
-/** As right after a change of leaders, when the old one and the new one, or one that stands in, address runs at once. */
+/** The situation right after a change of leaders, when the old one and the new one, or a stand-in, address runs at once. */
 describe.each(everyPostgres())("two routers at once, on $title", (server) => {
   let stage: Stage;
   let routers: Router[];
-  /** What was addressed, in the order of the answers. */
+  /** The addressed runs, in the order of the answers. */
   let written: AddressWrite[] = [];
 
   beforeAll(async () => {

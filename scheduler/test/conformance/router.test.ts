@@ -12,7 +12,7 @@ interface Begun {
   shard: Run["shard"];
 }
 
-/** Whole processes' worth of Carillon, on one store: what the router makes of its choices. */
+/** Whole instances of Carillon, on one store: the effects of the router's choices. */
 describe.each(everyPostgres())("the router on $title", (server) => {
   let stage: Stage;
   let towers: Carillon[] = [];
@@ -89,7 +89,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
       await waitFor("all run", () => one.begun.length === 4);
       expect(one.nodes()).toEqual([2, 2, 2, 2]);
       if (!("labels" in options)) continue;
-      // Churn: it waits for one that has the label, whoever else is there.
+      // Changes of members: it waits for one that has the label, whichever others are there.
       await (towers.pop() as Carillon).stop();
       await one.enqueue(4);
       await one.start(1 + 3);
@@ -117,7 +117,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
   it("any: whoever asks first, so that of more than one can start all have some; one that left has none", async () => {
     const any = await three({}, () => new Promise((resolve) => setTimeout(resolve, 50)));
     let sent = 0;
-    /** More and more, until it is so: a worker that is about to hear of them all may find none left. */
+    /** More and more runs, until the condition holds: a worker that is about to be notified of all may find none left. */
     const until = async (what: string, so: () => boolean) => {
       await waitFor(what, async () => {
         if (so()) return true;
@@ -188,7 +188,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
         [rated.task],
       );
     await waitFor("all have run", async () => (await claimed()).length === 8);
-    // By the store, which grants them: a handler begins later where its process stands still.
+    // By the store, which makes the claims: a handler begins later if its process stands still.
     const times = (await claimed()).map(({ ms }) => ms);
     expect((times.at(-1) as number) - (times[0] as number)).toBeGreaterThan(1_300);
   });

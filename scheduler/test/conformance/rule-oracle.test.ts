@@ -53,7 +53,7 @@ function compare(
   for (let slot = schedule.previous(toMs + 1); slot !== null && slot >= fromMs; slot = schedule.previous(slot))
     back.push(slot);
   expect(back.reverse(), `previous, ${name}`).toEqual(wanted);
-  // From any instant within, and not from the slot before alone.
+  // From any instant within, and not only from the slot before.
   for (let at = 0; at < 5; at++) {
     const asked = fromMs + Math.floor(chance() * (toMs - fromMs));
     const after = wanted.find((slot) => slot > asked);
@@ -75,7 +75,7 @@ describe(`rules against dateutil, seed ${seed}`, () => {
         const aroundMs = Date.UTC(1975, 0, 1) + Math.floor(chance() * 60 * 365 * 86_400) * 1000;
         return randomRule(chance, aroundMs);
       });
-      // What is added and left out is chosen among the times of the rules themselves.
+      // The added and removed times are chosen among the times of the rules themselves.
       const plain = await expandedRules(rules);
       for (const [at, rule] of rules.entries()) {
         const times = plain[at] ?? [];

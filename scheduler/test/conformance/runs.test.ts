@@ -70,8 +70,8 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         statements.mockRestore();
         const inserts = configs.filter(({ text }) => text?.includes("insert into"));
         expect(inserts).toHaveLength(1);
-        // Of runs without keys of one task nothing is compared with anything. With keys each row would be compared with every other by the
-        // plan that is kept under the statement's name: without a name it is planned for what it is given.
+        // Runs without keys of one task need no comparison. With keys the plan that is kept under the statement's name would compare each
+        // row with every other: without a name it is planned for its actual parameters.
         if (keyed) expect(inserts[0]?.name ?? "").toBe("");
       }
       expect(await live(task.taskId)).toBe(2 * 10_010);
@@ -169,7 +169,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
         const [{ runId: last }] = (await stage.store.runs.enqueue([stage.write(task)], stage.nowMs)) as [Enqueued];
         const client = await stage.sql.connect();
         await client.query("begin");
-        // Where the store's next number is.
+        // The store's next number.
         const write = stage.write(task, { key });
         await stage.store.runs.enqueueIn(client, { ...write, runId: last + 1 }, stage.nowMs);
         return { task, write, runId: last + 1, end: () => client.query("commit").then(() => client.release()) };
@@ -340,7 +340,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
   it("signals reach a listener: ready, recall, tasks, leadership, and a resync at the start", async () => {
     const stop = new AbortController();
     const heard: string[] = [];
-    // A pooler has no connection that could be cut here: what polls through it asks on whichever there is.
+    // With a pooler there is no connection that could be cut here: polling uses any connection.
     const store = await openPostgres({ url: server.direct, schema: stage.schema });
     const listening = store.signals.listen(
       (signal) => heard.push(signal.kind === "ready" ? `ready ${signal.dueMs}` : signal.kind),

@@ -111,7 +111,7 @@ describe("schedules of a task", () => {
     await digest.schedule("a", every("1h"), { payload: { tenant: 2 }, misfire });
     const definition = async (name: string) => (await store.tasks.byName(name)).definition;
     expect(await definition("digest:a")).toMatchObject({ retry: { attempts: 2 }, priority: 7, of: "digest" });
-    // What lies within a schedule alone is nothing of the others.
+    // The parts of one schedule alone do not affect the others.
     await store.tasks.save(edited(await definition("digest"), { slotPayload: { tenant: 3 } }), null, now());
     await tower.advance("1m");
     expect(await stored()).toEqual(["digest 2", "digest:a 1"]);
@@ -122,7 +122,7 @@ describe("schedules of a task", () => {
     expect(followed).toMatchObject({ timeoutMs: 5_000, retry: { attempts: 4 }, slotPayload: { tenant: 2 } });
     expect(followed).toMatchObject({ misfire: { policy: "skip" }, schedule: { type: "every" } });
     expect(followed.asDefined).toBeUndefined();
-    // An edit by hand of what it says itself stays.
+    // An edit by hand of an option of its own stays.
     await store.tasks.save(edited(followed, { misfire: "all" }), null, now());
     await store.tasks.save(edited(await definition("digest"), { priority: 1 }), null, now());
     await tower.advance("1m");
@@ -207,7 +207,7 @@ describe("schedules of a task", () => {
     expect(await stored()).toEqual(["digest 1", "digest:a 2"]);
     await tower.advance("1h");
     expect(ran.slice(4)).toEqual(["digest a 02:00 2"]);
-    // They follow their task as others do.
+    // They follow their task like others.
     await store.tasks.save(edited((await store.tasks.byName("digest")).definition, { priority: 2 }), null, now());
     await tower.advance("1m");
     expect((await store.tasks.byName("digest:a")).definition.priority).toBe(2);

@@ -31,7 +31,7 @@ const received: IncomingHttpHeaders[] = [];
 const receiver = createServer((request, response) => {
   received.push(request.headers);
   const status = request.url === "/no" ? 400 : 200;
-  // What is cut at the end of an error's text.
+  // A value that is cut at the end of an error's text.
   const said = JSON.stringify({ you: request.headers.authorization, pad: "x".repeat(400) });
   response.writeHead(status, { "content-type": "application/json" }).end(status === 200 ? said : said.slice(0, 20));
 });
@@ -134,7 +134,7 @@ describe("secrets", () => {
     for (const wrong of ["short", "", "with a \0 in it", "x".repeat(40_000)])
       expect((await set("bank", wrong)).status).toBe(400);
     expect((await set("{{no}}", value)).body.code).toBe("SECRET_INVALID");
-    // Node tells the beginning of a body that is not JSON.
+    // Node's error contains the beginning of a body that is not JSON.
     const broken = { ...admin(), headers: { "content-type": "application/json" }, body: `{"value": ${value}` };
     expect((await stage.ask("PUT", "/v1/secrets/bank", broken)).status).toBe(400);
     expect((await ask("DELETE", "/v1/secrets/none", admin())).body.code).toBe("SECRET_UNKNOWN");
@@ -163,7 +163,7 @@ describe("secrets", () => {
     });
     expect(lines).toMatchObject([{ message: "it is [secret bank]", fields: { secret: "[secret bank]" } }]);
     expect(JSON.stringify((await ended("throws")).error)).toMatch(/xxx\[secret bank\]/);
-    // Of a schedule of a task by its task's name.
+    // A schedule of a task may have it by its task's name.
     await tower.schedules.set("leaks", "weekly", every("1w"));
     expect((await ended("leaks:weekly")).result).toMatchObject({ secret: "[secret bank]" });
     for (const task of ["other", "billing/other"])

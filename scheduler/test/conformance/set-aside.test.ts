@@ -40,7 +40,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     if (!run) throw new Error("nothing was claimed");
     const pausing = stage.store.tasks.pause("late-retry", change(stage.nowMs));
     await until("the pause", async () => (await stage.store.tasks.byName("late-retry")).paused !== null);
-    // Holds the resume between its look for what is set aside and its end.
+    // Holds the resume between its search for set-aside runs and its end.
     const client = await stage.sql.connect();
     await client.query("begin");
     await client.query(`select from ${stage.schema}.gate where task_id = $1 for update`, [task.taskId]);
@@ -134,7 +134,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     return runId;
   }
 
-  /** Whoever enqueues one that waits for a place holds the line until then, so that the edit comes after it and finds it. */
+  /** An enqueue of a run that waits for a slot of concurrency holds the line until then, so that the edit comes after it and finds it. */
   const byItself = 0;
   it.each<[string, TaskOptions, TaskOptions, number]>([
     ["a limit by key begins where it queued", { overlap: "queue" }, { limit: { perKey: 1 } }, byItself],
@@ -157,7 +157,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     );
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(left);
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(0);
-    // It is now what one is that is made after the edit, but for its place in the line.
+    // It is now equal to a run that is made after the edit, except its place in the line.
     const fields = "group_id, gate, limit_key, state";
     const hung = (id: number) => stage.one(`select ${fields} from $s.run where id = $1`, [id]);
     const found = await hung(late);

@@ -8,7 +8,7 @@ import { postgres } from "../support/servers.ts";
 import { openStage, until } from "../support/store-stage.ts";
 import { VirtualClock } from "../support/virtual-clock.ts";
 
-/** It shows what it is told to. */
+/** A service whose answers the test sets. */
 class ToldWitness
   implements
     Pick<Witness, "announce" | "shownUntil" | "shownSince" | "sure" | "onChange" | "first" | "leave" | "stepDown">
@@ -54,7 +54,7 @@ it("tells the store at once that a service shows it, when that begins during a b
     log: silentLog,
     witness: new LateWitness() as unknown as Witness,
     identity: { node: "late", role: "worker", host: "here", pid: process.pid, version: "0", timeoutMs: 60_000 },
-    // By then others, who do not know, would have taken one with a short timeout for dead.
+    // By then other processes, which cannot notice, would have taken one with a short timeout for dead.
     beatMs: 30_000,
     shownBeatMs: 50_000,
   });
@@ -111,7 +111,7 @@ it("does not take it for a proof of life that a service shows it again after a g
   expect(membership.trusted()).toBe(false);
   const before = beats;
   membership.refresh();
-  // Its question to the store is on its way and not answered: what it believes by itself, it believes by now.
+  // Its query to the store is on its way and not answered: by now it has its own belief.
   await until("it to ask the store", () => beats > before);
   expect(membership.trusted()).toBe(false);
   release();
@@ -125,7 +125,7 @@ it("turns to the store before a service's word ends that is not given anew, and 
   const { sessions } = stage.store;
   const clock = new VirtualClock(stage.nowMs);
   const witness = new ToldWitness(clock);
-  // It goes silent now, and says nothing of it.
+  // It goes silent now, without a message.
   witness.until = clock.monotonic() + 6_000;
   const told: { witnessed: boolean | undefined; atMono: number }[] = [];
   const underWay = new Set<Promise<unknown>>();

@@ -12,7 +12,7 @@ const attempt = "carillon-attempt";
 
 beforeAll(async () => {
   await Promise.all([stage.open(), provider.open()]);
-  // The provider is told where the server is before it listens there.
+  // The provider is registered with the server's address before it listens there.
   const port = await new Promise<number>((resolve) => {
     const holder = createServer().listen(0, "127.0.0.1", () => {
       const { port: free } = holder.address() as { port: number };
@@ -156,7 +156,7 @@ describe("a provider", () => {
       return [answer.status, ((await answer.json()) as { code: string }).code];
     };
     const refused = [401, "SIGN_IN_REFUSED"];
-    // Somebody else's way back, laid before a browser that asked for nothing, and one that asked for its own.
+    // Another user's way back, given to a browser that began no sign-in, and to one that began its own.
     const theirs = await back(new SmallBrowser(), "ann");
     expect(await refusedOf(new SmallBrowser(), theirs)).toEqual(refused);
     const asked = new SmallBrowser();
@@ -203,7 +203,7 @@ describe("a provider", () => {
       provider.forge = forge;
       expect([what, (await signedIn("ann")).code]).toEqual([what, "SIGN_IN_REFUSED"]);
     }
-    // Signed anew as it was: the refusals above are for what was forged.
+    // Signed again without a change: the refusals above are for forged contents.
     provider.forge = ({ header, claims }) => signed({ header, claims }, key);
     expect((await signedIn("ann")).answer.status).toBe(303);
     provider.forge = null;
@@ -253,7 +253,7 @@ describe("a provider", () => {
         ((await (await fetch(`${home}/v1/sign-in/provided?code=a&state=${n}`)).json()) as { code: string }).code,
       );
     const first = codes.indexOf("TOO_MANY_ATTEMPTS");
-    // What was refused above counts too.
+    // The refusals above count too.
     expect(first).toBeLessThanOrEqual(20);
     expect(new Set(codes.slice(0, first))).toEqual(new Set(first > 0 ? ["SIGN_IN_REFUSED"] : []));
     expect(new Set(codes.slice(first))).toEqual(new Set(["TOO_MANY_ATTEMPTS"]));

@@ -80,7 +80,7 @@ describe.each<[string, CarillonOptions]>([
     const lost = await Promise.all(
       Array.from({ length: lanes }, async (_lane, lane) => {
         const schema = newSchema();
-        // Makes the schema; what it cuts is one of the first replies.
+        // This makes the schema; the lost reply is one of the first.
         await startsDespite(first + oneOf * lane, schema, options);
         for (let n = first + oneOf * lane; ; n += step) {
           await sql.query(`truncate ${schema}.user_account cascade; truncate ${schema}.task cascade`);
@@ -99,7 +99,7 @@ it("a store is opened and its schema made whichever reply is lost: every eighth 
     const proxy = await cutting(n);
     const store = await openPostgres({ url: proxy.url, schema: newSchema() });
     cut = proxy.swallowed === 1;
-    proxy.swallowReply(() => false); // what asks now tries once
+    proxy.swallowReply(() => false); // No reply is swallowed any more.
     expect((await store.sessions.members()).members).toEqual([]);
     await store.close();
     await proxy.close();

@@ -20,12 +20,12 @@ describe.each(everyPostgres())("run states on $title", (server) => {
   afterAll(() => stage.close());
 
   let made = 0;
-  /** One run, due in a minute, and what stands around it. */
+  /** One run, due in a minute, and its surroundings. */
   interface Scene {
     task: TaskRecord;
     runId: number;
     session: number;
-    /** What takes the place, claimed by another worker. */
+    /** The run that takes the slot of concurrency, claimed by another worker. */
     blocker: ClaimedRun | undefined;
     claimed: ClaimedRun | undefined;
   }
@@ -82,7 +82,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
 
   async function fire(event: RunEvent, scene: Scene): Promise<unknown> {
     const { task, runId, session, blocker } = scene;
-    // A run that nobody claimed has no fence; a verdict on it comes with one that was never given out.
+    // A run without a claim has no fence; a verdict on it comes with one that was never given out.
     const run: ClaimedRun = scene.claimed ?? {
       runId,
       taskId: task.taskId,
@@ -138,7 +138,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     }
   }
 
-  /** Its session ends after the run was due, so nobody can say that it was not started. */
+  /** Its session ends after the run was due, so it may have been started. */
   async function lose({ session }: Scene) {
     await stage.store.sessions.end(session, null, dueMs(), "silent");
     return stage.store.claims.reclaim(session, 0, stage.nowMs, 100);
@@ -164,7 +164,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     try {
       await fire(event, scene);
     } catch (error) {
-      // A cancellation of what has ended, and a decision where there is none, are the refusals that are told by an error.
+      // Two refusals are reported by an error: a cancellation of a run that has ended, and a decision where there is none.
       expect((error as { code?: string }).code).toBe("RUN_STATE");
       expect(
         event.startsWith("decide") ? state !== "undecided" : event === "cancel" && outcomes.includes(state as Outcome),

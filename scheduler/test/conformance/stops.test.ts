@@ -1,6 +1,6 @@
 /**
- * A stop ends, whatever hangs. What hangs here does so until the proxy is healed, which is after the stop: without a bound of its own
- * the stop would wait for it for ever. That the bound is `drain` + 500 ms is measured by `npm run prove -- timing stops`.
+ * A stop ends, whatever hangs. The hanging steps here hang until the proxy is healed, which is after the stop: without a bound of its own
+ * the stop would wait for them for ever. `npm run prove -- timing stops` measures that the bound is `drain` + 500 ms.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -21,10 +21,13 @@ import { stopBound } from "../support/stop-bound.ts";
 import { type Line, numbers, recordingLog, until } from "../support/store-stage.ts";
 
 const drain = "500ms";
-/** Where the step that tells the store must not be given up because the machine is busy: two steps that hang come before it. */
+/**
+ * For a test in which the step that reports to the store must not be given up because the machine is busy: two steps that hang come before
+ * it.
+ */
 const longDrain = "12s";
 
-/** The steps of a stop by what has to be over before; those of one line go on side by side. */
+/** The steps of a stop in the order of their dependencies; those of one line go on side by side. */
 const phases: readonly (readonly string[])[] = [
   ["the start under way"],
   [
@@ -108,7 +111,7 @@ async function stops({
   return steps;
 }
 
-/** A handler that ends when it is told to by `end`; by its signal too, if it listens. */
+/** A handler that ends when `end` is called; by its signal too, if it listens. */
 function held(tower: Pick<Carillon, "task"> | RemoteWorker, listens: boolean) {
   const its = { started: false, aborted: false, end: (): void => undefined };
   const handler = ({ signal }: { signal: AbortSignal }) => {
@@ -166,7 +169,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     handler.end();
     const steps = await stops(one);
     expectNamed(steps, "leaving the cluster");
-    // By the worker itself; or, where it had no turn in time, by the stop that went on without it.
+    // By the worker itself; or, if it had no turn in time, by the stop that went on without it.
     expect([...one.lines.map(({ message }) => message), ...steps]).toEqual(
       expect.arrayContaining([
         expect.stringMatching(/^(stopped before the store had all verdicts|handlers and their verdicts)/),
@@ -230,7 +233,7 @@ it("a handler that ignores its signal is left behind, and its run goes to anothe
   await until("it runs", () => handler.started);
   const steps = await stops(one);
   expect(handler.aborted).toBe(true);
-  // Told by the stop itself, so that the next worker need not wait for the session's timeout; or else the stop has named this step.
+  // Reported by the stop itself, so that the next worker need not wait for the session's timeout; or else the stop has named this step.
   const { rows } = await sql.query(`select ended_why from ${one.schema}.session`);
   if (!steps.includes("leaving the cluster")) expect(rows).toEqual([{ ended_why: "stopped" }]);
   const next = made({ schema: one.schema });
@@ -303,7 +306,7 @@ describe.each([
     if (how === "refused") service.cut({ refuse: true });
     else service.hang();
     await stops(one);
-    // The store was there: it was told that the node has left.
+    // The store was there: the node has reported that it left.
     const { rows } = await sql.query(`select from ${one.schema}.session where ended_ms is null`);
     expect(rows).toHaveLength(0);
   });

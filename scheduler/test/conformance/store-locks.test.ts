@@ -1,4 +1,4 @@
-/** What only the locks in the store have: lines, sessions of their own, wake-ups that can be lost. */
+/** Cases of the locks in the store only: lines, sessions of their own, wake-ups that can be lost. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LockStore } from "../../src/cluster/lock-store.ts";
 import type { PermitSpec, Permits } from "../../src/cluster/locks.ts";
@@ -39,7 +39,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
       ?.line ?? [];
   const sessions = async () => (await stage.one<{ n: number }>("select count(*)::int as n from $s.lock_session")).n;
 
-  /** One process's locks, whose statements are counted; `deaf` hears no signals. */
+  /** One process's locks, whose statements are counted; `deaf` receives no signals. */
   async function join({ timeoutMs = 6_000, deaf = false } = {}) {
     const proxy = await StoreProxy.before(server.url);
     const store: Store = await openPostgres({
@@ -102,7 +102,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
 
   it("takes out of the line what a release could not, and what came after its giving up", async () => {
     const name = fresh();
-    // Longer than a busy machine takes for what is in between: a session that is over has no beats that find anything.
+    // Longer than a busy machine takes for the steps in between: a session that is over has no beats that find anything.
     const a = await join({ timeoutMs: 6_000 });
     const held = await a.permits(name).acquire(true, never);
     const kept = await a.permits(fresh()).acquire(true, never);
@@ -112,7 +112,7 @@ describe.each(everyPostgres())("locks in the store on $title", (server) => {
     await until("a beat has found it", async () => (await line(name)).length === 0);
     expect(kept?.held).toBe(true);
     const [session] = await stage.rows<{ id: number }>("select max(id) as id from $s.lock_session");
-    // As if a statement that had been given up were done only now.
+    // This simulates a cancelled statement that is carried out only now.
     a.proxy.cut();
     const end = new AbortController();
     const lost = a.permits(name).acquire(true, end.signal);

@@ -37,7 +37,7 @@ const post = async (path: string, body: object, server: Carillon, more = {}) => 
 };
 
 beforeAll(async () => {
-  // The first knows of no SDK; all that comes later does.
+  // The first has no SDK; all later ones do.
   await stage.open();
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(exporter)] }));

@@ -119,7 +119,7 @@ it("slots are roots; each attempt has a span, and a failure its error; a transac
   const { runId } = await tower.enqueue("fails", undefined, { tx: client });
   await client.query("commit");
   client.release();
-  // Whoever has the task hears of no signal before its commit, so it is found by the next look.
+  // Processes that have the task receive no signal before its commit, so the next look finds it.
   await ended("run fails", 2);
   const tries = named("run fails");
   expect(tries.map(({ attributes }) => [attributes["carillon.run"], attributes["carillon.attempt"]])).toEqual([

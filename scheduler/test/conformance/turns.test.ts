@@ -106,7 +106,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
   });
 
   it("a serial task starts ahead of 20,000 older runs of another that fill every place", async () => {
-    /** How many of the others had ended when each of the serial ones began. */
+    /** The number of the other runs that had ended when each of the serial ones began. */
     const before: number[] = [];
     let ended = 0;
     const log = silentLog;
@@ -129,7 +129,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
       "select count(*) as runs from $s.run r join $s.task t on t.id = r.task_id where t.name = 'flood'",
     );
     expect(left.runs, "the backlog is still there").toBeGreaterThan(5_000);
-    // By age alone it would be the last of all. How late it is docs/limits.md says.
+    // By age alone it would be the last of all. docs/limits.md gives its lateness.
     expect(before.toSorted((a, b) => a - b)).toEqual(before);
     expect(before.at(-1)).toBeLessThan(15_000);
   });

@@ -15,7 +15,7 @@ import { WebhookReceiver } from "../support/webhook-receiver.ts";
 const many = 2_001;
 const zone = "Mars/Olympus_Mons";
 
-/** What a newer node has stored and this one cannot read: a zone of a newer tzdata. */
+/** A definition that a newer node has stored and this one cannot read: a zone of a newer tzdata. */
 describe.each(everyPostgres())("tasks that a node cannot read, on $title", (server) => {
   let stage: Stage;
   let tower: Carillon | undefined;
@@ -60,7 +60,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     return records;
   }
 
-  /** As an edit by a newer node writes it. */
+  /** Writes a definition like an edit by a newer node. */
   const edit = (taskIds: number[], schedule: object) =>
     stage.rows(
       `with made as (
@@ -94,7 +94,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     await tower.start();
     await until("it fires", () => fired.length >= 25);
 
-    // The planner and the rescuer have looked again and again meanwhile. Whoever starts first looks for the rules of each zone, once.
+    // The planner and the rescuer have tried again and again in this time. The first one to start reads the rules of each zone, once.
     expect([many, many + 1]).toContain(lookups);
     const looked = lookups;
     const slots = [...fired].sort((a, b) => a - b);
@@ -124,7 +124,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
     expect(open.find(({ subject }) => subject === "olympus-0000")?.text).toMatch(/cannot plan it: .*Mars/);
     expect(open.find(({ subject }) => subject === "")?.text).toContain(`cannot plan ${many} tasks`);
 
-    // An edit has it tried again at once; its slots of the last minute are made up for as its misfire policy says.
+    // After an edit it is tried again at once; its slots of the last minute are caught up with by its misfire policy.
     await edit(ids.slice(0, 1), { zone: "UTC", expression: "* * * * * *" });
     const planned = () => stage.one("select count(*)::int as count from $s.slot where task_id = $1", [ids[0]]);
     await until("its slots are planned", async () => Number((await planned()).count) > 0);

@@ -8,7 +8,7 @@ import { defineTask } from "../../src/task/task.ts";
 import { ApiStage } from "../support/api-stage.ts";
 import { change, settlement, succeededVerdict } from "../support/store-stage.ts";
 
-/** Walks of lists by their cursors while what they list changes. */
+/** Walks of lists by their cursors while the listed items change. */
 const stage = new ApiStage();
 let api: Client;
 let session = 0;
@@ -59,7 +59,7 @@ describe("a walk of the runs while a thousand of them end", () => {
       return (await stage.store.claims.claim(request)).runs;
     };
     const end = (runs: ClaimedRun[], verdict: () => Verdict) => {
-      // A verdict may come long after the end that it tells of.
+      // A verdict may come long after its end.
       const lateMs = () => (random.next() < 0.5 ? 0 : Math.floor(random.next() * 300_000));
       const verdicts = runs.map((run) => settlement(run, verdict(), Date.now() - lateMs()));
       return stage.store.claims.settle(session, verdicts, Date.now());

@@ -17,11 +17,11 @@ import { change, numbers, recordingLog, until } from "../support/store-stage.ts"
 
 const tickMs = 200;
 const everyMs = 1_000;
-/** What was planned before the backup fires whatever is remembered. */
+/** The slots planned before the backup fire in any case. */
 const horizonMs = 6_000;
 const schema = "carillon";
 
-/** Nodes at work while their store is taken back to a base backup: what they remember of the lost time must not be planned by. */
+/** Nodes at work while their store is taken back to a base backup: they must not plan by their memory of the lost time. */
 describe("a store that is restored under living nodes", () => {
   const { log, lines } = recordingLog();
   const slots: { task: string; slotMs: number; atMs: number }[] = [];
@@ -79,7 +79,7 @@ describe("a store that is restored under living nodes", () => {
     await store.tasks.save(defineTask("made", { command: { argv: ["true", String(n)] } }), null, by);
     return everyMs / 4 + n;
   };
-  /** Each version that there is, and what tells it from another of the same number. */
+  /** Each existing version, with data that distinguishes it from another of the same number. */
   const versions = async () => {
     const { rows } = await sql.query(
       `select 'task ' || t.name || ' ' || v.version as version, v.changed_ms as made from ${schema}.task_version v join ${schema}.task t on t.id = v.task_id

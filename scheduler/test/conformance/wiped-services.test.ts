@@ -1,4 +1,4 @@
-/** What becomes of a cluster, and of its locks, when ZooKeeper or Redis has lost everything. */
+/** The behaviour of a cluster, and of its locks, when ZooKeeper or Redis has lost everything. */
 import { Ensemble } from "@carillon/zookeeper/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { isCarillonError } from "../../src/base/errors.ts";

@@ -15,7 +15,10 @@ import {
 
 /** For whatever must happen sooner or later, on a busy machine too. */
 const patienceMs = 60_000;
-/** Of members that have to stay while a busy machine lets this process stand still; whose end a test waits for is brief instead. */
+/**
+ * The timeout of members that have to stay while a busy machine lets this process stand still; if a test waits for the end of a session,
+ * its timeout is short instead.
+ */
 const steadyMs = 6_000;
 
 describe.each(witnessDrivers)("witness on $title", (driver) => {
@@ -24,7 +27,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
   let sessions = 0;
   beforeAll(async () => {
     stage = await driver.open();
-    // A service that is new to everybody may know too little to tell who is gone.
+    // A service that is new to every process may not have enough data to say which members are gone.
     const scout = await stage.make({ sessionTimeoutMs: steadyMs });
     await until("the service can tell who is gone", () => tells(scout), patienceMs);
     await scout.close();
@@ -66,7 +69,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
       () => false, // not yet
     );
 
-  /** Looks all the time, and keeps what must never be seen. `end` gives it. */
+  /** Checks all the time, and records violations. `end` returns them. */
   const guard = (members: readonly Member[], observer?: WitnessMember) => {
     const wrong: string[] = [];
     let over = false;
@@ -259,7 +262,7 @@ describe.each(witnessDrivers)("witness on $title", (driver) => {
     expect((await make()).witness.serviceId).toBe(observer.witness.serviceId);
   });
 
-  /** No session ends within a test: what passes from one to another does so because it was told. */
+  /** No session ends within a test: each change passes from one to another because of a message. */
   describe("whose sessions last for long", () => {
     let lasting: WitnessStage;
     beforeAll(async () => {

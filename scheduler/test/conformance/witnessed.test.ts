@@ -18,18 +18,18 @@ import { longestTimeoutMs, type WitnessMember, type WitnessStage, witnessDrivers
 
 /** Several tests wait for a session's end, beside others that must not end while a busy machine lets this process stand still. */
 const timeoutMs = 4_000;
-/** As in a node: however long the timeout, a beat also tells what a lost signal would have told. */
+/** The interval of a node: however long the timeout, a beat also reports the contents of lost signals. */
 const longestBeatMs = 1_000;
 const soon = { timeout: 60_000, interval: 20 };
 
-/** A process and its line to the service; what it beats goes through here as well. */
+/** A process and its line to the service; its beats go through here as well. */
 class Node {
   readonly log = recordingLog();
   readonly member: WitnessMember;
   readonly rejoins: [number, number][] = [];
   membership!: Membership;
   cutFromStore = false;
-  /** Sessions that the service does not show to this process, as if somebody else had removed them there. */
+  /** Sessions that the service does not show to this process, like sessions that another process removed there. */
   readonly hidden = new Set<number>();
   readonly #listening = new AbortController();
   #heard = Promise.resolve();
@@ -56,7 +56,7 @@ class Node {
       beatMs: Math.min(sessionTimeoutMs / 2, longestBeatMs),
     });
     node.membership.onRejoin((lost, next) => node.rejoins.push([lost, next]));
-    // As in a node: that leadership was given back, or taken, is heard of before the next beat.
+    // As in a node: a message that leadership was given back, or taken, comes before the next beat.
     const heard = (signal: Signal) => {
       const isAsked = signal.kind === "prompt" && signal.sessionId === node.membership.sessionId;
       if (signal.kind === "leadership" || isAsked) node.membership.refresh();
@@ -115,7 +115,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
   afterAll(() => Promise.all([stage.close(), service.close()]));
 
   const join = (name: string) => Node.join(name, stage, service, nodes, timeoutMs);
-  /** Nodes on a service of their own, whose sessions no test outlasts: what passes on does so because it was told. */
+  /** Nodes on a service of their own, whose sessions outlast every test: each change passes on because of a message. */
   const joinForLong = async (names: string[]) => {
     const own = await driver.open();
     lasting.push(own);
@@ -177,7 +177,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(leaders()[0]?.membership.term()).toBeGreaterThan(term);
     const [, former] = await stage.store.sessions.terms(2);
     expect(former).toMatchObject({ term, endedWhy: expect.stringMatching(/deposed/) });
-    // The service shows it: nobody takes it for dead, and it comes back as it was.
+    // The service shows it: no process takes it for dead, and it comes back unchanged.
     first.cutFromStore = false;
     await expect.poll(() => first.membership.trusted(), soon).toBe(true);
     expect(first.rejoins).toEqual([]);
@@ -192,7 +192,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     first.member.cut();
     const trustEnded = expect.poll(() => first.membership.trusted(), soon).toBe(false);
     await expect.poll(async () => (await members()).length, soon).toBe(1);
-    // It knew before the others acted: its trust ends by its own clock.
+    // It noticed before the others acted: its trust ends by its own clock.
     expect(first.membership.trusted()).toBe(false);
     await trustEnded;
     await expect.poll(() => leaders().length, soon).toBe(1);
@@ -278,7 +278,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
   });
 });
 
-/** What only ZooKeeper has; of Redis see redis-witness.test.ts. */
+/** Cases of ZooKeeper only; redis-witness.test.ts has those of Redis. */
 describe("membership with ZooKeeper: whose path it is", () => {
   /** Nothing here waits for the end of a session. */
   const keptMs = 6_000;

@@ -4,7 +4,7 @@ import type { TaskOptions } from "../../src/task/task.ts";
 import { postgres } from "../support/servers.ts";
 import { openStage, type Stage, settlement } from "../support/store-stage.ts";
 
-/** A run that ends the session of each worker that has it is given up; all that happened to be beside it goes on. */
+/** A run that ends the session of each worker that has it is given up; all runs that were only beside it go on. */
 describe("attempts that outlive their worker's session", () => {
   let stage: Stage;
   beforeAll(async () => {

@@ -30,7 +30,7 @@ describe("the claim table", () => {
   });
 });
 
-/** What is seen from outside when the table's act is done, for each pair that can come about in a worker. */
+/** The visible effects after the table's action, for each pair that can occur in a worker. */
 const happens: Partial<Record<ClaimState, Partial<Record<ClaimEvent, (bench: Bench) => Promise<void> | void>>>> = {
   waiting: {
     due: (bench) => bench.clock.advance(500),

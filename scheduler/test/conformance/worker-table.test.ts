@@ -43,7 +43,7 @@ describe.each(sessionStates)("a session that is %s", (state: SessionState) => {
     const name = `w-${randomBytes(4).toString("hex")}`;
     const key = await stage.key(name);
     const join = { name, instance: "first", timeoutMs: limits.workerTimeoutMs };
-    // Of a session that only stays alive by its poll that waits, and is waited for to be found silent.
+    // A session that only its waiting poll keeps alive, and that a test waits to find silent.
     const brief = state === "waiting" && event === "silence" ? { timeoutMs: 1_500 } : {};
     let session = 999_999;
     if (state !== "none") session = (await stage.poll(key, { join: { ...join, ...brief } })).session;
@@ -64,7 +64,7 @@ describe.each(sessionStates)("a session that is %s", (state: SessionState) => {
     const answer = await polls[event]?.();
     if (answer) statusesAgree(answer);
     if (event === "revoke" && state !== "revoked") await stage.store.workers.revokeKey(name, change());
-    // What a server does once the session's beat has stood still for its timeout.
+    // A server's action once the session's beat has stood still for its timeout.
     if (event === "silence" && state === "live") await stage.store.sessions.end(session, null, Date.now(), "test");
     expect(answer ? answerOf(answer) : null).toBe(step.answer);
     if (step.waiting) expect(answerOf(await (waiting as Promise<Answer>))).toBe(step.waiting);
@@ -147,7 +147,7 @@ describe.each(claimStandings)("a claim that is %s", (state: ClaimState) => {
       const { runs } = await stage.poll(keys.mine, { session: other, want: 1, waitMs: limits.pollWaitMs });
       expect(runs.map(({ runId }) => runId)).toEqual([run.runId]);
     }
-    // What the next state makes of a report, and whether it still is the worker's to end.
+    // The effect of the next state on a report, and whether the worker may still end it.
     const after = await stage.poll(keys.mine, { session, ...parts.report?.(run) }, stage.second);
     const reported = claimStandingTable[next].report[1];
     expect(after.refused.map(({ code }) => code)).toEqual(reported === "accepted" ? [] : [reported]);

@@ -15,7 +15,7 @@ import { newerData, olderData, plantRules } from "../support/zone-data.ts";
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
 
-/** Zones of one offset all year, so that a test knows what each rule makes of a time; each test has one for itself. */
+/** Zones of one offset all year, so that a test can predict the effect of each rule on a time; each test has one for itself. */
 const zones = [
   "Asia/Tokyo", // 9 h
   "Asia/Dubai",
@@ -90,7 +90,7 @@ describe("time zone data", () => {
       [names],
     );
     expect(rows).toEqual(names.map((name) => ({ name, data: process.versions.tz })));
-    // As an older version had them that says the same.
+    // The rules of an older version with the same content.
     await stage.rows("update $s.zone_rules set data = $1", [olderData]);
     expect(await follow(stage.nowMs, await stage.another())).toEqual({ changed: [], replanned: 0, left: [] });
     expect(await stage.rows("select distinct data from $s.zone_rules")).toEqual([{ data: process.versions.tz }]);
@@ -112,7 +112,7 @@ describe("time zone data", () => {
     expect(await next(after)).toBe(-1);
     const [version] = await stage.store.tasks.versions("older");
     expect(version?.reason).toBe("its time zone has other rules");
-    // What is stored from now on is planned by them at once.
+    // Tasks stored from now on are planned by them at once.
     const made = await other.tasks.saveAll([{ ...before.definition, name: "younger" }], change(stage.nowMs), asCode);
     expect(await next(made[0] as TaskRecord)).toBe(-1);
     expect(await next(await stage.task("youngest", daily(zone)))).toBe(-1);

@@ -40,7 +40,7 @@ test("a dying server whose children still answer is not taken for a living one",
   await client.connect();
   finallyDo(() => client.end().catch(() => undefined /* its server is dead */));
   const before = await postmasterOf(directory);
-  // As on a busy machine, where the server comes to its death later than its children come to a question.
+  // This simulates a busy machine, where the server reacts to its death later than its children to a query.
   kill(before, "SIGSTOP");
   const revived = store.revive();
   for (let n = 0; n < 20; n++) expect((await client.query("select 1 as one")).rows).toEqual([{ one: 1 }]);
@@ -126,7 +126,7 @@ test("stale pid files whose number is another process now are not believed", asy
   const texts = await Promise.all(files.map((file) => readFile(file, "utf8")));
   await store.release();
 
-  // Of the server's own user: PostgreSQL itself would take it for a living server.
+  // A process of the server's own user: PostgreSQL itself would mistake it for a living server.
   const { uid, gid } = await stat(join(directory, "data"));
   const stranger = spawn("sleep", ["600"], { stdio: "ignore", ...(process.getuid?.() === 0 ? { uid, gid } : {}) });
   finallyDo(async () => {

@@ -81,7 +81,10 @@ async function fill(url: string): Promise<{ last: number }> {
   return { last };
 }
 
-/** Of rows that are not the same everywhere: numbers of transactions are a server's own, and versions of users go on above those of the source. */
+/**
+ * Excludes values that differ between servers: numbers of transactions are a server's own, and versions of users go on above those of the
+ * source.
+ */
 const rowOf: Readonly<Record<string, string>> = {
   run_log: "row(run_id, attempt, at_ms, level, message, fields)",
   user_account: "to_jsonb(t) - 'version'",
@@ -153,7 +156,7 @@ test("a store moves from the embedded PostgreSQL to the machine's older one and 
     "the run of the ended session runs again, and new ones run",
     async () => ran.some(({ name }) => name === "endless") && ran.some(({ id }) => id === runId),
   );
-  // A dump of a store at work is one moment: a slot that ran has its run, and a run its slot, whatever is written meanwhile.
+  // A dump of a store at work is one moment: a slot that ran has its run, and a run its slot, whatever is written in the meantime.
   const live = join(folder, "live.dump");
   let isDumped = false;
   const busy = (async () => {

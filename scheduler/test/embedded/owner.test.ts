@@ -31,7 +31,7 @@ beforeAll(async () => {
   ordinary = isRoot ? await ordinaryUser() : undefined;
 });
 
-/** This package and what it needs, in a folder that any user can read, as an installer without scripts leaves it. */
+/** This package and its dependencies, in a folder that any user can read, as an installer without scripts leaves it. */
 async function installation(user = ordinary) {
   const root = await scratch();
   const target = join(root, "node_modules");
@@ -70,7 +70,7 @@ async function readable(folder: string): Promise<void> {
 
 test("an ordinary user, with packages it may not change and no install scripts: a copy of the binaries serves", async () => {
   const { native, ...where } = await installation();
-  // Root's files are beyond the ordinary user; without root, modes must say so.
+  // Root's files are beyond the ordinary user; without root, the modes must prevent access.
   if (!isRoot) {
     await chmod(join(native, "lib"), 0o555);
     finallyDo(() => chmod(join(native, "lib"), 0o755));

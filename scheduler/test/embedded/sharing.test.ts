@@ -88,8 +88,8 @@ test("who attaches while the last one leaves ends up with a running server", asy
   let store = await openEmbedded({ directory });
   await query(store.url, "create table kept (n int)");
   const how: Record<string, number> = {};
-  // From before the release to after the server's end, so that every step of either meets every step of the other. How long
-  // these take is the machine's: the delays follow the moment at which the outcome changes.
+  // From before the release to after the server's end, so that every step of either meets every step of the other. The duration of these
+  // depends on the machine: the delays follow the moment at which the outcome changes.
   let [shift, step, before] = [0, 0, ""];
   const sides = ["again", "attached"];
   let rounds = 0;
@@ -128,7 +128,7 @@ test("who comes to hold the users' lock because the server is stopping does not 
     return client;
   };
   const [leaving, looking] = [await connected(), await connected()];
-  // As the last user that leaves: it has the lock alone, and another user waits for it.
+  // Acts like the last user that leaves: it has the lock alone, and another user waits for it.
   const { rows } = await leaving.query("select pg_advisory_lock(7161130679611977582), pg_backend_pid() as pid");
   const opening = openEmbedded({ directory });
   const shares = (granted: boolean) => async () => {
@@ -136,7 +136,7 @@ test("who comes to hold the users' lock because the server is stopping does not 
     return (await looking.query(text, [granted])).rows.length > 0;
   };
   await until("the other user to wait", shares(false));
-  // The server has been told to stop, and has ended the connection of the one that leaves, but not yet that of the other.
+  // The server has been asked to stop, and has ended the connection of the leaving user, but not yet that of the other.
   const server = await postmasterOf(directory);
   kill(server, "SIGSTOP");
   kill(server, "SIGINT");

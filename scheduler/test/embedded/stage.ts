@@ -30,7 +30,7 @@ export type Told = { event: string; [name: string]: unknown };
 
 export interface User {
   readonly child: ChildProcess;
-  /** The next line with this event that nobody has taken; an unexpected error or end fails. */
+  /** The next line with this event that has not been taken; an unexpected error or end fails. */
   next(event: string): Promise<Told>;
   tell(line: string): void;
   kill(): Promise<void>;
@@ -53,10 +53,10 @@ export async function scratch(owner?: Owner): Promise<string> {
   return folder;
 }
 
-/** Data folders that lie elsewhere and whose server is to be ended with the test. */
+/** Data folders elsewhere whose server must be ended with the test. */
 export const dataFolders = new Set<string>();
 
-/** Kills what PostgreSQL runs on this data, in tests that start it. */
+/** Kills PostgreSQL's processes on this data, in tests that start it. */
 export async function killServer(data: string): Promise<void> {
   for (;;) {
     const { postmaster, children } = await serverProcesses(data);
@@ -104,7 +104,7 @@ export function startUser(
     uid: where.owner?.uid,
     gid: where.owner?.gid,
     cwd: "/",
-    // Where jiti keeps what it translated, when it may not write beside the modules.
+    // jiti's cache folder, if it may not write beside the modules.
     env: { ...process.env, HOME: "/nonexistent", TMPDIR: where.temporary ?? tmpdir() },
   });
   const told: Told[] = [];
@@ -151,7 +151,7 @@ export function startUser(
 
 /** One statement on a connection of its own. */
 export async function query(url: string, text: string): Promise<Record<string, unknown>[]> {
-  // Of a server that died while something was written to it, pg may never tell that the connection has ended.
+  // If a server dies while data is written to it, pg may never report that the connection has ended.
   const limits = { connectionTimeoutMillis: 10_000, query_timeout: 10_000 };
   const client = new pg.Client({ connectionString: url, ...limits });
   client.on("error", () => undefined); // the statement fails by itself

@@ -77,7 +77,7 @@ test("a path too long for a Unix socket is reached through a short one, also thr
   const other = await openEmbedded({ directory: join(root, "short") });
   expect(other).toMatchObject({ started: "attached", directory: join(root, "short"), url: store.url });
   expect(await query(other.url, "select 1 as one")).toEqual([{ one: 1 }]);
-  // A swept temporary folder takes the short path away, not the store: whoever revives restores it.
+  // A cleaned temporary folder removes the short path, not the store: the next process to revive it restores the path.
   await rm(store.connection.host);
   await expect(query(store.url, "select 1 as one")).rejects.toMatchObject({ code: "ENOENT" });
   const third = await openEmbedded({ directory: deep });

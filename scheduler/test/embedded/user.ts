@@ -1,6 +1,6 @@
 /**
- * A process that uses an embedded store, told what to do by lines on its standard input and telling what happened by
- * JSON lines on its standard output: `node --import jiti/register user.ts '{"directory": …}'`.
+ * A process that uses an embedded store. It receives its orders as lines on its standard input, and reports events as JSON lines on its
+ * standard output: `node --import jiti/register user.ts '{"directory": …}'`.
  */
 import { createInterface } from "node:readline";
 import pg from "pg";

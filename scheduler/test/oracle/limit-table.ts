@@ -1,6 +1,6 @@
 /**
- * What becomes of the room that a run took, when something happens to it: `free` another run may begin, `taken` it may
- * not. Shown by docs/limits.md, and the store is held to it.
+ * The effect of each event on the slot or token that a run took: after `free` another run may begin, after `taken` it may not.
+ * docs/limits.md shows the table, and tests hold the store to it.
  */
 export const limitPolicies = ["overlap", "perKey", "perWorker", "perGroup", "rate", "rate by key"] as const;
 export type LimitPolicy = (typeof limitPolicies)[number];
@@ -29,7 +29,7 @@ const place = (between: Room): Record<LimitEvent, Room> => ({
   "the span passes": "taken",
 });
 
-/** What has begun has begun: only time brings a token. */
+/** A started run has used its token: only time brings it back. */
 const token: Record<LimitEvent, Room> = {
   begins: "taken",
   ends: "taken",

@@ -1,9 +1,9 @@
 /**
- * What each policy of a task makes of each thing that can happen. Shown by docs/policies.md; tests hold that page, the store
- * and the pure functions to these tables.
+ * The effect of each policy of a task × each event. docs/policies.md shows the tables; tests hold that page, the store and the pure
+ * functions to them.
  */
 
-/** Of the run that comes due, and of the one before it of the same task; null: nothing happens to that one. */
+/** The outcomes of the run that comes due, and of the task's run before it; null: that one is unchanged. */
 type Meeting = readonly [due: "ready" | "held" | "skipped", before: "held" | "cancelled" | "asked to stop" | null];
 
 export const overlapPolicies = ["allow", "queue", "skip", "replace"] as const;
@@ -105,7 +105,7 @@ export const misfireTable: Record<(typeof misfireEvents)[number], Record<(typeof
 
 export const lossPolicies = ["retry", "fail", "ask"] as const;
 type Loss = "ready" | "ready, as if not claimed" | "failed" | "undecided" | "cancelled";
-/** What its worker had when it was lost. */
+/** The runs of its worker when it was lost. */
 export const lossEvents = [
   "a run due after its end",
   "a run not reported as started",
@@ -138,7 +138,7 @@ export const tryEvents = [
   "loses its session",
 ] as const;
 type Tried = "tried again" | "failed" | "cancelled";
-/** Of a task that says `onWorkerLost: "retry"`. */
+/** For a task with `onWorkerLost: "retry"`. */
 export const tryTable: Record<(typeof tryEvents)[number], Record<(typeof tryColumns)[number], Tried>> = {
   throws: { "tries left": "tried again", "none left": "failed" },
   "throws what another try would not change": { "tries left": "failed", "none left": "failed" },

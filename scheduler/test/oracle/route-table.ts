@@ -1,6 +1,6 @@
 /**
- * The life of a ready run of a routed task: who it is addressed to, and who may claim it. Shown by docs/routing.md, and
- * the store is held to it.
+ * The life of a ready run of a routed task: its addressee, and the workers that may claim it. docs/routing.md shows the table, and tests
+ * hold the store to it.
  */
 export const addressStates = ["unaddressed", "addressed", "claimed"] as const;
 export type AddressState = (typeof addressStates)[number];
@@ -28,6 +28,6 @@ export const addressTable: Record<AddressState, Partial<Record<AddressEvent, Add
     "is late": "unaddressed",
     "its task is edited": "unaddressed",
   },
-  // Of a claim its worker's end is the reaper's business: see docs/states.md.
+  // If its worker ends, the reaper handles its claim: see docs/states.md.
   claimed: { "is released": "unaddressed", retries: "unaddressed" },
 };

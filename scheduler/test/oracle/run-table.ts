@@ -1,6 +1,6 @@
 import { type LiveState, liveStates, type RunState } from "../../src/run/run.ts";
 
-/** The life of a run: what each event makes of each state. Shown by docs/states.md, and the store is held to it. */
+/** The life of a run: the next state for each state and event. docs/states.md shows the table, and tests hold the store to it. */
 export const runEvents = [
   "admit",
   "demote",

@@ -1,4 +1,4 @@
-/** As the pages show it: an event a row, a state a column. */
+/** A table in the form of the pages: an event a row, a state a column. */
 export function tableText<State extends string, Event extends string>(
   states: readonly State[],
   events: readonly Event[],

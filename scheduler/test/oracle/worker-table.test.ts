@@ -15,7 +15,7 @@ import {
 import { type ErrorCode, errorCodes } from "../../src/base/errors.ts";
 import { tableText } from "./table-text.ts";
 
-/** As docs/worker-protocol.md shows them: – where the state stays. */
+/** The tables in the form of docs/worker-protocol.md: – if the state stays. */
 const cellOf = (state: string, next: string, answer: string | null, more = "") => {
   const words = [next === state ? "–" : next, ...(answer === null ? [] : [answer])].join(", ");
   return `${words}${more}`;

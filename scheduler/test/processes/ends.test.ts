@@ -106,7 +106,7 @@ console.log("has it");`,
     { store: postgres().url, schema: stage.schema, sessionTimeout: "1500ms" },
   );
   await until("it has it", () => lines.length > 0);
-  // A beat each half second: more than the time after which what nobody uses is closed.
+  // A beat each half second: longer than the time after which unused connections are closed.
   const beat = async () => (await stage.one<{ beat: number }>("select beat::int from $s.lock_session")).beat;
   await until("it has beaten", async () => (await beat()) > 8);
   child.kill("SIGTERM");

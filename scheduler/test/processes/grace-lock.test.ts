@@ -32,7 +32,7 @@ class Child {
     if (child.stdout) createInterface({ input: child.stdout }).on("line", (line) => this.said.push(line));
   }
 
-  /** Waits until it has said something that begins so. */
+  /** Waits until it has printed a line with this beginning. */
   async says(begin: string): Promise<string> {
     const line = () => this.said.find((one) => one.startsWith(begin));
     await until(`process ${this.pid} says ${begin}`, () => line() !== undefined || !this.alive, patienceMs);

@@ -238,7 +238,7 @@ describe("a command task", () => {
       const { store } = await tower.open();
       await until("its log", async () => (await store.runs.logs(runId, 10)).some(({ message }) => message === "begun"));
       const child = Number(readFileSync(pidFile, "utf8"));
-      // Empty, or not there, for a process that has ended, be it reaped or not.
+      // Empty, or missing, for a process that has ended, whether it has been reaped or not.
       const commandLine = () => readFile(`/proc/${child}/cmdline`, "utf8").catch(() => "");
       await until("what it started to be gone", async () => (await commandLine()) === "");
     } finally {

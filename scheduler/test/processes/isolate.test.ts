@@ -125,7 +125,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
         thrown: expect.stringContaining(`its ${place} was ended`),
       },
     });
-    // In another one, on the one place that there is.
+    // It runs in another thread or process, on the only slot.
     const after = await stage.ended(next);
     expect(after.outcome).toBe("succeeded");
     expect(after.result).not.toEqual(before);
@@ -266,7 +266,7 @@ it("a process that computes dies with a worker that is killed", async () => {
   }
 });
 
-/** What must be the same of a plain run and an isolated one. */
+/** The properties that a plain run and an isolated one must share. */
 function comparable(
   runId: number,
   task: string,

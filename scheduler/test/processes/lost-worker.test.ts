@@ -34,7 +34,7 @@ describe("a worker that is lost, in processes of its own", () => {
   const database = new pg.Client({ connectionString: postgres().url });
   const children = new Map<string, ChildProcess>();
   let proxy: StoreProxy;
-  /** Asks and looks; runs nothing. */
+  /** Queries and checks; runs nothing. */
   let tower: Carillon;
 
   beforeAll(async () => {
@@ -61,7 +61,7 @@ describe("a worker that is lost, in processes of its own", () => {
     children.set(name, child);
     await once(child.stdout as NodeJS.ReadableStream, "data");
   }
-  /** Written to the test's output when it fails: what the store and both nodes knew by then. */
+  /** Written to the test's output when it fails: the state of the store and of both nodes by then. */
   async function explain(): Promise<void> {
     const rows = async (text: string) => JSON.stringify((await database.query(text)).rows, null, 1);
     const tail = (file: string) =>
@@ -124,9 +124,9 @@ describe("a worker that is lost, in processes of its own", () => {
     }
   }
   /**
-   * Two runs that the store knows to have started, and one of which it does not know it yet, all under way on the first
-   * node. On a machine that gives that node no turn for a second its session is in doubt: it tells them to stop, and they
-   * succeed at once when the session lives on after all. Then the next three are tried.
+   * Two runs whose start has been reported to the store, and one whose start has not, all under way on the first node. On a machine that
+   * gives that node no turn for a second its session is in doubt: it stops them, and they succeed at once when the session lives on after
+   * all. Then the next three are tried.
    */
   async function threeOnFirst(): Promise<{ known: number; asked: number; fresh: number }> {
     for (;;) {
@@ -184,7 +184,7 @@ describe("a worker that is lost, in processes of its own", () => {
       async () => (await store.runs.find(asked)).state === "undecided",
       patienceMs,
     );
-    // Its late verdict is refused and recorded, and it is not started meanwhile.
+    // Its late verdict is refused and recorded, and it is not started in this time.
     await until("its late result", async () => (await store.flow.lateResults(asked)).length > 0, patienceMs);
     expect((await store.runs.list({ limit: 10, states: ["undecided"] })).map(({ runId }) => runId)).toContain(asked);
     expect(seen(asked, "start", 2)).toBeUndefined();

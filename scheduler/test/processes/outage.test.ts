@@ -9,7 +9,7 @@ import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
 const periodMs = 250;
-/** So long come due slots that nobody has planned: more of them than are caught up with. */
+/** For this long, unplanned slots come due: more of them than are caught up with. */
 const unplannedMs = 2_000;
 const soonMs = 60_000;
 const log = silentLog;
@@ -27,7 +27,7 @@ interface Slot {
   term: number | null;
   accepted: number;
   ends: number;
-  /** When its run ended; of one that was given up, when it was claimed. */
+  /** The time at which its run ended; for a run that was given up, at which it was claimed. */
   ended: number | null;
 }
 
@@ -98,7 +98,7 @@ describe("an outage of some seconds", () => {
     for (const policy of policies) {
       const run = slots.filter(({ task, ends }) => task === policy && ends === 1);
       const missed = ranges.filter(({ task }) => task === policy).flatMap(({ from, to }) => each(from, to));
-      // Planned before, and too late when somebody could claim again.
+      // Planned before, and too late when workers could claim again.
       const given = slots.filter(({ task, outcome }) => task === policy && outcome === 3);
       expect(new Set(given.map(({ reason }) => reason))).toEqual(
         new Set(policy === "all" ? [] : [`misfire: ${policy}`]),
@@ -110,14 +110,14 @@ describe("an outage of some seconds", () => {
       // Accepted at a time at which the statement was first tried, so perhaps before the store was back.
       const ofPolicy = slots.filter(({ task }) => task === policy);
       const accepted = ofPolicy.filter((one) => one.accepted > downMs && one.slot <= one.accepted);
-      // Of this outage: a planner that the machine keeps waiting may have to catch up once more.
+      // Slots of this outage: a planner that the machine delays may have to catch up once more.
       const firstMs = Math.min(...accepted.map((one) => one.accepted));
       const caughtUp = accepted.filter((one) => one.accepted === firstMs);
       const late = caughtUp.filter(({ ends }) => ends === 1);
       expect(caughtUp.length, policy).toBeGreaterThan(0);
       const expected = {
-        // One of those that are caught up with begins, unless the machine was so busy that all were claimed later than the
-        // misfire time: then a slot that came due meanwhile is the one.
+        // A caught-up slot begins, unless the machine was so busy that all were claimed later than the misfire time: then it is a slot that
+        // came due in between.
         fire_once: caughtUp.every(({ outcome, slot, ended }) => outcome === 3 && Number(ended) - slot > afterMs)
           ? 0
           : 1,
@@ -158,7 +158,7 @@ describe("an outage of some seconds", () => {
     await server.kill();
     const downMs = Date.now();
     await until("nobody to lead", async () => !(await leads()), soonMs);
-    // Of slots that the leader had not planned: what its workers plan for themselves has no term.
+    // Slots that the leader had not planned: those that its workers plan for themselves have no term.
     const rescues = async () =>
       (await slotsOf(schema)).filter(({ term, slot }) => term === null && slot > downMs && slot < Date.now()).length;
     await until("slots to come due that no leader planned", async () => (await rescues()) >= 20, soonMs);

@@ -20,7 +20,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { manifestOf, pack, packages, root } from "../support/packed.ts";
 
 const mostBytes = 1_500_000;
-/** Of carillon with everything that it brings, beside a PostgreSQL of one's own. */
+/** The size of carillon with all its dependencies, beside a PostgreSQL of one's own. */
 const mostPackages = 60;
 const mostInstalledBytes = 25_000_000;
 const names = ["carillon", "@carillon/zookeeper", "@carillon/embedded", "@carillon/console"];
@@ -31,7 +31,7 @@ interface Bom {
   components: { name: string; version: string; purl: string; hashes?: object[] }[];
 }
 
-/** What is published: packed, and unpacked beside its dependencies in a folder that has nothing else. */
+/** The published package: packed, and unpacked beside its dependencies in an otherwise empty folder. */
 describe("the packages as they are published", () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-packages-"));
   const modules = join(folder, "node_modules");
@@ -91,7 +91,7 @@ describe("the packages as they are published", () => {
     async (name) => {
       const found = await checkPackage(createPackageFromTarballData(readFileSync(files.get(name) as string)));
       if (!found.types) throw new Error(`${name} has no types`);
-      // What is ESM alone has no types for `moduleResolution: node10`, and is imported by CommonJS as nodenext allows it.
+      // A package that is only ESM has no types for `moduleResolution: node10`, and CommonJS imports it as nodenext allows.
       const meant = ["NoResolution node10", "CJSResolvesToESM node16-cjs"];
       const problems = found.problems.map((one) => `${one.kind} ${"resolutionKind" in one ? one.resolutionKind : ""}`);
       expect(problems.filter((problem) => !meant.includes(problem))).toEqual([]);
@@ -167,7 +167,7 @@ describe("the packages as they are published", () => {
     const { stdout } = spawnSync(process.execPath, [...args, "--listFilesOnly"], { cwd: folder, encoding: "utf8" });
     expect(stdout, "what the compiler read").toContain("node_modules/carillon/dist/index.d.ts");
     const checked = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
-    // The types of others are theirs to mend.
+    // Errors in the types of other packages are not ours to fix.
     const isOwn = (line: string) => /^(?:app\.ts|node_modules\/(?:carillon|@carillon)\/)/.test(line);
     expect(checked.stdout.split("\n").filter(isOwn)).toEqual([]);
   });
@@ -223,7 +223,7 @@ await tower.enqueue("settle", { invoice: 7 });
   });
 });
 
-/** What code can import. */
+/** The paths that code can import. */
 function entriesOf(path: string): string[] {
   const { name, exports } = manifestOf(path);
   const entries = Object.keys(exports).filter((entry) => typeof exports[entry] !== "string");
@@ -248,7 +248,7 @@ function broughtBy(name: string, modules: string): string[] {
   return [...places];
 }
 
-/** The sizes of its files, as npm tells a package's; without the packages within, which are counted by themselves. */
+/** The sizes of its files, as npm reports a package's; without the packages within, which are counted separately. */
 function bytesOf(folder: string): number {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true }))

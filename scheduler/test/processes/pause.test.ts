@@ -7,7 +7,7 @@ import { Programs, readSeen, type Seen } from "../support/programs.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-/** What began shortly before the stop is still at work after it: a handler's time stands still while its process does. */
+/** Runs that began shortly before the stop are still at work after it: a handler's time stands still while its process does. */
 const handlerMs = 4_000;
 const patienceMs = 120_000;
 
@@ -40,12 +40,12 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
       );
     await start("sleeper");
     await until("it to run", () => started("sleeper", 0), patienceMs);
-    // Alone until now, it has the next second's runs already, whoever wins the claims after that.
+    // It was alone until now, so it has the next second's runs already, whichever process wins the claims after that.
     await start("other");
     await until("it to have begun lately", () => started("sleeper", Date.now() - 500), patienceMs);
     stoppedAt = Date.now();
     programs.signal("sleeper", "SIGSTOP");
-    // Past its session timeout and grace: the other starts what the stopped process was at work on.
+    // Past its session timeout and grace: the other starts the runs that the stopped process was at work on.
     await until("its claims to be taken back", () => started("other", stoppedAt, 2), patienceMs);
     continuedAt = Date.now();
     programs.signal("sleeper", "SIGCONT");

@@ -9,7 +9,7 @@ import { pack, packages, root } from "../support/packed.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
-/** A page block by block: how each is marked, and what is to be typed. */
+/** A page block by block: the mark of each, and the text to be typed. */
 const blocksOf = (page: string) =>
   [...readFileSync(join(root, page), "utf8").matchAll(/^```(\w+) ?(\S*)\n(.*?)^```$/gms)].map(
     ([, language = "", mark = "", text = ""]) => ({ language, mark, text }),
@@ -23,7 +23,7 @@ const database = `quick_start_${process.pid}`;
 const running: ChildProcess[] = [];
 let admin: pg.Client;
 
-/** What a terminal shows. */
+/** The output of a terminal. */
 interface Terminal {
   child: ChildProcess;
   shown: () => string;
@@ -94,7 +94,7 @@ it("is typed as it stands, from an empty folder to two processes of which one is
   expect(more).toEqual([]);
   const files = packages.map((workspace) => pack(workspace, folder)).join(" ");
   expect(install).toContain("npm install carillon @carillon/embedded\n");
-  // Not published yet: what would be.
+  // The packages are not published yet: these are packed from the clone.
   await done((install as string).replace("npm install carillon @carillon/embedded", `npm install ${files}`));
 
   const port = await freePort();

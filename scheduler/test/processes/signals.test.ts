@@ -45,7 +45,7 @@ describe("a process with two instances, told to stop while a handler runs", () =
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       const before = logged;
       logged += text;
-      // Said as the first is heard.
+      // Printed when the first signal arrives.
       const heard = "stopping: waiting for what runs";
       if (signals[1] && logged.includes(heard) && !before.includes(heard)) child.kill(signals[1]);
     });

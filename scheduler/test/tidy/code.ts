@@ -1,8 +1,8 @@
 /**
- * Tells apart what a search must tell apart: `code` has every comment and the inside of every string, template and
- * regular expression blanked out, `comments` everything but the comments. Both keep length and lines, so that an index
- * means the same in all three texts. A scanner, not a parser: whether a slash divides or opens a regular expression is
- * decided by what stands before it, which is right for formatted code.
+ * Separates the parts of a file for searches: `code` has every comment and the inside of every string, template and regular expression
+ * blanked out, `comments` everything but the comments. Both keep length and lines, so that an index means the same in all three texts. A
+ * scanner, not a parser: the text before a slash decides whether it divides or opens a regular expression, which is right for formatted
+ * code.
  */
 export interface Parts {
   readonly code: string;
@@ -11,7 +11,7 @@ export interface Parts {
 
 const blank = (text: string) => text.replace(/[^\n]/g, " ");
 
-/** What, standing last before a slash, means that a value ended there, so that the slash divides. */
+/** A text that, directly before a slash, means that a value ended there, so that the slash divides. */
 const valueEnd = /[\w$)\]}"'`]$/;
 const wordBeforeRegex = /(?:^|[^\w$.])(?:return|typeof|case|in|of|do|else|void|await|yield|throw)$/;
 

@@ -37,7 +37,7 @@ const source = ["cli", "cli/commands", "cli/config", "http", "."]
   .map(read)
   .concat(read("scheduler/src/access/secrets/read-keys.ts"))
   .join("\n");
-/** By name in the source, or as the variable of a setting. */
+/** Whether the source reads the name, or a setting has it as its variable. */
 const isRead = (name: string) => source.includes(name) || settings.some(({ variables }) => variables.includes(name));
 const folder = mkdtempSync(join(tmpdir(), "carillon-deploy-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -160,7 +160,7 @@ describe("what is in deploy/", () => {
       "SystemCallFilter=@system-service",
     ])
       expect(unit.split("\n")).toContain(line);
-    // Where there is no systemd, as in most containers, what stands above is all that can be said.
+    // Without systemd, as in most containers, the checks above are all that is possible.
     if (spawnSync("systemd-analyze", ["--version"]).status !== 0) return;
     const path = join(folder, "carillon.service");
     writeFileSync(path, unit.replace("/usr/bin/carillon", process.execPath).replace(/^Documentation=.*\n/m, ""));

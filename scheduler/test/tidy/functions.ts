@@ -18,7 +18,7 @@ const functionTypes: ReadonlySet<string> = new Set([
 
 interface Found {
   node: SyntaxNode;
-  /** By which it is called: its own, or that of what it is assigned to. */
+  /** The name by which it is called: its own, or that of the variable to which it is assigned. */
   name: string;
 }
 
@@ -49,7 +49,7 @@ function wrongIn(file: HouseFile): string[] {
   });
 }
 
-/** A function is what one person can read in one go, and its call tells what each value is. */
+/** A function is short enough to be read in one go, and its call shows the meaning of each value. */
 export const smallFunctions: Rule = (files) =>
   files
     .filter((file) => isCode(file) && measured.test(file.path) && !isTest(file) && !exempt.test(file.path))

@@ -1,7 +1,7 @@
 import { partsOf } from "./code.ts";
 import { at, type HouseFile, isCode, isSource, isTest, type Rule } from "./tree.ts";
 
-/** Where `pattern` occurs in the part of a file that `part` names. */
+/** The places of `pattern` in the part of a file that `part` names. */
 function find(file: HouseFile, part: "code" | "comments" | "text", pattern: RegExp, what: string): string[] {
   const text = part === "text" ? file.text : partsOf(file.text)[part];
   return [...text.matchAll(pattern)].map((match) => at(file, match.index, `${what}: ${match[0].trim()}`));
@@ -13,7 +13,7 @@ const ownTime =
 const timeAndChance =
   /\bDate\.now\b|\bnew Date\(\s*\)|\bnew Date\b(?!\s*\()|\bMath\.random\b|\b(?:setTimeout|setInterval|setImmediate)\b|\bperformance\.now\b|\bprocess\.hrtime\b|\bAbortSignal\.timeout\b/g;
 
-/** What the simulation runs on a time and a chance of its own: here not even the system's may be named. */
+/** Code that the simulation runs with time and chance of its own: it must not name those of the system. */
 const simulated =
   /^scheduler\/src\/(?:base|schedule|task|run|slots|cluster|alarms|access|settings|api|engine|worker|apply)\/|^scheduler\/src\/store\/[^/]+\.ts$/;
 /** They compose, or make names and secrets. */
@@ -52,11 +52,14 @@ export const nothingEvaluated: Rule = (files) =>
       ...find(file, "text", /["'](?:node:)?vm["']/g, "runs text as code"),
     ]);
 
-/** Of constants of their own; of words, which have letters alone (line.ts); of secrets, each character escaped (redactor.ts). */
+/**
+ * Regular expressions made from constants of their own; from words, which have letters alone (line.ts); from secrets, each character
+ * escaped (redactor.ts).
+ */
 const madeExpressions =
   /^scheduler\/src\/(?:coordination\/redis\/server|http\/console-pages|importers\/servers\/powerjob|schedule\/calendar-interval|schedule\/phrase\/line|access\/secrets\/redactor)\.ts$/;
 
-/** A regular expression is written, not made: what came from elsewhere might mean something in it. */
+/** A regular expression is a literal and not made from a text: foreign text might have a meaning in it. */
 export const expressionsWritten: Rule = (files) =>
   files
     .filter((file) => published.test(file.path) && !isTest(file) && !madeExpressions.test(file.path))
@@ -65,7 +68,7 @@ export const expressionsWritten: Rule = (files) =>
 /** It leads to the one path of the server that begins a sign-in elsewhere. */
 const ownLinks = "console/src/sign-in/sign-in.tsx";
 
-/** The console leads only to places of its own, by the router: no text from elsewhere is taken for an address, whose scheme might run it. */
+/** The console leads only to places of its own, by the router: no foreign text is used as an address, whose scheme might run it. */
 export const linksByRouter: Rule = (files) =>
   files
     .filter((file) => /^console\/src\/.*\.tsx?$/.test(file.path) && !isTest(file) && file.path !== ownLinks)
@@ -100,7 +103,7 @@ export const hooksHold: Rule = (files) =>
 const leftOver = /\b(?:TODO|FIXME|XXX|HACK)\b/g;
 const prose = /\.(?:md|sh|ya?ml|toml)$|^\.ci\//;
 
-/** What is unfinished is an issue, not a remark. */
+/** Unfinished work belongs in an issue, not in a remark. */
 export const nothingLeftOver: Rule = (files) =>
   files.flatMap((file) => {
     if (isCode(file)) return find(file, "comments", leftOver, "unfinished");
@@ -111,7 +114,7 @@ const emptyCatch = /\bcatch\s*(?:\([^)]*\)\s*)?\{\s*\}/g;
 const emptyHandler =
   /\.catch\(\s*(?:async\s*)?(?:\([^)]*\)|\w+)\s*=>\s*(?:\{\s*\}|undefined|null|void 0|false)\s*,?\s*\)|\.catch\(\s*(?:noop|\(\)\s*=>\s*\(\s*\{\s*\}\s*\))\s*\)/g;
 
-/** An error that is let go says why, on the spot. */
+/** A swallowed error has its reason beside it. */
 export const nothingSwallowed: Rule = (files) =>
   files.filter(isCode).flatMap((file) => {
     const { code, comments } = partsOf(file.text);

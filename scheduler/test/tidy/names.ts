@@ -3,7 +3,7 @@ import { at, isCode, isTest, type Rule } from "./tree.ts";
 
 const longest = 500;
 
-/** A file is what one person can hold. */
+/** A file is small enough to be kept in mind. */
 export const smallFiles: Rule = (files) =>
   files.filter(isCode).flatMap((file) => {
     const lines = file.text.split("\n").length - 1;
@@ -31,7 +31,7 @@ const givenUp = new Map([
   ["utils", "what they do"],
 ]);
 
-/** Others' words, as they write them: peers' interfaces and formats that are imported. */
+/** Words of other projects, as they write them: peers' interfaces and formats that are imported. */
 const foreign =
   /^(?:CronJobs?|cronJobs?|XxlJobs?|xxlJobs?|JobDetails?|ScheduledJobs?|AsyncLocalStorageContextManager|setGlobalContextManager)/;
 
@@ -44,7 +44,7 @@ function wordsOf(identifier: string): string[] {
     .split(/[\s_$]+/);
 }
 
-/** Where peers are called by their own names. */
+/** Files in which peers are called by their own names. */
 const ofPeers = /^(?:(?:bench|faults\/src\/peers\/subjects)\/|examples\/ports\/[\w.-]+\.mjs$)/;
 
 /** One idea, one word. */
@@ -65,10 +65,10 @@ export const oneWordPerIdea: Rule = (files) =>
       return wrong;
     });
 
-/** Names of others, and words that are quoted. */
+/** Names of other projects, and quoted words. */
 const named = /XXL-JOB|CronJobs?|JobRunr|jobs?_id|"job"|`job`|\*job\*|`\w*jobs?\w*`|cron jobs?|main job/gi;
 
-/** The same for what we write about ourselves. */
+/** The same for the pages about ourselves. */
 export const oneWordInProse: Rule = (files) =>
   files
     .filter(({ path }) => /^(?:README|CHANGELOG|docs\/(?!glossary).*)(?:\.md)$/.test(path))
@@ -77,7 +77,7 @@ export const oneWordInProse: Rule = (files) =>
       return [...text.matchAll(/\bjobs?\b/gi)].map((match) => at(file, match.index, "job: not job, but task or run"));
     });
 
-/** Folders whose comments have been rewritten; benches, scripts and tests are to follow. */
+/** The folders whose comments this rule checks. */
 const plainFolders = /^(?:console|zookeeper|scheduler|simulation|faults|fuzz)\/src\//;
 
 /** A comment begins with its noun. */

@@ -8,7 +8,7 @@ const homes = /(?<![\w.*:/-])\/(?:work|root|home(?!\/linuxbrew)|Users)\/[\w.]+|[
 
 const workFolder = /(?<![\w.*:/-])\/work\/[\w.]+/g;
 
-/** Nobody's machine shows in the repository. A test may make homes up. */
+/** The repository contains no paths of a machine. A test may invent homes. */
 export const noMachinePaths: Rule = (files) =>
   files
     .filter(({ path }) => !foreign.test(path) && !path.startsWith("scheduler/test/tidy/"))
@@ -21,7 +21,7 @@ export const noMachinePaths: Rule = (files) =>
 const registries =
   /\bregistry\.[a-z\d-]+\.[a-z]+|\bnpm\.pkg\.github\.com|\bnpmmirror\b|\bartifactory\b|\bverdaccio\b/gi;
 
-/** Where packages come from is the reader's choice: the lock file names versions and hashes, not hosts. */
+/** The reader chooses the registry of packages: the lock file names versions and hashes, not hosts. */
 export const noRegistryHosts: Rule = (files) =>
   files
     .filter(({ path }) => !path.startsWith("scheduler/test/tidy/"))
@@ -44,13 +44,13 @@ const packageOf = (specifier: string) =>
     .slice(0, specifier.startsWith("@") ? 2 : 1)
     .join("/");
 
-/** Types come with what they describe; Node's are always used. */
+/** A package of types belongs to the package that it describes; Node's are always used. */
 const described = (name: string) => (name.startsWith("@types/") ? name.slice("@types/".length) : name);
 
-/** What these name under `devDependencies` and import in their sources is built into what they publish. */
+/** Packages that these name under `devDependencies` and import in their sources are built into their published form. */
 const bundled = ["scheduler/package.json", "console/package.json"];
 
-/** Every dependency is used where it is declared, and what ships imports only what its own package.json brings or has built in. */
+/** Every dependency is used where it is declared, and published code imports only what its own package.json brings or has built in. */
 export const dependenciesUsed: Rule = (files) => {
   const wrong: string[] = [];
   for (const file of files.filter(({ path }) => /(?:^|\/)package\.json$/.test(path))) {
@@ -83,7 +83,7 @@ export const dependenciesUsed: Rule = (files) => {
     for (const other of folder === "" ? [] : code.filter(({ path }) => path.startsWith(`${folder}src/`))) {
       if (isTest(other)) continue;
       for (const { specifier, index } of importsOf(other.text)) {
-        // A plugin of the build makes what is virtual.
+        // A plugin of the build makes virtual modules.
         if (/^(?:\.|node:|virtual:)/.test(specifier)) continue;
         if (Object.hasOwn(brought, packageOf(specifier))) continue;
         wrong.push(at(other, index, `imports ${specifier}, which ${file.path} does not bring`));
@@ -115,7 +115,7 @@ export const errorsListed =
     return wrong;
   };
 
-/** A code that nothing throws, or that no test provokes, is a promise nobody keeps. */
+/** A code that is never thrown, or that no test provokes, is an empty promise. */
 export const errorsReal =
   (codes: Readonly<Record<string, string>>): Rule =>
   (files) => {
@@ -133,7 +133,7 @@ export const errorsReal =
     });
   };
 
-/** What a user notices has a line in the change log, under what is not released yet or under this version. */
+/** A change that users notice has a line in the change log, under the unreleased changes or under this version. */
 export const changesTold: Rule = (files) => {
   const log = textOf(files, "CHANGELOG.md");
   if (log === undefined) return ["CHANGELOG.md:1 is missing"];
@@ -141,7 +141,7 @@ export const changesTold: Rule = (files) => {
   return section.test(log) ? [] : ["CHANGELOG.md:1 has no section Unreleased or 0.1.0 with a line in it"];
 };
 
-/** A bench that no page names answers a question that nobody asked. */
+/** A bench must be named by a page. */
 export const benchesNamed: Rule = (files) => {
   const pages = files.filter(({ path }) => path === "README.md" || /^(?:docs|bench)\/.*\.md$/.test(path));
   return files.flatMap(({ path }) => {

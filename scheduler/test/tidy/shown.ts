@@ -1,6 +1,6 @@
 import { at, isTest, type Rule } from "./tree.ts";
 
-/** Pages that show what holds by naming tests: `file.test.ts › name`. */
+/** Pages that prove their statements by naming tests: `file.test.ts › name`. */
 const pages = ["docs/threat-model.md", "docs/asvs.md"];
 
 /** Each test that such a page names is in exactly one file of that name's end, under that name. */

@@ -1,7 +1,7 @@
 import { isNode, nodesIn, type SyntaxNode, treeOf } from "./syntax.ts";
 import { at, type HouseFile, isCode, isTest, type Rule } from "./tree.ts";
 
-/** A bound or a deadline of this length ends what hangs; a shorter one measures how busy the machine is. */
+/** A bound or a deadline of this length only ends a hanging test; a shorter one measures how busy the machine is. */
 const guardMs = 60_000;
 
 /** Files whose assertions on time stay, each with its reason. */
@@ -33,7 +33,7 @@ function expectOf(node: SyntaxNode | undefined): SyntaxNode | undefined {
   return expectOf(childOf(node, "object") ?? childOf(node, "callee"));
 }
 
-/** A rule of one file: what its variables are, and what it says with them. */
+/** A rule for one file: the meaning of its variables, and the violations. */
 class Stopwatches {
   readonly #file: HouseFile;
   readonly #nodes: readonly SyntaxNode[];
@@ -89,7 +89,7 @@ class Stopwatches {
     return timeout !== undefined && timeout < guardMs ? "waits for less than 60 s" : undefined;
   }
 
-  /** @param call of Vitest's, whose last argument has `timeout` */
+  /** @param call a call of Vitest's, whose last argument has `timeout` */
   #timeoutOf(call: SyntaxNode): number | undefined {
     const options = argumentsOf(call).at(-1);
     if (options?.type !== "ObjectExpression") return undefined;
@@ -106,7 +106,7 @@ class Stopwatches {
   }
 }
 
-/** A test says what happened, not how fast, and waits for what happens with a guard that only ends what hangs. */
+/** A test checks what happened, not how fast, and waits for events with a guard that only ends a hang. */
 export const noStopwatches: Rule = (files) =>
   files
     .filter((file) => isCode(file) && isTest(file) && !measured.test(file.path) && !exceptions.has(file.path))

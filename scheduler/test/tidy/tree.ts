@@ -9,10 +9,12 @@ export interface HouseFile {
   readonly text: string;
 }
 
-/** One rule of the house: what it finds wrong, a line each, as `path:line what`. Pure, so that it can be shown to fail. */
+/**
+ * One rule of the house: it returns its violations, a line each, as `path:line what`. It is pure, so that a test can show that it fails.
+ */
 export type Rule = (files: readonly HouseFile[]) => readonly string[];
 
-/** Every text file that git tracks or would: what is ignored is not the house's. */
+/** Every text file that git tracks or would track: ignored files do not belong to the house. */
 export function readHouse(): readonly HouseFile[] {
   const root = fileURLToPath(new URL("../../..", import.meta.url));
   const listed = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard"], {
@@ -37,7 +39,7 @@ export function isTest(file: HouseFile): boolean {
   return /\.test\.tsx?$/.test(file.path) || /^[^/]+\/test\//.test(file.path);
 }
 
-/** What is compiled into the published package. */
+/** Whether the file is compiled into the published package. */
 export function isSource(file: HouseFile): boolean {
   return /^scheduler\/src\/.*\.ts$/.test(file.path) && !isTest(file);
 }

@@ -20,7 +20,7 @@ it("the demo, one of whose two processes is killed, is late by little", async ()
   const stalledMs = stalls.stop();
   expect(code, out).toBe(0);
   const figures = JSON.parse(out.trim().split("\n").at(-1) ?? "null") as Record<string, number>;
-  // From the enqueuing to the start a run passes through two processes and the store: each may be kept waiting once.
+  // From its enqueue to its start a run passes through two processes and the store: each may be delayed once.
   hold("greatest lateness of the demo", {
     ms: figures.max_ms as number,
     controlMs: figures.p50_ms as number,

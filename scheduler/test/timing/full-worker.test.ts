@@ -26,7 +26,9 @@ afterAll(async () => {
   await database.end();
 });
 
-/** A full worker hands on what is due and finds no place (docs/limits.md, Places of workers): a serial task is to start in time all the same. */
+/**
+ * A full worker hands on due runs without a free slot (docs/limits.md, Places of workers): a serial task must start in time all the same.
+ */
 it("a serial task beside a worker that has no free place, while another has 40", async () => {
   const starts: { slotMs: number; lateMs: number }[] = [];
   const longAt = new Map<string, number>();

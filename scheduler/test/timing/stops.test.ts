@@ -3,7 +3,7 @@ import { StallMeter } from "../support/stall-meter.ts";
 import { stopBound } from "../support/stop-bound.ts";
 import { hold } from "../support/timing.ts";
 
-/** What a stop may take beyond `drain` (docs/limits.md). */
+/** The time that a stop may take beyond `drain` (docs/limits.md). */
 const beyondMs = 500;
 
 let stalls = new StallMeter();
