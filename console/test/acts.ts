@@ -1,7 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { type House, heading, violations } from "./support/house.ts";
 
-/** Of console.test.ts: names that complete themselves, past slots that are run, what is undone, and what numbers lead to. */
+/**
+ * Part of console.test.ts: names that complete themselves, past slots that are run, actions that are undone, and numbers that lead to
+ * pages.
+ */
 export function completionsAndUndo(house: House): void {
   describe("what one begins", () => {
     test("is completed: a filter of tasks, by keys alone", async () => {
@@ -154,7 +157,7 @@ export function completionsAndUndo(house: House): void {
       await dialog.getByRole("button", { name: "Remove" }).click();
       await heading(page, "Tasks");
       const told = page.getByRole("status").locator("div", { hasText: "tell-tenants is removed" });
-      // What went with it could not be brought back.
+      // Objects removed with it could not be brought back.
       expect(await told.getByRole("button", { name: "Undo" }).count()).toBe(0);
       await told.getByRole("button", { name: "Close" }).click();
       const left = await context.request.get(`${house.stage.url}/v1/tasks?of=tell-tenants`);
@@ -178,7 +181,7 @@ export function completionsAndUndo(house: House): void {
         page.getByRole("status").locator("div", { hasText: told }).getByRole("button", { name: "Undo" });
       await undo("is again as its code says").click();
       await page.getByText("Closes old doors.").waitFor();
-      // Back once more, for what has edits cannot be made anew as it was.
+      // It is brought back once more, since a task with edits cannot be made anew in its former state.
       await page.getByRole("tab", { name: "Versions" }).click();
       await page.getByRole("button", { name: "Go back to 3" }).click();
       await dialog.getByRole("button", { name: "Revert" }).click();

@@ -1,6 +1,6 @@
 /**
- * Some two and a half minutes: one server, one store and one browser for all screens and ways, a third of it in axe, which looks at every screen in
- * two looks. In two files each would have to furnish a house of its own, and every visitor's page would be loaded twice.
+ * Some two and a half minutes: one server, one store and one browser for all screens and ways, a third of it in axe, which checks every
+ * screen in two looks. In two files each would have to furnish a house of its own, and every visitor's page would be loaded twice.
  */
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
@@ -122,7 +122,7 @@ describe("the line", () => {
     await first.tower.stop();
     await page.getByText(/^Disconnected\. What you see was last confirmed/).waitFor();
     await page.getByText("atlas").first().waitFor();
-    // A screen that was not fetched yet says so in its place, and comes when the server does.
+    // A screen that was not fetched yet shows that in its place, and appears when the server answers.
     await page.getByRole("link", { name: "Workers", exact: true }).first().click();
     await page.locator("#content").getByText("The server does not answer.").first().waitFor();
     const second = await openStage({

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, openContext, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
-/** Of console.test.ts: how the page is served, and how somebody signs in. */
+/** Part of console.test.ts: how the page is served, and how users sign in. */
 export function servingAndSignIn(house: House): void {
   describe("serving", () => {
     const get = (path: string, headers: Record<string, string> = {}) => fetch(`${house.stage.url}${path}`, { headers });
@@ -77,7 +77,7 @@ export function servingAndSignIn(house: House): void {
       await page.keyboard.press("Enter");
       await heading(page, "Runs");
       expect(new URL(page.url()).search).toBe("?state=failed");
-      // With a lesser role one sees no button that would be refused.
+      // A user with a lesser role sees no button that would be refused.
       await page.goto(`${house.stage.url}/tasks/nightly-report`);
       await page.getByRole("tab", { name: "Overview" }).waitFor();
       expect(await page.getByRole("button", { name: "Run now" }).count()).toBe(0);
@@ -149,7 +149,7 @@ export function servingAndSignIn(house: House): void {
       await page.goto(`${house.stage.url}/settings`);
       await page.getByText("Where you are signed in").first().waitFor();
       expect(await page.getByRole("heading", { name: "Second factor" }).count(), "the provider asks for one").toBe(0);
-      // Words in an address are not told as if the server had said them.
+      // Words in an address are not shown as the server's.
       await context.clearCookies();
       await page.goto(`${house.stage.url}/?refused=PAY_ME&why=send-money`);
       await page.getByText("The sign-in came to nothing. Try again.").waitFor();

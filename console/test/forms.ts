@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, settled, unrouted, type Visit, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
-/** Asks the API as whoever the visit is of. @returns the answer */
+/** Calls the API as the user of the visit. @returns the answer */
 async function ask(house: House, { context }: Visit, method: string, path: string, data?: object): Promise<unknown> {
   const headers = { origin: house.stage.url, ...(method === "GET" ? {} : { "if-match": "*" }) };
   const response = await context.request.fetch(`${house.stage.url}/v1${path}`, {
@@ -37,7 +37,7 @@ function hold(): { held: Promise<void>; release: () => void } {
   return { held, release };
 }
 
-/** Of console.test.ts: what becomes of a form while others act, while one goes elsewhere, and while an answer is missing. */
+/** Part of console.test.ts: the state of a form while other users act, while its user goes elsewhere, and while an answer is missing. */
 export function formsAmongOthers(house: House): void {
   describe("a form, while others act", () => {
     test("undoes no edit that came meanwhile, and no way back does", async () => {
@@ -80,7 +80,7 @@ export function formsAmongOthers(house: House): void {
       await page.locator('button[title^="2031-03-04"]').click();
       await page.getByText("1 holiday more · 0 fewer").waitFor();
       await ask(house, visit, "PUT", "/calendars/fairs", { ...content, holidays: ["2031-05-01"] });
-      // No event tells of a calendar that no task goes by: it is asked for again by who comes back to the page.
+      // There is no event for a calendar without tasks: it is requested again when the user comes back to the page.
       await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
       await page.getByText("Version 2 came while this was open").waitFor();
       await page.getByText("1 holiday more · 0 fewer").waitFor();
@@ -89,7 +89,7 @@ export function formsAmongOthers(house: House): void {
       await page.getByRole("button", { name: "Cancel" }).click();
       await page.getByTitle("2031-05-01 · holiday").waitFor();
 
-      // It has one coming holiday: without it none is left, which is asked about.
+      // It has one future holiday: without it none is left, which needs a confirmation.
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.locator('button[title^="2031-05-01"]').click();
       await page.getByRole("button", { name: "Save as a new version" }).click();
@@ -117,7 +117,7 @@ export function formsAmongOthers(house: House): void {
       await dialog.getByText("Somebody else changed the user meanwhile.").waitFor();
       await dialog.getByRole("button", { name: "Cancel" }).click();
       await page.getByRole("listitem").filter({ hasText: "gwen" }).getByText("payroll: editor").waitFor();
-      // The page is other tests' too, and the browser itself tells of the refusal.
+      // Other tests use the page too, and the browser itself logs the refusal.
       expect(visit.complaints.splice(0)).toEqual([expect.stringContaining("412")]);
     });
 
@@ -144,7 +144,7 @@ export function formsAmongOthers(house: House): void {
       await unrouted(page);
       const shown = { lines: 3 };
       expect(JSON.parse(await payload.inputValue())).toEqual(shown);
-      // Answers are read on their way to the page: of a read that the page gave up, the browser keeps no answer.
+      // Answers are read on their way to the page: the browser keeps no answer to a request that the page gave up.
       const { held: read, release: tellRead } = hold();
       let isRead = false;
       await page.route(whole, async (route) => {
@@ -246,7 +246,7 @@ export function formsAmongOthers(house: House): void {
       const paused: [name: string, reason: string | undefined][] = [];
       let onSecond: () => Promise<{ status: number; body: string }>;
       const done = { status: 200, body: JSON.stringify({ changed: true, running: [] }) };
-      // Nothing is really paused: only what is asked for counts.
+      // Nothing is really paused: only the request counts.
       await page.route(pauses, async (route) => {
         const name = new URL(route.request().url()).pathname.split("/")[3] as string;
         paused.push([name, reasonOf(route.request().postData())]);

@@ -27,7 +27,7 @@ function someTuesday(): string {
 }
 const dayAfter = (day: string, by = 1) => new Date(Date.parse(day) + by * dayMs).toISOString().slice(0, 10);
 
-/** Of console.test.ts: what is kept beside tasks and runs. */
+/** Part of console.test.ts: objects that are kept beside tasks and runs. */
 export function calendarsAndAccess(house: House): void {
   describe("calendars", () => {
     test("are made from a file, edited day by day, and told by what they take from whom", async () => {
@@ -45,7 +45,7 @@ export function calendarsAndAccess(house: House): void {
       await dialog.getByRole("button", { name: "Make it" }).click();
       await heading(page, "de");
       await page.getByText("line 9, RRULE: RSCALE=HEBREW is not supported").waitFor();
-      // Others may be open beside it; one that stays would lie over what is clicked later.
+      // Others may be open beside it; one that stays would cover later targets of clicks.
       const partly = page.getByRole("status").locator("div", { hasText: "Parts of the file are not carried out" });
       await partly.getByRole("button", { name: "Close" }).click();
       await page.getByRole("button", { name: "The year after" }).click();
@@ -65,7 +65,7 @@ export function calendarsAndAccess(house: House): void {
       const day = someTuesday();
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.locator(`button[title^="${day}"]`).click();
-      // By keys: to the next day, and it too.
+      // By keys: to the next day, which is selected too.
       await page.keyboard.press("ArrowRight");
       await page.keyboard.press("Enter");
       await page.getByText("2 holidays more · 0 fewer").waitFor();
@@ -106,7 +106,7 @@ export function calendarsAndAccess(house: House): void {
 
   describe("access", () => {
     test("makes, changes, locks out and removes users", async () => {
-      // A page of its own: the browser's console tells of what is refused here.
+      // A page of its own: the browser's console logs the refusals here.
       const { page, go } = await house.visit({ width: 1_300 });
       const dialog = page.getByRole("dialog");
       const row = page.getByRole("listitem").filter({ hasText: "cleo" });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type House, heading, unrouted, violations } from "./support/house.ts";
 
-/** Of console.test.ts: dead letters, and what the audit tells of it. */
+/** Part of console.test.ts: dead letters, and their entries in the audit. */
 export function deadLettersAndAudit(house: House): void {
   describe("dead letters", () => {
     test("are told by what they failed of; one or all of them are run again or dismissed", async () => {
@@ -33,7 +33,7 @@ export function deadLettersAndAudit(house: House): void {
         .click();
       await dialog.getByRole("button", { name: "Run again" }).click();
       await page.getByText(/^Run \d+ was made$/).waitFor();
-      // Its filter and what is open are in the address, and the way back undoes them.
+      // Its filter and the open row are in the address, and the back button undoes them.
       await page.getByPlaceholder("Task").fill("nothing-such");
       await page.keyboard.press("Enter");
       await page.getByText("None of these").waitFor();
@@ -44,7 +44,7 @@ export function deadLettersAndAudit(house: House): void {
       await page.getByRole("button", { name: /^Run (?:it|all \d+) again$/ }).click();
       await dialog.getByLabel("Reason").fill("the warehouse is back");
       await dialog.getByRole("button", { name: "Run again" }).click();
-      // What was run again just before may have failed again meanwhile: then it is one of them, or not.
+      // A run that was run again just before may have failed again by now: then it is one of them, or not.
       await expect.poll(() => dialog.innerText()).toMatch(/^done · [1-9]\d* of \d+/m);
       await dialog.getByRole("button", { name: "Close" }).last().click();
     });
@@ -61,7 +61,7 @@ export function deadLettersAndAudit(house: House): void {
         first: "2026-01-01T00:00:00.000Z",
         last: "2026-01-02T00:00:00.000Z",
       });
-      // So many are not to be had here.
+      // This number of them does not exist here.
       await page.route(/\/v1\/dead-letters\/groups/, (route) => {
         const one = /[?&]fingerprint=f(\d+)/.exec(route.request().url())?.[1];
         const groups = one ? [told(Number(one))] : Array.from({ length: 1_000 }, (_, n) => told(n));

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, violations } from "./support/house.ts";
 import { hostileName, hostileText } from "./support/stage.mjs";
 
-/** Of console.test.ts: the ways of somebody who operates, from the list of tasks to a run's log. */
+/** Part of console.test.ts: an operator's ways, from the list of tasks to a run's log. */
 export function waysOfAnOperator(house: House): void {
   describe("an operator", () => {
     test("filters, goes back, and finds what was there", async () => {
@@ -22,7 +22,7 @@ export function waysOfAnOperator(house: House): void {
       expect(await page.getByRole("link", { name: "heartbeat" }).count()).toBe(0);
       await page.getByRole("button", { name: "Clear" }).click();
       await page.getByRole("link", { name: "heartbeat" }).waitFor();
-      // From row to row by keys, and into one.
+      // By keys, from row to row, and into one.
       await page.getByRole("link", { name: "export-ledger" }).focus();
       await page.keyboard.press("ArrowDown");
       await page.keyboard.press("Enter");
@@ -51,7 +51,7 @@ export function waysOfAnOperator(house: House): void {
       await page.getByRole("dialog").getByRole("button", { name: "Resume" }).click();
       await page.getByText("atlas takes runs again").waitFor();
       await page.getByRole("button", { name: "Drain atlas" }).waitFor();
-      // Takes away what offers to undo either.
+      // Removes the notices that offer to undo either.
       await page.reload();
     });
 
@@ -234,10 +234,10 @@ export function waysOfAnOperator(house: House): void {
       await page.getByText("2 of 7").waitFor();
       const mark = page.locator("mark", { hasText: "rejected" }).first();
       await mark.waitFor();
-      // As a terminal would show it: red, and no escape to be seen.
+      // The display of a terminal: red, and no visible escape.
       expect(await mark.locator("xpath=..").getAttribute("data-colour")).toBe("1");
       expect(await page.getByRole("log").textContent()).not.toContain("[31");
-      // Of a long one only a window is read: the server finds what is not in it, and the window goes there.
+      // Only a window of a long log is read: the server finds text outside of it, and the window goes there.
       await go(`/runs/${house.runs.longRun}`);
       await page.getByText("part 2 of 1600").waitFor();
       await page.getByRole("button", { name: "To the end" }).click();

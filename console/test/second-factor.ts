@@ -7,7 +7,7 @@ import { openStage, password } from "./support/stage.mjs";
 
 const recoveryCode = /^[a-z2-9]{6}(?:-[a-z2-9]{6}){3}$/;
 
-/** Of console.test.ts: a code of an authenticator app beside the password. */
+/** Part of console.test.ts: a code of an authenticator app beside the password. */
 export function secondFactors(house: House): void {
   /** Makes a user, whose page is not signed in yet. */
   const visitor = async (name: string, width = 1_280) => {
@@ -33,7 +33,10 @@ export function secondFactors(house: House): void {
     expect(await violations(page)).toEqual([]);
     expect(await overhang(page)).toBe(0);
   };
-  /** Adds a factor, from its key to its recovery codes, which stay until the user says that they are kept. @returns the key and the codes */
+  /**
+   * Adds a factor, from its key to its recovery codes, which stay until the user confirms that they are stored. @returns the key and the
+   * codes
+   */
   const enrol = async (page: Page) => {
     await page.getByRole("img", { name: "QR code of the key" }).waitFor();
     const secret = (await page.locator("[data-secret]").innerText()).replaceAll(" ", "");

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type House, heading, hide, openContext, unrouted, violations } from "./support/house.ts";
 import { password } from "./support/stage.mjs";
 
-/** The server's answer as it would be, but for a part of it. What is shown is asked for again at once, if it is older than a second. */
+/** The server's real answer, with one part changed. Shown data older than a second is requested again at once. */
 async function changed(page: Page, path: string, change: (answer: Record<string, unknown>) => object): Promise<void> {
   await page.route(
     (url) => url.pathname === path,
@@ -15,7 +15,7 @@ async function changed(page: Page, path: string, change: (answer: Record<string,
   await hide(page, false);
 }
 
-/** Of console.test.ts: what stays under one's hands while the server, the sign-in and the data come and go. */
+/** Part of console.test.ts: parts of a page that stay unchanged while the server, the sign-in and the data come and go. */
 export function whatStays(house: House): void {
   describe("what stays", () => {
     test("is the log of a run: its end without a word is no end, and a tab that nobody sees holds none", async () => {
@@ -61,7 +61,7 @@ export function whatStays(house: House): void {
       await go(`/runs/${house.runs.logRun}`);
       const find = page.getByRole("textbox", { name: "Find in the log" });
       await find.focus();
-      // As an input method does it: letters that are not yet what they will be.
+      // This simulates an input method: letters that are not final yet.
       const letters = await page.context().newCDPSession(page);
       for (const text of ["r", "re", "rej"])
         await letters.send("Input.imeSetComposition", { text, selectionStart: text.length, selectionEnd: text.length });
@@ -82,7 +82,7 @@ export function whatStays(house: House): void {
       };
       const end = async () => {
         await context.clearCookies();
-        // Answers of the last second are not asked for again.
+        // Answers of the last second are not requested again.
         const asksToSignIn = page.getByRole("heading", { name: "Sign in to Carillon" });
         await expect.poll(() => hide(page, false).then(() => asksToSignIn.count())).toBe(1);
       };
@@ -179,7 +179,7 @@ export function whatStays(house: House): void {
       await go("/runs?state=ready");
       expect((await asks("Cancel all…"))?.filter).toEqual({ states: ["ready"] });
 
-      // Of a list of paused tasks all that can be done is to resume them, and who is not seen is not chosen.
+      // In a list of paused tasks the only possible action is to resume them, and invisible tasks are not selected.
       await go("/tasks");
       await page
         .getByRole("row", { name: /heartbeat/ })

@@ -35,7 +35,7 @@ describe("a timeline's hours", () => {
       95: 7,
     });
     const tasks = fires.map((count, place) => (count > 4 ? 3 : place === 90 ? 2 : 1));
-    // One fires in every minute; what meets it alone meets nobody.
+    // One fires in every minute; a task that coincides with it alone coincides with none.
     expect(meetings({ from, fires, tasks }, "Europe/Berlin")).toEqual([
       { fires: 12, tasks: 3, place: 60 + day, days: 2 },
       { fires: 7, tasks: 3, place: 95, days: 1 },

@@ -1,4 +1,4 @@
-/** A Chromium of its own: a fresh profile, nothing asked of anybody but of the server under test. */
+/** A Chromium of its own: a fresh profile, without requests to any server but the one under test. */
 import { chromium } from "playwright-core";
 
 const flags = [

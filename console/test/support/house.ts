@@ -1,6 +1,6 @@
 /**
- * One stage, one browser and a page per visitor, for all tests of a file. A page is loaded once; from screen to screen it goes
- * as a person does, by the page's own router, which costs a tenth of a load. Where a load is what is tested, use `page.goto`.
+ * One stage, one browser and a page per visitor, for all tests of a file. A page is loaded once; from screen to screen it uses the page's
+ * own router, as a person does, which costs a tenth of a load. If a load itself is tested, use `page.goto`.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -18,7 +18,7 @@ export interface Look {
   width?: number;
   height?: number;
   preferences?: object;
-  /** `clerk` is made by the test that needs somebody with a namespace. */
+  /** The test that needs a user with a namespace makes `clerk`. */
   as?: "admin" | "viewer" | "operator" | "editor" | "clerk";
   /** Another server than the file's own. */
   at?: Stage;
@@ -27,7 +27,7 @@ export interface Look {
 export interface Visit {
   context: BrowserContext;
   page: Page;
-  /** What its console warned of, and what its policy refused. */
+  /** The warnings of its console, and the refusals of its policy. */
   complaints: string[];
   /** To an address of the server's, such as `/runs?state=failed`: returns when its screen stands. */
   go: (path: string) => Promise<void>;
@@ -37,13 +37,13 @@ export interface House {
   readonly stage: Stage;
   readonly browser: Browser;
   readonly runs: { logRun: number; longRun: number; hostileRun: number };
-  /** Of an operation that was begun. */
+  /** The id of an operation that was begun. */
   readonly operation: number;
-  /** Who signs people in, beside passwords. */
+  /** The provider that signs people in, beside passwords. */
   readonly provider: SignInProvider;
   /**
-   * The page of somebody who is signed in and looks so: the same one each time, where the last test left it. Until then it lay hidden
-   * behind the page that was visited last, so that it asked its server nothing: of ten pages at once one is at work.
+   * The page of a signed-in user with these settings: the same one each time, where the last test left it. Until then it was hidden behind
+   * the page that was visited last, so that it sent its server no requests: of ten pages at once one is at work.
    */
   visit: (look?: Look) => Promise<Visit>;
 }
@@ -118,7 +118,7 @@ export function openHouse(): House {
   };
 }
 
-/** A wait's limit is there to end what hangs, not to say how fast a page is: playwright's own is 30 s. */
+/** A wait's limit only ends a hang; it does not measure how fast a page is: playwright's own is 30 s. */
 export async function openContext(browser: Browser, options: BrowserContextOptions): Promise<BrowserContext> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(60_000);
@@ -139,7 +139,7 @@ async function enter(
   const page = await context.newPage();
   const complaints: string[] = [];
   page.on("console", (message) => {
-    // Before the sign-in the first question is refused: that is how it is asked for.
+    // Before the sign-in the first request is refused: that is how the page learns that it must show the form.
     if (["error", "warning"].includes(message.type()) && !/status of 401/.test(message.text()))
       complaints.push(message.text());
   });
@@ -160,7 +160,7 @@ async function enter(
 /** Removes all routes. It waits for handlers at work: the request of one that answered later would have been sent on. */
 export const unrouted = (page: Page): Promise<void> => page.unrouteAll({ behavior: "wait" });
 
-/** As when another tab of the browser comes to lie before the page, or goes: it cannot tell the difference. */
+/** This simulates another tab of the browser that covers the page, or goes: the page cannot distinguish the two. */
 export const hide = (page: Page, isHidden: boolean): Promise<void> =>
   page.evaluate((hidden) => {
     Object.defineProperty(document, "hidden", { configurable: true, get: () => hidden });
@@ -169,7 +169,7 @@ export const hide = (page: Page, isHidden: boolean): Promise<void> =>
     document.dispatchEvent(new Event("visibilitychange"));
   }, isHidden);
 
-/** In the page: the router tells when what it went to is shown. */
+/** Runs in the page: the router reports when its target is shown. */
 function walk(path: string): Promise<void> {
   const { __TSR_ROUTER__: router } = globalThis as unknown as {
     __TSR_ROUTER__: { navigate: (to: { href: string }) => Promise<void> };
@@ -177,7 +177,7 @@ function walk(path: string): Promise<void> {
   return router.navigate({ href: path });
 }
 
-/** Resolves once the router goes nowhere and what it shows is painted. */
+/** Resolves once the router is idle and its screen is painted. */
 export const settled = (page: Page): Promise<void> =>
   page.evaluate(async () => {
     const { __TSR_ROUTER__: router } = globalThis as unknown as { __TSR_ROUTER__: { state: { status: string } } };
@@ -190,11 +190,11 @@ export const settled = (page: Page): Promise<void> =>
 
 export const heading = (page: Page, name: string | RegExp) => page.getByRole("heading", { level: 1, name }).waitFor();
 
-/** What a screen reader or a keyboard would stumble over. */
+/** Problems for a screen reader or a keyboard. */
 export async function violations(page: Page): Promise<string[]> {
   if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(axe);
   return page.evaluate(async () => {
-    // Its preload asks for every style sheet again, for rules that are off.
+    // Its preload requests every style sheet again, for rules that are off.
     const options = { resultTypes: ["violations"], preload: false };
     // biome-ignore lint/suspicious/noExplicitAny: it comes as a text.
     const { violations: found } = await (globalThis as any).axe.run(document, options);

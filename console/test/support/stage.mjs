@@ -1,12 +1,12 @@
 /**
- * A town with a tower: a real server on a real store, tasks of every kind with runs that really ran, and someone of every role.
- * Tests look at it, and the pictures of the README are taken of it.
+ * A real server on a real store, tasks of every kind with runs that really ran, and a user of every role. Tests use it, and the pictures of
+ * the README are taken from it.
  */
 import { randomBytes } from "node:crypto";
 import { carillon, cron, every, manual } from "carillon";
 import { z } from "zod";
 
-/** As hostile as a task's name may be; and what nobody should ever write, which a page must show as the text that it is. */
+/** The most hostile name that a task may have, and a text of markup, which a page must show as the text that it is. */
 export const hostileName = "javascript:alert/@evil/../..";
 export const hostileText = '<script>window.hacked=1</script><a href="javascript:window.hacked=1">here</a>\u202egnp.exe';
 export const password = "seven lamps by the quay 9";
@@ -31,7 +31,7 @@ export async function openStage({
   const first = `nine herons at ${place}`;
   const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const options = { store, schema: place, listen, log, handleSignals: false, labels: { zone: "eu-1", rack: "b4" } };
-  // Nobody listens there: a message that does not arrive is seen to be tried again.
+  // No receiver listens there: the page shows that an undelivered message is tried again.
   const alarms = { channels: { ops: { webhook: "http://127.0.0.1:9/carillon", secret: "between the two of them" } } };
   const tower = carillon({
     ...options,
@@ -51,11 +51,11 @@ export async function openStage({
     tower,
     url,
     schema: place,
-    /** Of admin, whom the first start makes. */
+    /** The password of admin, which the first start makes. */
     adminPassword: first,
     /** Users of every role, all with the same password. @param {string} adminPassword */
     people: (adminPassword) => people(url, adminPassword),
-    /** What acts on many: what failed is run again. @param {string} adminPassword @returns its number */
+    /** An operation on many: failed runs are run again. @param {string} adminPassword @returns its number */
     operate: (adminPassword) => operate(url, adminPassword),
     /** Runs of many outcomes. */
     live: () => live(tower, hostile),

@@ -18,7 +18,10 @@ const url = (name: string) => `postgres://user:secret@${name}/app`;
 const named = ["CARILLON_STORE", "DATABASE_URL", "CARILLON_DIRECTORY", "CARILLON_COORDINATION"] as const;
 type Environment = Partial<Record<(typeof named)[number], string>>;
 
-/** It has these of what names a store or a service, and no other. `vi.stubEnv` takes none away in a process that files share. */
+/**
+ * Sets exactly these variables that name a store or a service, and removes the others. `vi.stubEnv` removes none in a process that files
+ * share.
+ */
 function inEnvironment(given: Environment): void {
   for (const name of named) {
     delete process.env[name];

@@ -4,7 +4,7 @@ import { type ClockVote, isAdoptable, judgeStep, shiftAfter, wallAgrees } from "
 const hourMs = 3_600_000;
 const [me, shiftMs] = [1, 0];
 
-/** Another node: what its clocks show, and how often it has beaten since the step was first seen. */
+/** Another node: its clocks, and the number of its beats since the step was first seen. */
 type Other = Partial<Omit<ClockVote, "sessionId" | "beat">> & { since?: number; before?: number | null };
 
 /** @param wallOffMs this machine's wall clock is right unless the store's new time is */

@@ -11,7 +11,7 @@ function* orders(ours: number, theirs: number): Generator<("process" | "thread")
 const fence = 7;
 const place = 3;
 
-/** One claim that waits in the process, and a thread that takes over: what becomes of it, step by step. */
+/** One claim that waits in the process, and a thread that takes over: the state of the claim, step by step. */
 function play(process: (() => boolean)[], thread: (() => boolean)[], order: readonly string[]) {
   const left = { process: [...process], thread: [...thread] };
   for (const who of order) {

@@ -71,6 +71,6 @@ it("goes by a stand-in's word until a beat tells of another; where none of its p
   expect(answered.until(2_300)).toBe(5_000);
   const unanswered = shown();
   unanswered.trust.stoodIn(0);
-  // What it said may have reached the store long before: nothing is sure until a beat is answered.
+  // Its last beat may have reached the store long before: nothing is sure until a beat is answered.
   expect(unanswered.until(2_100)).toBeLessThanOrEqual(1_010);
 });

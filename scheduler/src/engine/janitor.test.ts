@@ -9,7 +9,7 @@ import { Janitor } from "./janitor.ts";
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
-/** A janitor on a store that does nothing, but for what a test gives. */
+/** A janitor on a store that does nothing, except for the functions that a test gives. */
 function stage({
   rotate = () => undefined,
   look = () => undefined,

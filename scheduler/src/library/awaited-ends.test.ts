@@ -15,7 +15,7 @@ const endOf = (runId: number): RunEnd => ({
   kept: true,
 });
 
-/** A store in which runs end when a test says so, and that tells of it only when it is to. */
+/** A store in which runs end when a test wants, and that signals this only when the test wants. */
 class Ends {
   readonly clock = new VirtualClock(1_000_000);
   readonly over = new Set<number>();

@@ -26,7 +26,7 @@ const part = (runId: number, key: string | null, shard: RouteRun["shard"]): Rout
 });
 const whole = (runId: number, key: string | null = null) => part(runId, key, null);
 
-/** Lets the policy place so many runs one after the other, as the router does. @returns who had each */
+/** Lets the policy place `count` runs one after the other, as the router does. @returns the worker of each */
 function place(policies: PolicyParts, view: LiveWorker[], runs: RouteRun[], turns: Turns = new Map(), seed = 7) {
   const random = seeded(seed);
   const live = view.map((one) => ({ ...one }));
@@ -237,7 +237,7 @@ describe("churn", () => {
   });
 });
 
-/** Every strategy, by its type: one that is added has its share and its churn asked for here. */
+/** Every strategy, by its type: a new one needs its share and its changes of members here. */
 const strategies: Record<Route["by"], { route: Route; shares: (of: number) => number[] }> = (() => {
   const even = (of: number) => Array.from({ length: of }, () => 120 / of);
   const one = (of: number) => [120, ...Array.from({ length: of - 1 }, () => 0)];
@@ -287,7 +287,7 @@ describe.each(Object.entries(strategies))("%s", (by, { route, shares }) => {
     near(counts(after.nodes), shares(3));
     const back = place({ route }, workers(4), asked(workers(4)), after.turns);
     near(counts(back.nodes), shares(4));
-    // Whom a pin or a broadcast's part is for cannot be replaced.
+    // The worker of a pin or of a broadcast's part cannot be replaced.
     const w0 = without.filter(({ node }) => node !== "w0");
     const lost = place({ route }, w0, asked(workers(4)), after.turns).nodes.filter((node) => node === null);
     expect(lost).toHaveLength(by === "pin" ? 120 : by === "broadcast" ? 60 : 0);

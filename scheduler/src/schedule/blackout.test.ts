@@ -16,7 +16,7 @@ const nightly = (given: Partial<BlackoutWindow & { from: string }> = {}) =>
 const minute = 60_000;
 const endOfWindow = (window: BlackoutWindow, ms: number) => occurrenceAt(window, ms)?.endMs ?? null;
 
-/** Minutes of the day and the weekday that a clock in the zone shows, asked of the runtime. */
+/** Minutes of the day and the weekday of a clock in the zone, computed by the runtime. */
 function wall(zone: string, ms: number): { minutes: number; weekday: number } {
   const parts = new Intl.DateTimeFormat("en-US", {
     timeZone: zone,

@@ -217,7 +217,7 @@ describe("planning under them", () => {
     const off = utc("2026-12-25T09:00:00");
     expect(slotsPutBack(was, mended, now)).toEqual([off]);
     expect(slotsPutBack(was, was, now)).toEqual([]);
-    // What a new schedule has no more is put back by nothing else either.
+    // A time that a new schedule does not have is not put back in any other way either.
     const other = defineTask("t", { schedule: cron("0 15 * * *"), calendar: { name: "de", otherwise: "next" } });
     expect(slotsPutBack(was, { definition: other, calendar: working }, now)).toEqual([off]);
     const skipping = defineTask("t", { schedule: cron("0 9,15 * * *"), calendar: { name: "de" } });

@@ -3,7 +3,7 @@ import { isCarillonError } from "../base/errors.ts";
 import { endOfTime, type Span, Zone, zoneName, zoneOf } from "./zone.ts";
 
 const ms = (text: string) => Date.parse(text);
-/** The transitions of a zone in [from, to), as it tells them. */
+/** The transitions of a zone in [from, to), by its own methods. */
 function transitions(zone: Zone, from: number, to: number): [at: string, minutes: number][] {
   const found: [string, number][] = [];
   for (let span: Span = zone.at(from); span.to < to; ) {

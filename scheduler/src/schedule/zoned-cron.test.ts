@@ -52,7 +52,7 @@ function compare(zone: string, window: Window, expression: Expression): number {
   const cron = parsed(expression, localTimes);
   if (cron === null) return 0;
   let compared = 0;
-  // All six policies; of the dense expressions (every second of hours) one policy in turn, or they take all the time.
+  // All six policies; for the dense expressions (every second of hours) one policy in turn, or they take all the time.
   const only = localTimes.length > 120 ? turn++ % 6 : -1;
   for (const [i, gap] of gaps.entries()) {
     for (const [j, overlap] of overlaps.entries()) {
@@ -98,7 +98,7 @@ describe("cron in zones against the oracle", () => {
         seen++;
         const known = changes.size;
         changes.add(`${at} ${before} ${after}`);
-        // A change that another zone makes at the same moment, mostly: compared in every fourth of the others.
+        // A change that another zone usually makes at the same moment: compared in every fourth of the others.
         if (!long && changes.size === known && chance() < 0.75) continue;
         const change = Math.abs(after - before);
         const window = new Window(zone, list, at - change - hourMs, at + change + hourMs);

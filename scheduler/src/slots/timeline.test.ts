@@ -146,7 +146,7 @@ describe("a spread", () => {
     expect(new Set(moves.map(({ task }) => task.name)).size).toBe(moves.length);
     for (const { minutes, becomes } of moves) expect(becomes).toBe(`${minutes} 3 * * *`);
     expect(Math.max(...moves.map(({ minutes }) => minutes))).toBeLessThanOrEqual(6);
-    // And it is true: with the moves made, the timeline says the same.
+    // The prediction is right: with the moves made, the timeline has the same figures.
     const moved = tasks.map((task) => {
       const move = moves.find((one) => one.task === task);
       return move ? taskOf(task.name, { schedule: cron(move.becomes) }) : task;

@@ -13,7 +13,7 @@ const write = (taskId: number): EnqueueWrite => ({
   source: "enqueue",
 });
 
-/** A store whose statements end when the test says so. */
+/** A store whose statements end when the test wants. */
 function line() {
   const statements: { writes: EnqueueWrite[]; end: () => void; fail: (error: Error) => void }[] = [];
   const enqueuer = new Enqueuer(
@@ -106,7 +106,7 @@ describe("enqueueing together", () => {
   });
 
   describe("while the store is away", () => {
-    /** Whose statements fail again and again until their signal is aborted, as the store's do. */
+    /** A store whose statements fail again and again until their signal is aborted, like those of the real store. */
     function away() {
       const clock = new VirtualClock(0);
       const signals: AbortSignal[] = [];

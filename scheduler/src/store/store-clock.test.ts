@@ -171,7 +171,7 @@ describe("the store's clock", () => {
         waitMs: fc.integer({ min: 0, max: 5_000 }),
         roundTripMs: fc.integer({ min: 1, max: 400 }),
         share: fc.double({ min: 0, max: 1, noNaN: true }),
-        // What its clock may run faster or slower than ours.
+        // The rate by which its clock may run faster or slower than ours.
         drift: fc.double({ min: -0.00009, max: 0.00009, noNaN: true }),
       }),
       { minLength: 1, maxLength: 40 },

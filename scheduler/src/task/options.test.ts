@@ -58,7 +58,7 @@ describe("the table of task options", () => {
 });
 
 describe.each(optionRows)("%s", (option, row) => {
-  // One that is a schedule of another is called after it, and says when its runs are due.
+  // A schedule of another task is named after it, and has its own due times.
   const [name, beside] = option === "of" ? ["digest:weekly", { schedule: "0 2 * * *" }] : ["t", {}];
   const example = { ...beside, [option]: row.example };
   const plain = readWritten(name, beside);

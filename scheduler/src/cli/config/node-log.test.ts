@@ -12,7 +12,7 @@ const text = fc.oneof(
 const fields = fc.dictionary(text, fc.oneof(text, fc.record({ of: text })), { maxKeys: 3 });
 const given = fc.record({ message: text, fields, error: text, hint: text });
 
-/** Of a line: what would begin another one, or steer a terminal. */
+/** Characters that would begin another line, or control a terminal. */
 const foreign = /[\p{Cc}\u2028\u2029]/u;
 
 describe("what is logged makes one line, whatever it says", () => {

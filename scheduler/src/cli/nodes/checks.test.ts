@@ -73,7 +73,7 @@ const server = (over: Partial<ServerFacts> = {}): ServerFacts => ({
   ...over,
 });
 
-/** What is not good, by what it is about. */
+/** The problems, by their subject. */
 const wrong = (over: Partial<ClusterFacts>) =>
   Object.fromEntries(
     checkCluster(healthy(over))

@@ -77,7 +77,7 @@ const alive = (pid: number) => {
   } catch {
     return false;
   }
-  // Where nobody reaps orphans, a dead one stays as a zombie.
+  // If no process reaps orphans, a dead one stays as a zombie.
   return !/^State:\tZ/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
 };
 async function gone(pid: number) {

@@ -30,7 +30,7 @@ async function listening(server: Server | ReturnType<typeof createSocketServer>,
   return (server.address() as AddressInfo).port;
 }
 
-/** A receiver that keeps what it was sent. */
+/** A receiver that records its requests. */
 async function receiver(answer: RequestListener) {
   const received: Received[] = [];
   const server = createServer((request, response) => {
@@ -264,7 +264,7 @@ describe("an answer is judged:", () => {
     const asked: (number | undefined)[] = [];
     for (const _ of given) asked.push((await failure({ url })).retryAfterMs);
     expect(asked[0]).toBe(7_000);
-    // The date is given in whole seconds, and what is left of it is counted when the answer comes.
+    // The date is in whole seconds, and the remaining time is counted when the answer comes.
     expect(asked[1]).toBeGreaterThan(hourMs - 1_000 - (Date.now() - beganMs) - 1);
     expect(asked[1]).toBeLessThanOrEqual(hourMs);
     expect(asked.slice(2)).toEqual([undefined, undefined, undefined, undefined]);
@@ -400,7 +400,7 @@ describe("where it may not go", () => {
     expect(answers, "asked once").toBe(1);
     expect(received[0]?.headers.host).toBe(`rebind.test:${port}`);
     expect((await failure({ url: `http://rebind.test:${port}/` }, { allow, resolve })).code).toBe("HTTP_NOT_ALLOWED");
-    // Of an answer that mixes both, only what is permitted.
+    // If an answer mixes both, only the permitted ones.
     await call({ url: `http://mixed.test:${port}/` }, { allow, resolve: async () => ["127.0.0.2", "127.0.0.1"] })
       .result;
     expect(received).toHaveLength(2);

@@ -8,7 +8,7 @@ import type { PlaceOptions } from "./places.ts";
 import { Pool } from "./pool.ts";
 import { sent } from "./thrown.ts";
 
-/** A host that does what the test says. */
+/** A host that a test controls. */
 interface Fake {
   told: ToHost[];
   says: (message: FromHost) => void;

@@ -13,7 +13,7 @@ const schema = {
   required: ["ledger"],
 };
 
-/** A check is cut off after some time, also where the machine was busy with others: then it is asked again. */
+/** A check is cut off after some time, also if the machine was busy with other work: then it is repeated. */
 const askedAtMost = 50;
 const issuesOf: typeof payloadIssues = (given, payload) => {
   for (let time = 0; time < askedAtMost; time++) {
@@ -23,7 +23,7 @@ const issuesOf: typeof payloadIssues = (given, payload) => {
   return null;
 };
 
-/** From now on each check seems to spend so many ms of processor time: on a busy machine a check that is cut off has had little. */
+/** From now on each check seems to spend `ms` of processor time: on a busy machine a check that is cut off has had little. */
 const spends = (ms: number) => vi.spyOn(process, "cpuUsage").mockReturnValue({ user: ms * 1_000, system: 0 });
 afterEach(() => vi.restoreAllMocks());
 
@@ -57,7 +57,7 @@ describe("a payload's schema", () => {
     expect(payloadIssues(costly, "a"), "known from then on").toBeNull();
   });
 
-  // Each was told to be checked and right, because the check passed over the word.
+  // Each was reported as checked and right, because the check ignored the keyword.
   test.each<[string, { [name: string]: Json }, Json]>([
     ["a bound without a type", { minimum: 2 }, 1],
     ["what stands beside a reference", { $defs: { s: { type: "string" } }, $ref: "#/$defs/s", minLength: 3 }, "a"],

@@ -174,7 +174,7 @@ interface Recorded {
   from: string;
   times: string[];
 }
-/** Recorded outputs of systemd-analyze; the file tells the command. */
+/** Recorded outputs of systemd-analyze; the file has the command. */
 const oracle = JSON.parse(
   readFileSync(new URL("../../../test/support/systemd-calendar.json", import.meta.url), "utf8"),
 ) as Record<"plain" | "changes", Recorded[]>;

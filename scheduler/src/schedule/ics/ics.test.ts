@@ -13,7 +13,7 @@ const file = (...events: string[]) =>
     "END:VCALENDAR",
   ].join("\r\n");
 const days = (...events: string[]) => holidaysOfIcs(file(...events), window);
-/** What is said of the parts that are not carried out, with their lines: an event's first line is line 4. */
+/** The reports about parts that are not supported, with their lines: an event's first line is line 4. */
 const notices = (...events: string[]) =>
   readIcs(file(...events), window).notices.map(({ line, message }) => `${line}: ${message}`);
 const daily = "DTSTART;VALUE=DATE:20260105\nRRULE:FREQ=DAILY;COUNT=3";

@@ -100,7 +100,7 @@ describe("the examples of RFC 5545", () => {
     const days = typeof wanted === "string" ? daysIn(wanted).map(dayText) : wanted;
     const text = `BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nDTSTART;TZID=America/New_York:${start}T090000\r\nRRULE:${rule}\r\nEND:VEVENT\r\nEND:VCALENDAR`;
     const last = Date.parse(days.at(-1) as string) / dayMs;
-    // A rule that ends gives nothing after the last day; of another one the RFC lists the first.
+    // A rule that ends gives nothing after the last day; the RFC lists only the first days of an endless one.
     const toDay = /COUNT|UNTIL/.test(rule) ? last + 1_000 : last;
     expect(holidaysOfIcs(text, { fromDay: 9_000, toDay, zone: "Europe/Berlin" })).toEqual(days);
   });

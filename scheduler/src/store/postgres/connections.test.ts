@@ -25,7 +25,7 @@ afterEach(() => {
   server?.close();
 });
 
-/** Lets everybody in, and answers no statement. @returns its port, and what speaks to the client at the end */
+/** Accepts every client, and answers no statement. @returns its port, and the socket that received a statement */
 async function silentServer(tls: boolean): Promise<{ port: number; statement: Promise<Socket> }> {
   const { cert, key } = createAuthority().issue("localhost");
   let asked: (socket: Socket) => void;

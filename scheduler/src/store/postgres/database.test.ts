@@ -18,7 +18,7 @@ const ended = message("E", Buffer.from("SFATAL\0C57P01\0Mterminating connection 
 let server: Server;
 let database: Database;
 
-/** A server that lets everybody in, and ends the connection with the same packet. */
+/** A server that accepts every client, and ends the connection with the same packet. */
 beforeEach(async () => {
   server = createServer((socket) => {
     socket.on("error", () => undefined); // the other side may have gone first

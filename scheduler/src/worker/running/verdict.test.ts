@@ -16,7 +16,7 @@ const reasons: Partial<Record<(typeof tryEvents)[number], CarillonError>> = {
 const final = new CarillonError("PAYLOAD_INVALID", "no");
 const lossEvents = ["is stopped with its worker", "loses its session"] as const;
 
-/** The verdict on an attempt that was told to stop for this reason, or threw by itself. */
+/** The verdict on an attempt that was stopped for this reason, or threw by itself. */
 function fate(
   event: (typeof tryEvents)[number],
   attempt: number,
