@@ -162,6 +162,8 @@ export interface AccessStore {
 
   /** Newest first. @param userId null: the tokens of all users */
   tokens(userId: number | null, beforeId: number, limit: number): Promise<Token[]>;
+  /** The user's newest token of this name: the valid one, if there is one. @throws TOKEN_UNKNOWN */
+  tokenByName(userId: number, name: string): Promise<Token>;
   /** @throws TOKEN_NAME_TAKEN, SIGN_IN_NEEDED when the creator has just been locked out */
   createToken(token: NewToken, change: Change): Promise<Token>;
   /** Also revokes the tokens that this token created, and those that they created. Repeatable. @throws TOKEN_UNKNOWN */

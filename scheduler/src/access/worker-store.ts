@@ -13,6 +13,8 @@ export interface WorkerStore {
   createKey(key: NewKey, nowMs: number): Promise<WorkerKey>;
   /** Newest first, the revoked ones too. */
   keys(): Promise<WorkerKey[]>;
+  /** The newest key of this name: the valid one, if there is one. @throws KEY_NAME_UNKNOWN */
+  keyByName(name: string): Promise<WorkerKey>;
   key(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null>;
   /** Newest first, without the revoked ones. */
   validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;

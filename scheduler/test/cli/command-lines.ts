@@ -357,6 +357,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     "soon --expires soon",
   ],
   "keys list": [""],
+  "keys show": ["reports", "brief", "no-such"],
   "keys revoke": ["reports", "reports", "no-such"],
   "users create": [
     "ann --role operator",
@@ -369,6 +370,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     "ido --reason new",
   ],
   "users list": [""],
+  "users show": ["ann", "eva", "no-such"],
   "users password": ["ann", "no-such"],
   "users sign-ins": ["ann", "no-such"],
   "users sign-out": ["ann --reason stolen", "ann --sign-in 1", "no-such"],

@@ -350,7 +350,11 @@ describe("a token", () => {
     await stage.join(secret);
     await expect(admin().createWorkerKey({ name: "reports" })).rejects.toMatchObject({ code: "KEY_NAME_TAKEN" });
     expect((await admin().listWorkerKeys()).items).toMatchObject([{ name: "reports", revoked: null }]);
-    expect(await admin().revokeWorkerKey({ key: "reports" })).toMatchObject({ revoked: expect.any(String) });
+    expect(await admin().getWorkerKey({ key: "reports" })).toMatchObject({ groups: ["reports"], revoked: null });
+    const revoked = await admin().revokeWorkerKey({ key: "reports" });
+    expect(revoked).toMatchObject({ revoked: expect.any(String) });
+    expect(await admin().getWorkerKey({ key: "reports" })).toEqual(revoked);
+    await expect(admin().getWorkerKey({ key: "none" })).rejects.toMatchObject({ code: "KEY_NAME_UNKNOWN" });
     const none = await stage.ask("DELETE", "/v1/worker-keys/none", { token: stage.tokens.admin });
     expect([none.status, none.body.code]).toEqual([404, "KEY_NAME_UNKNOWN"]);
     expect((await admin().listAudit({ about: "worker-key" })).items.map(({ act }) => act)).toEqual([

@@ -93,6 +93,9 @@ const signIn = z
   .meta({ id: "SignIn" });
 
 const userParams = z.strictObject({ user: userName });
+const tokenParams = z.strictObject({ token: userName });
+const tokenOwner = userName.optional().describe("The token's user; default: the caller.");
+const keyParams = z.strictObject({ key: userName });
 const noun = "access" as const;
 
 export const accessRoutes = {
@@ -229,6 +232,18 @@ export const accessRoutes = {
     answer: user,
     errors: ["USER_NAME_TAKEN", "PASSWORD_WEAK", "FILE_INVALID", "TASK_INVALID", "OPTION_INVALID"],
   }),
+  getUser: route({
+    touches: "cluster",
+    method: "GET",
+    path: "/v1/users/{user}",
+    noun,
+    policy: "admin",
+    params: userParams,
+    etag: "gives",
+    summary: "One user",
+    answer: user,
+    errors: ["USER_UNKNOWN"],
+  }),
   changeUser: route({
     touches: "cluster",
     method: "PATCH",
@@ -337,6 +352,18 @@ export const accessRoutes = {
     answer: token.extend({ secret: z.string() }),
     errors: ["TOKEN_NAME_TAKEN", "OPTION_INVALID", "DURATION_INVALID", "TASK_INVALID"],
   }),
+  getToken: route({
+    touches: "nothing",
+    method: "GET",
+    path: "/v1/tokens/{token}",
+    noun,
+    policy: "signed-in",
+    summary: "One of one's own tokens; an admin may read anyone's. Of several with one name, the newest",
+    params: tokenParams,
+    query: z.strictObject({ user: tokenOwner }),
+    answer: token,
+    errors: ["TOKEN_UNKNOWN"],
+  }),
   revokeToken: route({
     touches: "nothing",
     method: "DELETE",
@@ -344,8 +371,8 @@ export const accessRoutes = {
     noun,
     policy: "signed-in",
     summary: "Revoke a token of one's own; an admin may revoke anyone's",
-    params: z.strictObject({ token: userName }),
-    query: z.strictObject({ user: userName.optional().describe("Whose; default one's own."), reason }),
+    params: tokenParams,
+    query: z.strictObject({ user: tokenOwner, reason }),
     answer: null,
     errors: ["TOKEN_UNKNOWN"],
   }),
@@ -378,6 +405,17 @@ export const accessRoutes = {
     answer: key.extend({ secret: z.string() }),
     errors: ["KEY_NAME_TAKEN", "TASK_INVALID", "DURATION_INVALID", "OPTION_INVALID"],
   }),
+  getWorkerKey: route({
+    touches: "key",
+    method: "GET",
+    path: "/v1/worker-keys/{key}",
+    noun,
+    policy: "admin",
+    summary: "One worker key, without its secret. Of several with one name, the newest",
+    params: keyParams,
+    answer: key,
+    errors: ["KEY_NAME_UNKNOWN"],
+  }),
   revokeWorkerKey: route({
     touches: "key",
     method: "DELETE",
@@ -385,7 +423,7 @@ export const accessRoutes = {
     noun,
     policy: "admin",
     summary: "Lock a key's workers out; what they run is taken back",
-    params: z.strictObject({ key: userName }),
+    params: keyParams,
     query: z.strictObject({ reason }),
     answer: key,
     errors: ["KEY_NAME_UNKNOWN"],

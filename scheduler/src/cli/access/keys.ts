@@ -19,6 +19,13 @@ const keyObject = ({ name, groups, createdMs, createdBy, expiresMs, revokedMs }:
   revoked: iso(revokedMs),
 });
 
+const standingText = ({ expiresMs, revokedMs }: Pick<ListedKey, "expiresMs" | "revokedMs">, now: number): string =>
+  revokedMs !== null
+    ? `revoked ${ageText(revokedMs, now)}`
+    : expiresMs === null
+      ? "valid"
+      : `expires ${ageText(expiresMs, now)}`;
+
 export async function createKey(
   name: string,
   options: CommonOptions & { group?: string[]; expires?: string },
@@ -67,13 +74,26 @@ export function listKeys(options: CommonOptions, terminal: Terminal): Promise<Ex
           plain(groups.join(", ")),
           ageText(createdMs, now),
           plain(createdBy),
-          revokedMs !== null
-            ? { text: `revoked ${ageText(revokedMs, now)}`, paint: style.dim }
-            : expiresMs === null
-              ? "valid"
-              : `expires ${ageText(expiresMs, now)}`,
+          revokedMs === null
+            ? standingText({ expiresMs, revokedMs }, now)
+            : { text: standingText({ expiresMs, revokedMs }, now), paint: style.dim },
         ]),
       );
+    }
+    return exitCodes.ok;
+  });
+}
+
+export function showKey(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster }) => {
+    const key = await cluster.access.key(name);
+    if (terminal.json) terminal.object(keyObject(key));
+    else {
+      const now = cluster.nowMs();
+      terminal.card(key.name, standingText(key, now), [
+        ["groups", key.groups.join(", ")],
+        ["made", `${ageText(key.createdMs, now)} by ${key.createdBy}`],
+      ]);
     }
     return exitCodes.ok;
   });

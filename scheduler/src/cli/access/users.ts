@@ -106,6 +106,23 @@ export function listUsers(options: CommonOptions, terminal: Terminal): Promise<E
   });
 }
 
+export function showUser(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
+  return withCluster(options, async ({ cluster: { access, nowMs } }) => {
+    const user = await access.user(name);
+    if (terminal.json) terminal.object(userObject(user));
+    else {
+      const now = nowMs();
+      const standing = user.disabledMs === null ? "may sign in" : `locked out ${ageText(user.disabledMs, now)}`;
+      terminal.card(user.name, standing, [
+        ["role", rolesText(user)],
+        ["made", `${ageText(user.createdMs, now)} by ${user.createdBy}`],
+        ["second factor", user.secondFactorMs === null ? "none" : ageText(user.secondFactorMs, now)],
+      ]);
+    }
+    return exitCodes.ok;
+  });
+}
+
 export function listSignIns(name: string, options: CommonOptions, terminal: Terminal): Promise<ExitCode> {
   return withCluster(options, async ({ cluster: { access, nowMs } }) => {
     const signIns = await access.signIns(name);

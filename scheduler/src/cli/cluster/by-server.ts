@@ -331,6 +331,7 @@ function serverAccess(api: Client): ClusterAccess {
   });
   return {
     users: async () => (await pages((page) => api.listUsers(page))).map(user),
+    user: async (name) => user(await api.getUser({ user: name })),
     createUser: async (given, reason) => user(await api.createUser({ ...given, temporary: true, ...why(reason) })),
     setPassword: async (name, password) =>
       user(await api.changeUser({ user: name, password, temporary: true, disabled: false })),
@@ -353,6 +354,7 @@ function serverAccess(api: Client): ClusterAccess {
     },
     resetSecondFactor: async (user, reason) => void (await api.resetSecondFactor({ user, ...why(reason) })),
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
+    key: async (name) => key(await api.getWorkerKey({ key: name })),
     async createKey(name, groups, expiresIn) {
       const ends = expiresIn === undefined ? {} : { expiresIn };
       const { secret, ...made } = await api.createWorkerKey({ name, groups, ...ends });

@@ -236,6 +236,7 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
   const { author } = change("");
   return {
     users: () => store.access.users("", listedMost),
+    user: (name) => userCalled(store.access, name),
     createUser: async ({ password, ...user }, reason) =>
       store.access.createUser({ ...user, temporary: true, hash: await hashPassword(password) }, change(reason)),
     setPassword: async (name, password) =>
@@ -262,6 +263,7 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
         throw factorUnknown(name);
     },
     keys: () => store.workers.keys(),
+    key: (name) => store.workers.keyByName(name),
     async createKey(name, groups, expiresIn) {
       const secret = makeSecret();
       const key = await store.workers.createKey(

@@ -183,6 +183,10 @@ function checkedAccess(access: ClusterAccess): ClusterAccess {
       checkGrants(user.grants);
       return access.createUser(user, reason);
     },
+    async user(name) {
+      checkUser(name);
+      return access.user(name);
+    },
     async setPassword(name, password) {
       checkUser(name);
       return access.setPassword(name, password);
@@ -202,6 +206,10 @@ function checkedAccess(access: ClusterAccess): ClusterAccess {
     async resetSecondFactor(name, reason) {
       checkUser(name);
       return access.resetSecondFactor(name, reason);
+    },
+    async key(name) {
+      checkFindable("a key's name", name, keyNameLength);
+      return access.key(name);
     },
     async revokeKey(name) {
       checkFindable("a key's name", name, keyNameLength);

@@ -5,6 +5,7 @@ import { type CommandParts, collect, wholeNumber } from "./parts.ts";
 
 const createKey = late(() => import("../access/keys.ts"), "createKey");
 const listKeys = late(() => import("../access/keys.ts"), "listKeys");
+const showKey = late(() => import("../access/keys.ts"), "showKey");
 const revokeKey = late(() => import("../access/keys.ts"), "revokeKey");
 const limitGroup = late(() => import("../tasks/groups.ts"), "limitGroup");
 const listGroups = late(() => import("../tasks/groups.ts"), "listGroups");
@@ -15,6 +16,7 @@ const endSignIns = late(() => import("../access/users.ts"), "endSignIns");
 const resetSecondFactor = late(() => import("../access/users.ts"), "resetSecondFactor");
 const createUser = late(() => import("../access/users.ts"), "createUser");
 const listUsers = late(() => import("../access/users.ts"), "listUsers");
+const showUser = late(() => import("../access/users.ts"), "showUser");
 const removeUser = late(() => import("../access/users.ts"), "removeUser");
 const setPassword = late(() => import("../access/users.ts"), "setPassword");
 
@@ -32,6 +34,9 @@ export function addAccess({
     .action(doing(([name = ""], options: Parameters<typeof createKey>[1]) => createKey(name, options, terminal)));
   add(keys, "list", "List the worker keys: whose they are, not what they are.", "carillon keys list").action(
     doing((_, options) => listKeys(options, terminal)),
+  );
+  add(keys, "show <name>", "Show one worker key: whose it is, not what it is.", "carillon keys show reports").action(
+    doing(([name = ""], options) => showKey(name, options, terminal)),
   );
   add(
     keys,
@@ -86,6 +91,12 @@ export function addAccess({
   add(users, "list", "List the users.", "carillon users list").action(
     doing((_, options) => listUsers(options, terminal)),
   );
+  add(
+    users,
+    "show <name>",
+    "Show one user: roles, and whether the user may sign in.",
+    "carillon users show ann",
+  ).action(doing(([name = ""], options) => showUser(name, options, terminal)));
   add(
     users,
     "password <name>",

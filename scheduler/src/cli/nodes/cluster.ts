@@ -217,6 +217,8 @@ export type ListedKey = Pick<WorkerKey, "name" | "groups" | "createdMs" | "creat
 
 export interface ClusterAccess {
   users(): Promise<ListedUser[]>;
+  /** @throws USER_UNKNOWN */
+  user(name: string): Promise<ListedUser>;
   createUser(user: GivenUser, reason: string): Promise<ListedUser>;
   /** Lets the user in again, too. */
   setPassword(name: string, password: string): Promise<ListedUser>;
@@ -228,6 +230,8 @@ export interface ClusterAccess {
   /** @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
   resetSecondFactor(name: string, reason: string): Promise<void>;
   keys(): Promise<ListedKey[]>;
+  /** The newest key of this name. @throws KEY_NAME_UNKNOWN */
+  key(name: string): Promise<ListedKey>;
   /** @returns with the text that lets workers in */
   createKey(name: string, groups: string[], expiresInMs: number | undefined): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;

@@ -52,6 +52,16 @@ export class Terminal {
       this.line(indent + line);
   }
 
+  /** Prints one thing: its name and state, then a line for each of its properties. Empty properties are left out. */
+  card(name: string, state: string, properties: readonly (readonly [title: string, text: string])[]): void {
+    const { style } = this;
+    const width = Math.max(0, ...properties.map(([title]) => title.length));
+    this.line(`${style.title(plain(name))}  ${style.dim(plain(state))}`);
+    this.line();
+    for (const [title, text] of properties)
+      if (text !== "") this.line(`  ${style.dim(title.padEnd(width))}  ${plain(text)}`);
+  }
+
   /** Prints an expected failure as a line and a hint; a bug keeps its stack, which its fix needs. */
   failure(error: unknown): void {
     process.stderr.write(`${failureText(error, this.json, this.errorStyle)}\n`);

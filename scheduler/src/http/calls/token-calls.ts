@@ -7,7 +7,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { checkNamespace } from "../../base/namespace.ts";
 import type { Store } from "../../store/store.ts";
 import { checkName } from "../../task/names.ts";
-import type { Some } from "../call.ts";
+import type { Call, Some } from "../call.ts";
 import type { Principals } from "../sign-in/principals.ts";
 import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
@@ -27,9 +27,20 @@ const asToken = ({ name, user, role, scopes, namespaces, createdMs, expiresMs, r
   expires: isoTime(expiresMs),
   revoked: iso(revokedMs),
 });
-export function tokenCalls(store: Store, principals: Principals): Some<"listTokens" | "createToken" | "revokeToken"> {
+export function tokenCalls(
+  store: Store,
+  principals: Principals,
+): Some<"listTokens" | "createToken" | "getToken" | "revokeToken"> {
   const { access } = store;
   const changed = <T>(result: T): T => principals.changed(result);
+  /** The number of the user whose token is meant. @throws TOKEN_UNKNOWN also where the caller may not read that user's tokens */
+  const ownerOf = async (call: Call, token: string, user: string | undefined): Promise<number> => {
+    const who = signedIn(call);
+    if (user === undefined || user === who.user) return who.userId;
+    const other = who.role === "admin" ? await access.userByName(user) : null;
+    if (!other) throw new CarillonError("TOKEN_UNKNOWN", `there is no token ${token} of ${user}`);
+    return other.userId;
+  };
 
   return {
     async listTokens({ cursor, limit }, call) {
@@ -76,16 +87,11 @@ export function tokenCalls(store: Store, principals: Principals): Some<"listToke
       return { ...asToken(made), secret: tokenText(made.tokenId, secret) };
     },
 
+    getToken: async ({ token, user }, call) =>
+      asToken(await access.tokenByName(await ownerOf(call, token, user), token)),
+
     async revokeToken({ token, user, reason }, call) {
-      const who = signedIn(call);
-      let { userId } = who;
-      if (user !== undefined && user !== who.user) {
-        const other = who.role === "admin" ? await access.userByName(user) : null;
-        // A caller without access gets the same error as for a token that does not exist.
-        if (!other) throw new CarillonError("TOKEN_UNKNOWN", `there is no token ${token} of ${user}`);
-        userId = other.userId;
-      }
-      await access.revokeToken(userId, token, changeOf(call, reason));
+      await access.revokeToken(await ownerOf(call, token, user), token, changeOf(call, reason));
       return changed(undefined);
     },
   };

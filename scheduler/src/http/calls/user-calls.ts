@@ -62,7 +62,16 @@ export function userCalls(
   principals: Principals,
   idleMs: number,
   checkPassword: PasswordCheck,
-): Some<"listUsers" | "createUser" | "changeUser" | "removeUser" | "listSignInsOf" | "endSignInOf" | "endSignInsOf"> {
+): Some<
+  | "listUsers"
+  | "createUser"
+  | "getUser"
+  | "changeUser"
+  | "removeUser"
+  | "listSignInsOf"
+  | "endSignInOf"
+  | "endSignInsOf"
+> {
   const { access } = store;
   const found = (name: string) => userCalled(access, name);
   const changed = <T>(result: T): T => principals.changed(result);
@@ -79,6 +88,8 @@ export function userCalls(
       const user = { name, role, grants, temporary, hash: await hashPassword(password) };
       return asUser(await access.createUser(user, changeOf(call, reason)));
     },
+
+    getUser: async ({ user }) => asUser(await found(user)),
 
     async changeUser({ user, role, grants, password, temporary, disabled, reason }, call) {
       if (password !== undefined) await checkPassword(user, password);

@@ -22,7 +22,7 @@ const asKey = ({ name, groups, createdMs, createdBy, expiresMs, revokedMs }: Wor
 export function workerKeyCalls(
   store: Store,
   onRevoked: (keyId: number) => void,
-): Some<"listWorkerKeys" | "createWorkerKey" | "revokeWorkerKey"> {
+): Some<"listWorkerKeys" | "createWorkerKey" | "getWorkerKey" | "revokeWorkerKey"> {
   return {
     async listWorkerKeys({ cursor, limit }, { reach }) {
       const before = numberCursor(cursor);
@@ -42,6 +42,8 @@ export function workerKeyCalls(
       const made = await store.workers.createKey(key, call.nowMs);
       return { ...asKey(made), secret: keyText(made.keyId, secret) };
     },
+
+    getWorkerKey: async ({ key }) => asKey(await store.workers.keyByName(key)),
 
     async revokeWorkerKey({ key, reason }, call) {
       const revoked = await store.workers.revokeKey(key, changeOf(call, reason));

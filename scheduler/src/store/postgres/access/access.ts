@@ -1,7 +1,7 @@
 import type { AccessStore } from "../../../access/access-store.ts";
 import type { Database } from "../database.ts";
 import { endSignIns, signIn, signIns, signInsOf, signInsSeen, signOut } from "./sign-ins.ts";
-import { createToken, revokeToken, tokens, tokensOf } from "./tokens.ts";
+import { createToken, revokeToken, tokenByName, tokens, tokensOf } from "./tokens.ts";
 import { changeUser, createFirst, createUser, providedUser, rehash, userByName, users } from "./users.ts";
 
 /** How long the answer to an idempotency key is kept. */
@@ -23,6 +23,7 @@ export function accessStore(database: Database): AccessStore {
     signIns: (userId, place, idleMs, nowMs) => signIns(database, userId, place, idleMs, nowMs),
     endSignIns: (user, which, change) => endSignIns(database, user, which, change),
     tokens: (userId, beforeId, limit) => tokens(database, userId, beforeId, limit),
+    tokenByName: (userId, name) => tokenByName(database, userId, name),
     createToken: (token, change) => createToken(database, token, change),
     revokeToken: (userId, name, change) => revokeToken(database, userId, name, change),
     tokensOf: (tokenIds) => tokensOf(database, tokenIds),

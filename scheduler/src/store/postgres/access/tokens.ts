@@ -29,6 +29,17 @@ export function tokens(database: Database, userId: number | null, beforeId: numb
   );
 }
 
+export async function tokenByName(database: Database, userId: number, name: string): Promise<Token> {
+  const s = database.schema;
+  const [token] = await database.query<Token>(
+    "access-token",
+    `select ${tokenFields} from ${tokensFrom(s)} where t.user_id = $1 and t.name = $2 order by t.id desc limit 1`,
+    [userId, name],
+  );
+  if (token) return token;
+  throw tokenUnknown(name);
+}
+
 export function createToken(
   database: Database,
   { userId, name, hash, role, scopes, namespaces = null, expiresMs, by = null }: NewToken,
@@ -88,10 +99,7 @@ export function revokeToken(
       [userId, name],
     );
     const [row] = rows;
-    if (!row)
-      throw new CarillonError("TOKEN_UNKNOWN", `there is no token ${name}`, {
-        hint: "The list of tokens has their names.",
-      });
+    if (!row) throw tokenUnknown(name);
     if (row.revoked_ms !== null) return read(client, s, row.id as number);
     // Repeated until none is left: one of these tokens may have been making another.
     for (let ended = [row.id as number]; ended.length > 0; ) {
@@ -149,6 +157,9 @@ export async function tokensOf(
     return { user, hash, expiresMs, isProven: false, token: { name, role, scopes, namespaces, revokedMs } };
   });
 }
+
+const tokenUnknown = (name: string): CarillonError =>
+  new CarillonError("TOKEN_UNKNOWN", `there is no token ${name}`, { hint: "The list of tokens has their names." });
 
 async function read(client: SqlClient, s: string, tokenId: number): Promise<Token> {
   const { rows } = await client.query(`select ${tokenFields} from ${tokensFrom(s)} where t.id = $1`, [tokenId]);

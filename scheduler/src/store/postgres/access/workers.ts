@@ -43,6 +43,7 @@ export function workerStore(database: Database): WorkerStore {
   return {
     createKey: (key, nowMs) => createKey(database, key, nowMs),
     keys: () => keys(database),
+    keyByName: (name) => keyByName(database, name),
     key: (keyId) => key(database, keyId),
     validKeys: (limit) => validKeys(database, limit),
     revokeKey: (name, change) => revokeKey(database, name, change),
@@ -84,6 +85,19 @@ async function createKey(
 function keys(database: Database): Promise<WorkerKey[]> {
   const s = database.schema;
   return database.query<WorkerKey>("worker-keys", `select ${keyFields()} from ${s}.worker_key order by id desc`);
+}
+
+async function keyByName(database: Database, name: string): Promise<WorkerKey> {
+  const s = database.schema;
+  const [found] = await database.query<WorkerKey>(
+    "worker-key-by-name",
+    `select ${keyFields()} from ${s}.worker_key where name = $1 order by id desc limit 1`,
+    [name],
+  );
+  if (found) return found;
+  throw new CarillonError("KEY_NAME_UNKNOWN", `there is no worker key ${name}`, {
+    hint: "See carillon keys list.",
+  });
 }
 
 async function key(database: Database, keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null> {
@@ -128,11 +142,7 @@ async function revokeKey(database: Database, name: string, { author, reason, now
     reason,
   ]);
   // A repeated call finds the key revoked already.
-  const found = revoked ?? (await keys(database)).find((key) => key.name === name);
-  if (found) return found;
-  throw new CarillonError("KEY_NAME_UNKNOWN", `there is no worker key ${name}`, {
-    hint: "See carillon keys list.",
-  });
+  return revoked ?? keyByName(database, name);
 }
 
 async function revokeExpired(database: Database, { author, reason, nowMs }: Change): Promise<string[]> {
