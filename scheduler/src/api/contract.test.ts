@@ -2,12 +2,13 @@ import { readFileSync } from "node:fs";
 import { dirname, join, posix } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import type { ZodObject } from "zod";
 import { touches } from "../access/access.ts";
 import { version } from "../base/version.ts";
 import { optionNames, optionRows } from "../task/options.ts";
 import { partsOf } from "./client.ts";
 import { writes } from "./contract/route.ts";
-import { routeIds, shapeOf } from "./contract.ts";
+import { type RouteId, routeIds, shapeOf } from "./contract.ts";
 import { EventReader, eventText } from "./event-reader.ts";
 import { describeApi } from "./openapi.ts";
 
@@ -41,6 +42,19 @@ describe("the contract", () => {
       const { params, query, body } = shapeOf(routeId);
       const names = [params, query, body].flatMap((part) => Object.keys(part?.shape ?? {}));
       expect([routeId, names]).toEqual([routeId, [...new Set(names)]]);
+    }
+  });
+
+  test("names what a route makes by a route that reads it, and by fields of its answer", () => {
+    for (const routeId of routeIds) {
+      const { makes, answer, status } = shapeOf(routeId);
+      if (!makes) continue;
+      expect([routeId, routeIds]).toEqual([routeId, expect.arrayContaining([makes.readBy])]);
+      const { method, params } = shapeOf(makes.readBy as RouteId);
+      expect([routeId, method, Object.keys(makes.places)]).toEqual([routeId, "GET", Object.keys(params?.shape ?? {})]);
+      const fields = Object.keys((answer as ZodObject).shape);
+      expect([routeId, fields]).toEqual([routeId, expect.arrayContaining(Object.values(makes.places))]);
+      expect([routeId, [201, 202]]).toEqual([routeId, expect.arrayContaining([status])]);
     }
   });
 

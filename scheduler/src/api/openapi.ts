@@ -88,9 +88,7 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
     responses: {
       [answer === null ? 204 : (status ?? 200)]: {
         description: answer === null ? "Done." : event ? "A stream of events." : "Answered.",
-        ...(shape.etag && answer !== null
-          ? { headers: { etag: { schema: { type: "string" }, description: "The version." } } }
-          : {}),
+        ...answerHeadersOf(shape),
         ...(event
           ? { content: { "text/event-stream": { schema: lifted(event, "output", schemas) } } }
           : answer
@@ -100,6 +98,15 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
       ...refusalsOf(shape),
     },
   };
+}
+
+function answerHeadersOf({ etag, answer, makes }: RouteShape): object {
+  const header = (description: string) => ({ schema: { type: "string" }, description });
+  const headers = {
+    ...(etag && answer !== null ? { etag: header("The version.") } : {}),
+    ...(makes ? { location: header(`The path of what was made, which ${makes.readBy} reads.`) } : {}),
+  };
+  return Object.keys(headers).length === 0 ? {} : { headers };
 }
 
 const whereOf = ({ touches }: RouteShape): string =>

@@ -6,6 +6,7 @@ import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import { isKept, type RouteShape, writes } from "../api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../api/contract.ts";
 import { eventText } from "../api/event-reader.ts";
+import { locationOf } from "../api/location.ts";
 import { describeApi } from "../api/openapi.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError, isCarillonError, messageOf } from "../base/errors.ts";
@@ -245,7 +246,7 @@ export class Api {
     };
     const key = request.headers["idempotency-key"];
     const who = request.shown?.who;
-    if (key === undefined || !isKept(shape) || !who) return send(request, reply, await act(drawnByNone));
+    if (key === undefined || !isKept(shape) || !who) return send(request, reply, shape, await act(drawnByNone));
     const asked = { route: routeId, given: seenOf(shape, given), ifVersion };
     const { again, ...answered } = await this.#repeated.once(
       {
@@ -259,7 +260,7 @@ export class Api {
       act,
     );
     if (again) reply.header("idempotency-replayed", "true");
-    return send(request, reply, answered);
+    return send(request, reply, shape, answered);
   }
 
   /** What has a number is not there for whoever may not see it. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
@@ -400,9 +401,12 @@ const drawnByNone = { runIds: [], token: "" };
 async function send(
   request: FastifyRequest,
   reply: FastifyReply,
+  shape: RouteShape,
   { status, answer, version: etag }: Answered,
 ): Promise<FastifyReply> {
   if (etag !== null) reply.header("etag", `"${etag}"`);
+  const location = locationOf(shape, answer);
+  if (location !== null) reply.header("location", location);
   reply.code(status);
   if (answer === undefined) return reply.send();
   // Whoever checks answers against the contract is a test; here they are what the compiler holds them to.

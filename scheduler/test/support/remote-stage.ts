@@ -35,6 +35,7 @@ export class RemoteStage {
     options: Pick<
       CarillonOptions,
       | "sessionTimeout"
+      | "alarms"
       | "behindProxy"
       | "trustedProxies"
       | "listen"

@@ -219,6 +219,7 @@ export const accessRoutes = {
     noun,
     policy: "admin",
     status: 201,
+    makes: { readBy: "getUser", places: { user: "name" } },
     unseen: ["password"],
     summary: "Make a user",
     body: z.strictObject({
@@ -339,6 +340,7 @@ export const accessRoutes = {
     noun,
     policy: "signed-in",
     status: 201,
+    makes: { readBy: "getToken", places: { token: "name" } },
     secret: true,
     summary: "Make a token for a program. It is shown once",
     body: z.strictObject({
@@ -394,6 +396,7 @@ export const accessRoutes = {
     noun,
     policy: "admin",
     status: 201,
+    makes: { readBy: "getWorkerKey", places: { key: "name" } },
     secret: true,
     summary: "Make a worker key. It is shown once",
     body: z.strictObject({

@@ -117,6 +117,7 @@ export const alarmRoutes = {
     noun,
     policy: "operator",
     status: 202,
+    makes: { readBy: "getAlarmMessage", places: { message: "message" } },
     summary: "Send a message that says that nothing is wrong, the way all others go",
     params: z.strictObject({ channel: name(50) }),
     body: z.strictObject({ reason }),

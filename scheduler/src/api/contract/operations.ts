@@ -123,6 +123,7 @@ export const operationRoutes = {
     noun,
     policy: "operator",
     status: 202,
+    makes: { readBy: "getOperation", places: { operation: "operation" } },
     summary: "Pause, resume, cancel, run again, redrive, dismiss or backfill everything that a filter matches",
     body: z.strictObject({ ...asked, reason }),
     answer: operation,

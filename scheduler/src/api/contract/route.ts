@@ -24,6 +24,8 @@ export interface RouteShape {
   readonly answer?: z.ZodType | null;
   /** Default 200. */
   readonly status?: 200 | 201 | 202;
+  /** The resource that the route makes: its address is the Location header of the answer. */
+  readonly makes?: Made;
   /**
    * `gives`: the answer has its version as ETag; `demands`: the route also requires If-Match, the version that the change is made from;
    * `heeds`: If-Match is optional. All other routes refuse a change with If-Match.
@@ -45,6 +47,13 @@ export interface RouteShape {
   readonly large?: true;
   /** The error codes of this route, beside those that every route may return. */
   readonly errors: readonly ErrorCode[];
+}
+
+export interface Made {
+  /** The id of the route that reads the resource. */
+  readonly readBy: string;
+  /** For each place in that route's path, the field of the answer that it is taken from. */
+  readonly places: Readonly<Record<string, string>>;
 }
 
 export const route = <const Shape extends RouteShape>(shape: Shape): Shape => shape;

@@ -28,6 +28,7 @@ export const secondFactorRoutes = {
     policy: "signed-in",
     withoutFactor: true,
     status: 201,
+    makes: { readBy: "getSecondFactor", places: {} },
     secret: true,
     unseen: ["password"],
     summary: "Draw the secret of a second factor (TOTP), which counts once a code of it was shown",

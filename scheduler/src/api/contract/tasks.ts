@@ -308,6 +308,7 @@ export const taskRoutes = {
     params,
     etag: "gives",
     status: 201,
+    makes: { readBy: "getTask", places: { task: "name" } },
     summary: "Define a task that no code stands behind, such as a command or a URL to call",
     body: z.strictObject({ options: taskOptions, reason }),
     answer: task,

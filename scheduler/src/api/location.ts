@@ -1,0 +1,11 @@
+import type { RouteShape } from "./contract/route.ts";
+import { type RouteId, shapeOf } from "./contract.ts";
+
+/** The path of the resource that a route has made, for the Location header; null: the route makes none that can be read. */
+export function locationOf({ makes }: Pick<RouteShape, "makes">, answer: unknown): string | null {
+  if (!makes) return null;
+  const fields = answer as Readonly<Record<string, unknown>>;
+  return shapeOf(makes.readBy as RouteId).path.replace(/\{(\w+)\}/g, (_, place: string) =>
+    encodeURIComponent(String(fields[makes.places[place] as string])),
+  );
+}
