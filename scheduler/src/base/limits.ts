@@ -140,6 +140,13 @@ export const limits = {
   /** The largest number of any quota; and how far the waiting runs of a namespace are counted if only their bytes have a quota. */
   quota: 1_000_000_000_000,
   countedWaiting: 1_000_000,
+  /** Tasks of a group or a namespace whose runs a list reads task by task; the runs of more tasks are read in order and tested. */
+  tasksProbed: 100,
+  /** The same for a list by source: of each task as many runs are read and tested as a statement may look at. */
+  tasksProbedWithTests: 10,
+  /** Unfinished runs, and ended ones of each outcome, that one statement of a list reads to find those that match. */
+  liveRunsLookedAt: 500,
+  endedRunsLookedAt: 2_000,
   /** For one answer: tasks whose last runs are listed, runs of each, and tasks that fire next. */
   recentTasks: 100,
   recentRuns: 100,

@@ -125,8 +125,8 @@ export class LiveEvents {
     this.#looking = undefined;
   }
 
-  #ended(sinceMs: number): Promise<RunRecord[]> {
-    return this.#browse.runs({
+  async #ended(sinceMs: number): Promise<RunRecord[]> {
+    const { runs } = await this.#browse.runs({
       taskId: null,
       states: [...outcomes],
       readyBeforeMs: null,
@@ -135,5 +135,6 @@ export class LiveEvents {
       sinceMs: Math.floor(sinceMs),
       limit: endsPerLook,
     });
+    return runs;
   }
 }

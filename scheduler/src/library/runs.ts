@@ -4,9 +4,9 @@ import { formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { checkNames } from "../run/enqueue-options.ts";
-import { liveStates, outcomes } from "../run/run.ts";
+import { keyNeedsTask, liveStates, outcomes, type RunSource, runSources } from "../run/run.ts";
 import { resultOf } from "../run/run-end.ts";
-import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
+import type { Enqueued, LogLine, RunMatch, RunRecord } from "../run/run-record.ts";
 import { placeOfRun, type RunPlace } from "../store/browse-store.ts";
 import { awaitRecall } from "../store/recall.ts";
 import type { Store } from "../store/store.ts";
@@ -22,6 +22,14 @@ export interface RunsFilter {
   since?: Date;
   /** Only live runs due, and ended runs that ended, before this time. */
   until?: Date;
+  /** Only runs of the tasks of this group. */
+  group?: string;
+  /** Only runs of the tasks in this namespace. */
+  namespace?: string;
+  /** Only runs with this key; together with `task`, within which a key is unique. */
+  key?: string;
+  /** Only runs that came to be so: by a slot, an enqueue, by hand, or after another run. */
+  source?: RunSource;
 }
 
 export interface RunsPage {
@@ -45,6 +53,8 @@ export interface RunsOptions {
 
 const pageDefault = 50;
 const pageMost = 1_000;
+/** The most statements for one page of runs that have to be tested. */
+const looksMost = 10;
 const logsDefault = 1_000;
 /** How long after its end a success without a stored row is still found, by its trace. */
 const tracedMs = 600_000;
@@ -56,7 +66,27 @@ export function timeOf(end: "since" | "until", date: Date): number {
   throw new CarillonError("OPTION_INVALID", `${end} is no time`, { path: end, hint: "Give a Date." });
 }
 
-const cursorAt = (run: RunSummary): string => Object.values(placeOfRun(run)).join(" ");
+const cursorAt = ({ phase, atMs, runId }: RunPlace): string => [phase, atMs, runId].join(" ");
+
+/** @throws OPTION_INVALID */
+function matchOf({ task, group, namespace, key, source }: RunsFilter): RunMatch {
+  const texts = { group, namespace, key };
+  for (const [path, text] of Object.entries(texts))
+    if (text !== undefined && typeof text !== "string")
+      throw new CarillonError("OPTION_INVALID", `${path} must be a text`, { path });
+  if (source !== undefined && !runSources.includes(source))
+    throw new CarillonError("OPTION_INVALID", `no run has the source ${JSON.stringify(source)}`, {
+      path: "source",
+      hint: `Give one of ${runSources.join(", ")}.`,
+    });
+  if (key !== undefined && task === undefined) throw keyNeedsTask();
+  return {
+    ...(group === undefined ? {} : { group }),
+    ...(namespace === undefined ? {} : { namespaces: [namespace] }),
+    ...(key === undefined ? {} : { key }),
+    ...(source === undefined ? {} : { source }),
+  };
+}
 
 /** @throws OPTION_INVALID */
 function placeOf(cursor: string): RunPlace {
@@ -92,11 +122,14 @@ export class Runs implements HandledRuns {
   }
 
   /**
-   * A page of runs: `limit` of them at most, 50 by default, 1,000 at most. A run that ends between two pages may be on both.
+   * A page of runs: `limit` of them at most, 50 by default, 1,000 at most. A run that ends between two pages may be on both. By source, by
+   * key, or by a group or namespace of many tasks, a page may be short, or empty, with a `next`: a call reads a limited number of runs.
    * @throws TASK_UNKNOWN, OPTION_INVALID
    */
   async list(given: RunsFilter & { limit?: number; cursor?: string } = {}): Promise<RunsPage> {
-    checkNames("a list of runs", given, ["task", "states", "since", "until", "limit", "cursor"]);
+    checkNames("a list of runs", given, [
+      ...["task", "states", "since", "until", "group", "namespace", "key", "source", "limit", "cursor"],
+    ]);
     const { limit = pageDefault, cursor, ...filter } = given;
     if (!Number.isInteger(limit) || limit < 1 || limit > pageMost)
       throw new CarillonError("OPTION_INVALID", `limit must be a whole number from 1 to ${pageMost}`, {
@@ -104,18 +137,27 @@ export class Runs implements HandledRuns {
       });
     const { task, states = [...liveStates, ...outcomes] } = filter;
     const [sinceMs, untilMs] = (["since", "until"] as const).map((end) => filter[end] && timeOf(end, filter[end]));
+    const match = matchOf(filter);
     const { store } = await this.#options.open();
-    const rows = await store.browse.runs({
+    const browse = {
       taskId: task === undefined ? null : await store.tasks.idOf(task),
       states,
+      match,
       readyBeforeMs: null,
       sinceMs: sinceMs ?? null,
       untilMs: untilMs ?? null,
-      after: cursor === undefined ? null : placeOf(cursor),
-      limit: limit + 1,
-    });
+    };
+    const rows: RunRecord[] = [];
+    let place = cursor === undefined ? null : placeOf(cursor);
+    for (let looks = 0; looks < looksMost && rows.length <= limit; looks++) {
+      const page = await store.browse.runs({ ...browse, after: place, limit: limit + 1 - rows.length });
+      rows.push(...page.runs);
+      place = page.next;
+      if (place === null) break;
+    }
     const items = rows.slice(0, limit).map(({ payload: _, progress: __, result: ___, ...summary }) => summary);
-    return { items, next: rows.length > limit ? cursorAt(items.at(-1) as RunSummary) : null };
+    const last = rows.length > limit ? placeOfRun(items.at(-1) as RunSummary) : place;
+    return { items, next: last && cursorAt(last) };
   }
 
   /** All matching runs, read page by page. */

@@ -1,8 +1,7 @@
 import type { Json } from "../base/json.ts";
-import type { LiveState, Outcome } from "./run.ts";
+import type { LiveState, Outcome, RunSource } from "./run.ts";
 
-/** `child`: spawned by a run; `after`: follows one or more; `chain`: goes on from one; `join`: follows all children of one. */
-export type RunSource = "slot" | "enqueue" | "manual" | "child" | "after" | "chain" | "join";
+export type { RunSource } from "./run.ts";
 
 export interface EnqueueWrite {
   taskId: number;
@@ -85,7 +84,18 @@ export interface LogLine {
   fields: Json;
 }
 
-export interface RunFilter {
+/** Properties of runs that lists can be narrowed to, beside task and state. */
+export interface RunMatch {
+  /** The group of the run's task. */
+  group?: string;
+  /** The task is in one of these namespaces. */
+  namespaces?: readonly string[];
+  /** Only together with a task, within which it is unique among unfinished runs. */
+  key?: string;
+  source?: RunSource;
+}
+
+export interface RunFilter extends RunMatch {
   task?: string;
   states?: (LiveState | Outcome)[];
   /** Ended or due at or after this time. */

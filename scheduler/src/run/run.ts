@@ -13,6 +13,17 @@ export const outcomes = ["succeeded", "failed", "cancelled", "skipped"] as const
 export type Outcome = (typeof outcomes)[number];
 export type RunState = LiveState | Outcome | "withdrawn";
 
+/** How a run came to be. `child`: spawned by a run; `after`: follows one or more; `chain`: goes on from one; `join`: follows all children of one. */
+export const runSources = ["slot", "enqueue", "manual", "child", "after", "chain", "join"] as const;
+export type RunSource = (typeof runSources)[number];
+
+/** A key is unique within its task only, and the indexes of runs begin with the task. */
+export const keyNeedsTask = (): CarillonError =>
+  new CarillonError("OPTION_INVALID", "runs are listed by a key within one task only", {
+    hint: "Add the task whose run has the key.",
+    path: "key",
+  });
+
 export const runUnknown = (runId: number): CarillonError =>
   new CarillonError("RUN_UNKNOWN", `there is no run ${runId}`, {
     hint: "It may have been dropped by retention, or have succeeded in a task that keeps a history of failures only. See `carillon runs list`.",

@@ -3,7 +3,7 @@ import type { DeadLetter } from "../run/dead-letters.ts";
 import type { LateResult, Relative } from "../run/flow.ts";
 import type { OperationFilter, OperationRecord } from "../run/operations.ts";
 import type { LiveState, Outcome } from "../run/run.ts";
-import type { AttemptRecord, LogLine, RunRecord } from "../run/run-record.ts";
+import type { AttemptRecord, LogLine, RunMatch, RunRecord } from "../run/run-record.ts";
 import type { SlotRecord } from "../slots/history-store.ts";
 import type { TaskRecord, VersionRecord } from "../task/task-record.ts";
 
@@ -22,6 +22,13 @@ export interface RunBrowse {
   untilMs: number | null;
   after: RunPlace | null;
   limit: number;
+  match?: RunMatch;
+}
+
+/** `next`: the position after which the list goes on; null: it is over. Fewer runs than the limit may come with a `next`. */
+export interface RunPage {
+  runs: RunRecord[];
+  next: RunPlace | null;
 }
 
 export interface TaskBrowse {
@@ -84,8 +91,12 @@ export interface BrowseStore {
   /** Those of these versions that exist. */
   versionsAt(taskId: number, versions: number[]): Promise<VersionRecord[]>;
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
-  /** Omits payload, progress and result; errors have only code and message. */
-  runs(browse: RunBrowse): Promise<RunRecord[]>;
+  /**
+   * Omits payload, progress and result; errors have only code and message. A source, a key, or a group or namespace of many tasks has no
+   * index: then a call reads a limited number of runs, and returns those of them that match.
+   * @throws OPTION_INVALID for a key without a task
+   */
+  runs(browse: RunBrowse): Promise<RunPage>;
   /** Many runs at once, by number, each at its index with its related data; null: no such run. @param relativesMost the limit per run */
   whole(runIds: number[], relativesMost: number): Promise<(WholeRun | null)[]>;
   /** @returns also the snapshot with which the lines were read: `arrived` continues after it */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
-import { liveStates, outcomes } from "../../run/run.ts";
+import { namespaceLength } from "../../base/namespace.ts";
+import { liveStates, outcomes, runSources } from "../../run/run.ts";
 import {
   duration,
   id,
@@ -22,13 +23,15 @@ export const runStates = [...liveStates, ...outcomes] as const;
 
 const failure = z.looseObject({ code: z.string().optional(), message: z.string().optional() }).nullable();
 
+const runSource = z.enum(runSources);
+
 export const runSummary = z
   .strictObject({
     run: id,
     task: taskName,
     version: z.int(),
     state: z.enum(runStates),
-    source: z.enum(["slot", "enqueue", "manual", "child", "after", "chain", "join"]),
+    source: runSource,
     priority: z.int(),
     key: z.string().nullable(),
     slot: maybeTime,
@@ -148,9 +151,15 @@ export const runRoutes = {
         .describe("Default: all, but for runs that wait for their time; those are `ready`."),
       since: time.optional().describe("Live ones due, others ended, at or after."),
       until: time.optional().describe("Live ones due, others ended, before."),
+      group: name(limits.groupNameLength).optional().describe("Only runs of the tasks of this group."),
+      namespace: name(namespaceLength).optional().describe("Only runs of the tasks in this namespace."),
+      key: name(limits.keyLength)
+        .optional()
+        .describe("Only runs with this key; needs `task`, within which a key is unique."),
+      source: runSource.optional().describe("Only runs that came to be so."),
     }),
     answer: page(runSummary),
-    errors: ["TASK_UNKNOWN"],
+    errors: ["TASK_UNKNOWN", "OPTION_INVALID"],
   }),
   listRecentRuns: route({
     touches: "listed",

@@ -112,6 +112,8 @@ export function checked(cluster: Cluster): Cluster {
       ...runs,
       async list(filter, whole) {
         checkTask(filter.task);
+        if (filter.group !== undefined) checkGroup(filter.group);
+        if (filter.key !== undefined) checkText("key", filter.key, 1, limits.keyLength);
         return runs.list(filter, whole);
       },
     },

@@ -17,8 +17,11 @@ const endBackMs = 5_000;
 const rememberedMost = 20_000;
 
 export function serverRuns(api: Client): ClusterRuns {
-  const list: ClusterRuns["list"] = async ({ task, states, sinceMs, limit }, whole = false) => {
+  const list: ClusterRuns["list"] = async ({ task, states, sinceMs, limit, namespaces, ...match }, whole = false) => {
+    const [namespace] = namespaces ?? [];
     const given = {
+      ...match,
+      ...(namespace === undefined ? {} : { namespace }),
       ...(task === undefined ? {} : { task }),
       ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),
       state: states,

@@ -1,5 +1,5 @@
 import { Option } from "commander";
-import { liveStates, outcomes } from "../../run/run.ts";
+import { liveStates, outcomes, runSources } from "../../run/run.ts";
 import { late } from "../late.ts";
 import type { BulkOptions } from "../runs/operations.ts";
 import { acting, bulkOptions, namedOr, runNumber, tasksOptions, timesOptions } from "./operation-commands.ts";
@@ -23,6 +23,10 @@ export function addRuns({ add, family, doing, terminal }: CommandParts): void {
     .option("--task <NAME>", "only runs of this task")
     .addOption(new Option("--state <STATE...>", "only runs in these states").choices([...liveStates, ...outcomes]))
     .option("--since <DURATION>", "only runs that ended (or were due) in the last while, such as 2h")
+    .option("--group <NAME>", "only runs of the tasks of this group")
+    .option("--namespace <NAME>", "only runs of the tasks in this namespace")
+    .option("--key <KEY>", "only runs with this key; with --task")
+    .addOption(new Option("--source <SOURCE>", "only runs that came to be so").choices([...runSources]))
     .option("-n, --limit <N>", "at most this many", wholeNumber(1, 10_000), 20)
     .action(doing((_, options: Parameters<typeof listRuns>[0]) => listRuns(options, terminal)));
   add(

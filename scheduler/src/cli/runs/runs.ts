@@ -2,7 +2,8 @@ import { runObject, runSummaryObject } from "../../api/run-json.ts";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import { outcomes } from "../../run/run.ts";
+import { checkNamespace } from "../../base/namespace.ts";
+import { outcomes, type RunSource } from "../../run/run.ts";
 import type { RunFilter, RunRecord } from "../../run/run-record.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Cluster } from "../nodes/cluster.ts";
@@ -18,15 +19,25 @@ export interface RunListOptions extends CommonOptions {
   task?: string;
   state?: RunRecord["state"][];
   since?: string;
+  group?: string;
+  namespace?: string;
+  key?: string;
+  source?: RunSource;
   limit: number;
 }
 
 export function listRuns(options: RunListOptions, terminal: Terminal): Promise<ExitCode> {
   const sinceAgoMs = options.since === undefined ? undefined : parseDuration(options.since, "--since");
+  const { task, group, key, source } = options;
+  const namespaces = options.namespace === undefined ? undefined : [checkNamespace(options.namespace)];
   return withCluster(options, async ({ cluster }) => {
     const now = Math.round(cluster.nowMs());
     const filter = {
-      ...(options.task === undefined ? {} : { task: options.task }),
+      ...(task === undefined ? {} : { task }),
+      ...(group === undefined ? {} : { group }),
+      ...(namespaces === undefined ? {} : { namespaces }),
+      ...(key === undefined ? {} : { key }),
+      ...(source === undefined ? {} : { source }),
       limit: options.limit,
       ...(sinceAgoMs === undefined ? {} : { sinceMs: now - sinceAgoMs }),
     };

@@ -82,7 +82,7 @@ export function clusterCalls(
         { limit, start: nameCursor(cursor), everything: reach.namespaces === null },
         (from, most) => store.browse.workers(from, group, most),
         ({ groups }) => [...(groups ?? [])].some((one) => reach.has(one)),
-        { item, place: ({ node }) => [node], after: ({ node }) => node },
+        { item, after: ({ node }) => node, cursor: (node) => [node] },
       );
     },
     async listDrained({ cursor, limit }) {

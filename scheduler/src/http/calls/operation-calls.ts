@@ -71,7 +71,7 @@ export function operationCalls(store: Store): Some<keyof typeof operationRoutes>
         { limit, start: numberCursor(cursor), everything: reach.namespaces === null },
         (from, most) => store.browse.operations(from, most),
         ({ filter }) => isWithin(filter, reach),
-        { item: operationObject, place: ({ operationId }) => [operationId], after: ({ operationId }) => operationId },
+        { item: operationObject, after: ({ operationId }) => operationId, cursor: (operationId) => [operationId] },
       ),
     getOperation: async ({ operation }) => operationObject(await store.operations.find(operation)),
     previewOperation: (given, call) => store.operations.preview(requestOf(given, call), call.nowMs, shown),

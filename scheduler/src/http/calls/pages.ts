@@ -51,43 +51,55 @@ export function pageOf<Row, Item>(
 const looksMost = 10;
 const lookedAtOnce = 200;
 
+/** A part of a list, and the place after which it goes on; null: it is over. */
+export interface Part<Row, Place> {
+  rows: Row[];
+  next: Place | null;
+}
+
 /**
  * A page of the rows that are `visible`, which are `shown` one by one. Where that may be all, the first look is for no more than a page. It
  * takes a bounded number of looks, and `next` leads on from where they stopped, also when they found less than a page.
+ * @param read returns a list, which is over if it has fewer rows than asked for, or a part of one
  */
 export async function visiblePage<Row, Item, Place>(
   { limit, start, everything }: { limit: number; start: Place; everything: boolean },
-  read: (from: Place, limit: number) => Promise<Row[]>,
+  read: (from: Place, limit: number) => Promise<Row[] | Part<Row, Place>>,
   visible: (row: Row) => boolean,
   {
     item,
-    place,
     after,
+    cursor,
     shown,
   }: {
     item: (row: Row) => Item;
-    place: (row: Row) => (string | number)[];
     after: (row: Row) => Place;
+    cursor: (place: Place) => (string | number)[];
     shown?: (row: Row) => void;
   },
 ): Promise<{ items: Item[]; next: string | null }> {
   const seen: Row[] = [];
-  let last: Row | undefined;
-  for (let looks = 0, from = start; looks < looksMost; looks++) {
+  let from = start;
+  for (let looks = 0; looks < looksMost; looks++) {
     const most = everything && looks === 0 ? limit + 1 : lookedAtOnce;
-    const rows = await read(from, most);
+    const found = await read(from, most);
+    const { rows, next } = Array.isArray(found) ? partOf(found, most, after) : found;
     for (const row of rows) {
       if (!visible(row)) continue;
       const before = seen[limit - 1];
-      if (before !== undefined) return { items: seen.map(item), next: cursorText(...place(before)) };
+      if (before !== undefined) return { items: seen.map(item), next: cursorText(...cursor(after(before))) };
       seen.push(row);
       shown?.(row);
     }
-    last = rows.at(-1);
-    if (last === undefined || rows.length < most) return { items: seen.map(item), next: null };
-    from = after(last);
+    if (next === null) return { items: seen.map(item), next: null };
+    from = next;
   }
-  return { items: seen.map(item), next: last === undefined ? null : cursorText(...place(last)) };
+  return { items: seen.map(item), next: cursorText(...cursor(from)) };
+}
+
+function partOf<Row, Place>(rows: Row[], most: number, after: (row: Row) => Place): Part<Row, Place> {
+  const last = rows.at(-1);
+  return { rows, next: last === undefined || rows.length < most ? null : after(last) };
 }
 
 /** The rows after the cursor's name, in JavaScript's order: the database's order may differ, and pages in it would skip rows. */

@@ -1,7 +1,7 @@
 import { runStates } from "../../api/contract/runs.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../../api/run-json.ts";
 import { outcomes, runUnknown } from "../../run/run.ts";
-import type { RunRecord } from "../../run/run-record.ts";
+import type { RunMatch, RunRecord } from "../../run/run-record.ts";
 import { type PlacedLine, placeOfRun, type RunPlace } from "../../store/browse-store.ts";
 import type { Store } from "../../store/store.ts";
 import type { Some } from "../call.ts";
@@ -95,32 +95,46 @@ export function runCalls({
       const tasks = await Promise.all(
         task.map(async (name) => {
           const taskId = ids.get(name);
-          const runs = taskId === undefined ? [] : await store.browse.runs({ ...any, taskId });
+          const { runs } = taskId === undefined ? { runs: [] } : await store.browse.runs({ ...any, taskId });
           return { task: name, runs: runs.map(recent) };
         }),
       );
       return { tasks };
     },
 
-    async listRuns({ cursor, limit, task, state, since, until }, { nowMs, reach }) {
+    async listRuns({ cursor, limit, task, state, since, until, namespace, ...asked }, { nowMs, reach }) {
       if (task !== undefined) reach.check(task);
+      if (namespace !== undefined) reach.check(`${namespace}/`);
       const taskId = task === undefined ? null : await taskIdOf(task);
       const { start, shown } = readRunCursor(cursor);
+      // A task that was named is in one of the caller's namespaces.
+      const namespaces = namespace !== undefined ? [namespace] : taskId === null ? reach.namespaces : null;
+      const { group, key, source } = asked;
+      const match: RunMatch = {
+        ...(group === undefined ? {} : { group }),
+        ...(namespaces === null ? {} : { namespaces }),
+        ...(key === undefined ? {} : { key }),
+        ...(source === undefined ? {} : { source }),
+      };
       const browse = {
         taskId,
+        match,
         states: state ? runStates.filter((one) => state.includes(one)) : [...runStates],
         readyBeforeMs: state ? null : Math.ceil(nowMs),
         sinceMs: since === undefined ? null : Date.parse(since),
         untilMs: until === undefined ? null : Date.parse(until),
       };
       return visiblePage(
-        { limit, start, everything: taskId !== null || reach.namespaces === null },
-        (from, most) => store.browse.runs({ ...browse, after: from, limit: most }),
+        { limit, start, everything: true },
+        async (from, most) => {
+          const { runs: rows, next } = await store.browse.runs({ ...browse, after: from, limit: most });
+          return { rows, next };
+        },
         ({ task: of, runId }) => reach.has(of) && !shown.has(runId),
         {
           item: summary,
-          place: (run) => [...Object.values(placeOfRun(run)), shown.text()],
-          after: placeOfRun,
+          after: (run): RunPlace | null => placeOfRun(run),
+          cursor: (place) => (place ? [place.phase, place.atMs, place.runId, shown.text()] : []),
           shown: ({ endedMs, runId }) => endedMs === null && shown.add(runId),
         },
       );

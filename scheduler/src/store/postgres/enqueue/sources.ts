@@ -1,7 +1,5 @@
-import type { RunSource } from "../../../run/run-record.ts";
-
-const names = ["slot", "enqueue", "manual", "child", "after", "chain", "join"] as const satisfies RunSource[];
+import { type RunSource, runSources } from "../../../run/run.ts";
 
 /** `run.source` and `run_history.source`. */
-export const sourceNumber = (source: RunSource): number => names.indexOf(source) + 1;
-export const sourceOf = (number: number): RunSource => names[number - 1] ?? "enqueue";
+export const sourceNumber = (source: RunSource): number => runSources.indexOf(source) + 1;
+export const sourceOf = (number: number): RunSource => runSources[number - 1] ?? "enqueue";

@@ -8,7 +8,7 @@ import type { RunStore } from "../../../run/run-store.ts";
 import type { SlotRecord } from "../../../slots/history-store.ts";
 import type { TaskRecord, VersionRecord } from "../../../task/task-record.ts";
 import type { TaskStore } from "../../../task/task-store.ts";
-import type { BrowseStore, Found, RunBrowse, TaskBrowse, WorkerRecord } from "../../browse-store.ts";
+import type { BrowseStore, Found, RunBrowse, RunPage, TaskBrowse, WorkerRecord } from "../../browse-store.ts";
 import { asMember, type MemberRow, memberFields } from "../cluster/sessions.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
@@ -112,7 +112,7 @@ function slots(
   );
 }
 
-function runsOf(database: Database, browse: RunBrowse): Promise<RunRecord[]> {
+function runsOf(database: Database, browse: RunBrowse): Promise<RunPage> {
   return browseRuns(database, browse);
 }
 

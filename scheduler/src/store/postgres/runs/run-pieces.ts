@@ -1,0 +1,229 @@
+import { limits } from "../../../base/limits.ts";
+import { liveStates, outcomes } from "../../../run/run.ts";
+import type { RunBrowse, RunPage } from "../../browse-store.ts";
+import { placeOfRun } from "../../browse-store.ts";
+import type { Database } from "../database.ts";
+import { asRunRecord, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
+import { sourceNumber } from "../enqueue/sources.ts";
+import { runState } from "../states.ts";
+import { inNamespacesSql } from "../tasks/task-filter.ts";
+
+/** Row limits of the statements: few sizes, so that there are few texts. A page is cut from the rows. */
+const sizes = [51, 201];
+
+/**
+ * With some dozens of partitions, planning a statement takes ten times as long as running it, so each is prepared, and has its size as a
+ * literal: a plan for any number of rows would be a plan for many.
+ */
+const sizeOf = (limit: number): number => sizes.find((size) => size >= limit) ?? limit;
+
+const priorities = "generate_series(0, 9) as q (priority)";
+
+/** `brief`, the default: lists show only a part of a run's fields. */
+export type Asked = RunBrowse & { brief?: boolean; among: Among };
+
+/**
+ * The index order that a list is read in: that of all runs, or of these tasks. `tested` lists the properties that no index has: each run
+ * that is read is compared with them, so a statement reads a limited number of runs, its window.
+ */
+export interface Among {
+  taskIds: readonly number[] | null;
+  tested: readonly ("source" | "key" | "tasks")[];
+}
+
+/** Statements of other sizes are not prepared: there would be one for each size ever requested. */
+function nameOf(phase: string, numbers: number[], { among, brief = true }: Asked, size: number): string {
+  if (!sizes.includes(size)) return "";
+  const { taskIds, tested } = among;
+  const stream = taskIds === null ? "all" : taskIds.length === 1 ? "task" : "tasks";
+  return [brief ? "browse" : "list", phase, numbers.join(""), stream, size, ...tested].join("-");
+}
+
+/** Conditions on a row `r` of a run, with their values. @param first the number of the first parameter */
+function testsOf(s: string, { match, among }: Asked, first: number): { sql: string; values: unknown[] } {
+  const values: unknown[] = [];
+  const next = (value: unknown) => `$${first - 1 + values.push(value)}`;
+  const sql = among.tested.map((tested) => {
+    if (tested === "source") return `r.source = ${next(match?.source ? sourceNumber(match.source) : null)}`;
+    if (tested === "key") return `r.key is not distinct from ${next(match?.key ?? null)}::text`;
+    return `r.task_id in (${tasksSql(s, next(match?.group ?? null), next(match?.namespaces ?? null))})`;
+  });
+  return { sql: sql.join(" and "), values };
+}
+
+/** The numbers of the tasks of a group (null: of any) and in namespaces (null: in any); removed tasks too. */
+export const tasksSql = (s: string, group: string, namespaces: string): string =>
+  `select f.id from ${s}.task f where (${group}::text is null or f.group_id = (select id from ${s}.worker_group where name = ${group}))
+   and ${inNamespacesSql("f.name", `${namespaces}::text[]`)}`;
+
+interface LookedRow extends RunRow {
+  looked: number;
+  last_ms: number | null;
+  last_id: number | null;
+}
+
+/**
+ * The statement that reads a window of runs and returns those that pass the tests. Each row also has how many runs were read and the
+ * position of the last one, where the next window begins; without a matching run there is one row that has only these.
+ * @param pieces selects id, time and `hit` @param records selects the runs of `found`
+ */
+const windowSql = (
+  pieces: string,
+  time: string,
+  down: string,
+  window: number,
+  size: number,
+  records: string,
+): string => `
+  with looked as materialized (select * from (${pieces}) pieces order by ${time}${down}, id${down} limit ${window}),
+  found as (select id, ${time} from looked where hit order by ${time}${down}, id${down} limit ${size}),
+  last as (select (select count(*)::int from looked) as looked, l.${time} as last_ms, l.id as last_id
+    from (select ${time}, id from looked order by ${time}${down}, id${down} offset ${window - 1} limit 1) l
+    right join (select 1) one on true)
+  select last.*, r.* from last left join (${records}) r on true order by r.${time}${down}, r.id${down}`;
+
+function pageOf(rows: LookedRow[], phase: "live" | "ended", window: number, limit: number): RunPage {
+  const runs = rows
+    .filter(({ id }) => id !== null)
+    .slice(0, limit)
+    .map(asRunRecord);
+  const [{ looked, last_ms: atMs, last_id: runId }] = rows as [LookedRow];
+  const last = runs.at(-1);
+  if (runs.length === limit && last) return { runs, next: placeOfRun(last) };
+  return { runs, next: looked < window || atMs === null || runId === null ? null : { phase, atMs, runId } };
+}
+
+const exactPage = (rows: RunRow[], limit: number): RunPage => {
+  const runs = rows.slice(0, limit).map(asRunRecord);
+  const last = runs.at(-1);
+  return { runs, next: runs.length === limit && last ? placeOfRun(last) : null };
+};
+
+/**
+ * Ordered by due time; in full lists (not `brief`) by state first. The index orders begin with a task, a group or a priority, of which
+ * there are few; each is probed. One statement covers all states, so that a run that changes its state meanwhile is found in one of them.
+ */
+export async function liveRuns(database: Database, browse: Asked, states: number[]): Promise<RunPage> {
+  const s = database.schema;
+  const { among, sinceMs, untilMs, readyBeforeMs, after, limit, brief = true } = browse;
+  const size = sizeOf(limit);
+  const { taskIds } = among;
+  // At most one unfinished run of a task has a key, and the index of keys finds it.
+  const isKeyed = taskIds?.length === 1 && among.tested.includes("key");
+  const tests = testsOf(s, browse, 7);
+  const isWindow = tests.sql !== "" && !isKeyed;
+  const rows = isWindow ? limits.liveRunsLookedAt : size;
+  const bound = (state: string) => `and r.due_ms >= $1 and r.due_ms < $2 and (r.due_ms, r.id) > ($3, $4)
+    ${state === String(runState.ready) ? "and r.due_ms < $6" : ""} order by r.due_ms, r.id limit ${rows}`;
+  const hit = isWindow ? `, ${tests.sql} as hit` : "";
+  const of = (where: string, state: string) =>
+    `select r.id, r.due_ms${brief ? "" : ", r.state"}${hit} from ${s}.run r where ${where} ${bound(state)}`;
+  const order = (from: string) => `${brief ? "" : `${from}state desc, `}${from}due_ms, ${from}id`;
+  const pieces = states.map((state) => {
+    if (isKeyed) return `(${of(`r.task_id = $5 and r.state = ${state} and ${tests.sql}`, String(state))})`;
+    if (taskIds?.length === 1) {
+      const one = of(`r.task_id = $5 and r.state = ${state} and r.priority = q.priority`, String(state));
+      return `(select p.* from ${priorities}, lateral (${one}) p)`;
+    }
+    if (taskIds !== null) {
+      const one = of(`r.task_id = k.id and r.state = ${state} and r.priority = q.priority`, String(state));
+      return `(select p.* from unnest($5::int[]) as k (id), ${priorities}, lateral (${one}) p)`;
+    }
+    if (state === runState.claimed) return `(${of(`r.state = ${runState.claimed}`, "")})`;
+    if (state === runState.ready) {
+      // The groups that have ready runs, each found by one probe after the previous one.
+      const one = of(
+        `r.state = ${runState.ready} and r.group_id = g.id and r.priority = q.priority`,
+        String(runState.ready),
+      );
+      return `(with recursive g (id) as (
+        (select min(group_id) from ${s}.run where state = ${runState.ready})
+        union all select (select min(r.group_id) from ${s}.run r where r.state = ${runState.ready} and r.group_id > g.id) from g where g.id is not null)
+        select p.* from g, ${priorities}, lateral (${one}) p where g.id is not null)`;
+    }
+    return `(${of(`r.state in (${runState.held}, ${runState.paused}, ${runState.undecided}) and r.state = ${state}`, "")})`;
+  });
+  const records = runRecordSql(s, "run", brief);
+  const typed = `($5::${taskIds !== null && taskIds.length > 1 ? "int[]" : "int"} is null or true) and $6::bigint is not null`;
+  const values = [
+    sinceMs ?? after?.atMs ?? Number.MIN_SAFE_INTEGER,
+    untilMs ?? Number.MAX_SAFE_INTEGER,
+    after?.atMs ?? Number.MIN_SAFE_INTEGER,
+    after?.runId ?? 0,
+    taskIds !== null && taskIds.length > 1 ? taskIds : (taskIds?.[0] ?? null),
+    readyBeforeMs ?? Number.MAX_SAFE_INTEGER,
+    ...tests.values,
+  ];
+  const name = nameOf("live", states, browse, size);
+  if (isWindow) {
+    const found = `${records} join found p on p.id = r.id where ${typed}`;
+    const sql = windowSql(pieces.join(" union all "), "due_ms", "", rows, size, found);
+    return pageOf(await database.query<LookedRow>(name, sql, values), "live", rows, limit);
+  }
+  const sql = `${records} join (select id from (${pieces.join(" union all ")}) pieces order by ${order("")} limit ${size}) p
+       on p.id = r.id
+     where ${typed} order by ${order("r.")}`;
+  return exactPage(await database.query<RunRow>(name, sql, values), limit);
+}
+
+/**
+ * The latest first: within a partition by the index of outcomes or of tasks, over partitions in their order. Unused bounds are left out of
+ * the text: the plan cached for all bounds estimated that two of them together leave next to nothing, so little that it read all 10,000
+ * runs of a task and sorted them (80 ms), because of tomorrow's empty partitions, which are cheapest without an index.
+ */
+export async function endedRuns(database: Database, browse: Asked, ends: number[]): Promise<RunPage> {
+  const s = database.schema;
+  const { among, sinceMs, untilMs, after, limit, brief = true } = browse;
+  const { taskIds } = among;
+  const size = sizeOf(limit);
+  const tests = testsOf(s, browse, 6);
+  const isWindow = tests.sql !== "";
+  const most = isWindow ? limits.endedRunsLookedAt : size;
+  const bounds = [
+    ...(sinceMs === null ? [] : [["since", "r.ended_ms >= $1"]]),
+    ...(untilMs === null ? [] : [["until", "r.ended_ms < $2"]]),
+    // The first of the two conditions excludes partitions, which a row comparison does not.
+    ...(after === null ? [] : [["after", "r.ended_ms <= $3 and (r.ended_ms, r.id) < ($3, $4)"]]),
+  ];
+  const of = (
+    ...where: string[]
+  ) => `(select r.id, r.ended_ms${isWindow ? `, ${tests.sql} as hit` : ""} from ${s}.run_history r
+    where ${[...where, ...bounds.map(([, bound]) => bound)].join(" and ")}
+    order by r.ended_ms desc, r.id desc limit ${most})`;
+  const several = taskIds !== null && taskIds.length > 1;
+  const pieces = ends.map((end) =>
+    several
+      ? `(select p.* from unnest($5::int[]) as k (id), lateral ${of("r.task_id = k.id", `r.outcome = ${end}`)} p)`
+      : of(...(taskIds === null ? [] : ["r.task_id = $5"]), `r.outcome = ${end}`),
+  );
+  const named = nameOf("ended", ends, browse, size);
+  const name = named && [named, ...bounds.map(([kind]) => kind)].join("-");
+  const values = [
+    sinceMs,
+    untilMs,
+    after?.atMs ?? null,
+    after?.runId ?? null,
+    several ? taskIds : (taskIds?.[0] ?? null),
+    ...tests.values,
+  ];
+  const records = runRecordSql(s, "run_history", brief);
+  const typed = several
+    ? "(coalesce($1::bigint, $2::bigint, $3::bigint, $4::bigint) is null or $5::int[] is not null)"
+    : "(coalesce($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::int) is null or true)";
+  if (isWindow) {
+    const found = `${records} join found p on p.id = r.id and p.ended_ms = r.ended_ms where ${typed}`;
+    const sql = windowSql(pieces.join(" union all "), "ended_ms", " desc", most, size, found);
+    return pageOf(await database.query<LookedRow>(name, sql, values), "ended", most, limit);
+  }
+  const sql = `${records} join (
+       select id, ended_ms from (${pieces.join(" union all ")}) pieces order by ended_ms desc, id desc limit ${size}) p
+       on p.id = r.id and p.ended_ms = r.ended_ms
+     where ${typed} order by r.ended_ms desc, r.id desc`;
+  return exactPage(await database.query<RunRow>(name, sql, values), limit);
+}
+
+/** The numbers of live states and of outcomes, by name. */
+export const liveNumbers = (states: readonly string[]): number[] =>
+  liveStates.flatMap((state, number) => (states.includes(state) ? [number] : []));
+export const endedNumbers = (states: readonly string[]): number[] =>
+  outcomes.flatMap((outcome, number) => (states.includes(outcome) ? [number] : []));
