@@ -45,7 +45,7 @@ function testsOf(s: string, { match, among }: Asked, first: number): { sql: stri
   const next = (value: unknown) => `$${first - 1 + values.push(value)}`;
   const sql = among.tested.map((tested) => {
     if (tested === "source") return `r.source = ${next(match?.source ? sourceNumber(match.source) : null)}`;
-    if (tested === "key") return `r.key is not distinct from ${next(match?.key ?? null)}::text`;
+    if (tested === "key") return `r.key = ${next(match?.key ?? null)}`;
     return `r.task_id in (${tasksSql(s, next(match?.group ?? null), next(match?.namespaces ?? null))})`;
   });
   return { sql: sql.join(" and "), values };
@@ -62,25 +62,33 @@ interface LookedRow extends RunRow {
   last_id: number | null;
 }
 
+interface Window {
+  /** Selects id, time and `hit` of the runs in the list's order. */
+  pieces: string[];
+  time: "due_ms" | "ended_ms";
+  /** The number of runs that are read. */
+  most: number;
+  /** The number of runs that are returned. */
+  size: number;
+  /** Selects the runs of `found`. */
+  records: string;
+}
+
 /**
  * The statement that reads a window of runs and returns those that pass the tests. Each row also has how many runs were read and the
  * position of the last one, where the next window begins; without a matching run there is one row that has only these.
- * @param pieces selects id, time and `hit` @param records selects the runs of `found`
  */
-const windowSql = (
-  pieces: string,
-  time: string,
-  down: string,
-  window: number,
-  size: number,
-  records: string,
-): string => `
-  with looked as materialized (select * from (${pieces}) pieces order by ${time}${down}, id${down} limit ${window}),
-  found as (select id, ${time} from looked where hit order by ${time}${down}, id${down} limit ${size}),
-  last as (select (select count(*)::int from looked) as looked, l.${time} as last_ms, l.id as last_id
-    from (select ${time}, id from looked order by ${time}${down}, id${down} offset ${window - 1} limit 1) l
-    right join (select 1) one on true)
-  select last.*, r.* from last left join (${records}) r on true order by r.${time}${down}, r.id${down}`;
+function windowSql({ pieces, time, most, size, records }: Window): string {
+  const down = time === "ended_ms" ? " desc" : "";
+  return `
+    with looked as materialized (
+      select * from (${pieces.join(" union all ")}) pieces order by ${time}${down}, id${down} limit ${most}),
+    found as (select id, ${time} from looked where hit order by ${time}${down}, id${down} limit ${size}),
+    last as (select (select count(*)::int from looked) as looked, l.${time} as last_ms, l.id as last_id
+      from (select ${time}, id from looked order by ${time}${down}, id${down} offset ${most - 1} limit 1) l
+      right join (select 1) one on true)
+    select last.*, r.* from last left join (${records}) r on true order by r.${time}${down}, r.id${down}`;
+}
 
 function pageOf(rows: LookedRow[], phase: "live" | "ended", window: number, limit: number): RunPage {
   const runs = rows
@@ -112,9 +120,9 @@ export async function liveRuns(database: Database, browse: Asked, states: number
   const isKeyed = taskIds?.length === 1 && among.tested.includes("key");
   const tests = testsOf(s, browse, 7);
   const isWindow = tests.sql !== "" && !isKeyed;
-  const rows = isWindow ? limits.liveRunsLookedAt : size;
+  const most = isWindow ? limits.liveRunsLookedAt : size;
   const bound = (state: string) => `and r.due_ms >= $1 and r.due_ms < $2 and (r.due_ms, r.id) > ($3, $4)
-    ${state === String(runState.ready) ? "and r.due_ms < $6" : ""} order by r.due_ms, r.id limit ${rows}`;
+    ${state === String(runState.ready) ? "and r.due_ms < $6" : ""} order by r.due_ms, r.id limit ${most}`;
   const hit = isWindow ? `, ${tests.sql} as hit` : "";
   const of = (where: string, state: string) =>
     `select r.id, r.due_ms${brief ? "" : ", r.state"}${hit} from ${s}.run r where ${where} ${bound(state)}`;
@@ -157,8 +165,8 @@ export async function liveRuns(database: Database, browse: Asked, states: number
   const name = nameOf("live", states, browse, size);
   if (isWindow) {
     const found = `${records} join found p on p.id = r.id where ${typed}`;
-    const sql = windowSql(pieces.join(" union all "), "due_ms", "", rows, size, found);
-    return pageOf(await database.query<LookedRow>(name, sql, values), "live", rows, limit);
+    const sql = windowSql({ pieces, time: "due_ms", most, size, records: found });
+    return pageOf(await database.query<LookedRow>(name, sql, values), "live", most, limit);
   }
   const sql = `${records} join (select id from (${pieces.join(" union all ")}) pieces order by ${order("")} limit ${size}) p
        on p.id = r.id
@@ -212,7 +220,7 @@ export async function endedRuns(database: Database, browse: Asked, ends: number[
     : "(coalesce($1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::int) is null or true)";
   if (isWindow) {
     const found = `${records} join found p on p.id = r.id and p.ended_ms = r.ended_ms where ${typed}`;
-    const sql = windowSql(pieces.join(" union all "), "ended_ms", " desc", most, size, found);
+    const sql = windowSql({ pieces, time: "ended_ms", most, size, records: found });
     return pageOf(await database.query<LookedRow>(name, sql, values), "ended", most, limit);
   }
   const sql = `${records} join (
