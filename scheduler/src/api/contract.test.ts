@@ -7,7 +7,7 @@ import { touches } from "../access/access.ts";
 import { version } from "../base/version.ts";
 import { optionNames, optionRows } from "../task/options.ts";
 import { partsOf } from "./client.ts";
-import { writes } from "./contract/route.ts";
+import { time, writes } from "./contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "./contract.ts";
 import { EventReader, eventText } from "./event-reader.ts";
 import { describeApi } from "./openapi.ts";
@@ -80,6 +80,27 @@ describe("the contract", () => {
     const { properties, additionalProperties } = page.components.schemas.TaskOptions;
     expect([Object.keys(properties), additionalProperties]).toEqual([optionNames, false]);
     for (const [option, { description }] of optionRows) expect(properties[option]).toMatchObject({ description });
+  });
+
+  test("describes each parameter, and each field of a body, by more than its type", () => {
+    const page = JSON.parse(JSON.stringify(describeApi(version)));
+    const wordsOf = ({ description, $ref }: { description?: string; $ref?: string }): string | undefined =>
+      description ?? (page.components.schemas[$ref?.split("/").at(-1) ?? ""]?.description as string | undefined);
+    const without: string[] = [];
+    const note = (routeId: RouteId, name: string, words: string | undefined) => {
+      if (words === undefined || words === time.description) without.push(`${routeId} ${name}`);
+    };
+    let described = 0;
+    for (const routeId of routeIds) {
+      const { path, method } = shapeOf(routeId);
+      const { parameters, requestBody } = page.paths[path][method.toLowerCase()];
+      for (const { name, description } of parameters) note(routeId, name, description);
+      const body = requestBody?.content["application/json"].schema.properties ?? {};
+      for (const [name, field] of Object.entries(body)) note(routeId, name, wordsOf(field as object));
+      described += parameters.length + Object.keys(body).length;
+    }
+    expect(without).toEqual([]);
+    expect(described).toBeGreaterThan(300);
   });
 
   test("and the client import nothing that a browser lacks", () => {

@@ -92,10 +92,11 @@ const signIn = z
   })
   .meta({ id: "SignIn" });
 
-const userParams = z.strictObject({ user: userName });
-const tokenParams = z.strictObject({ token: userName });
+const userParams = z.strictObject({ user: userName.describe("The user's name.") });
+const signInNumber = id.describe("The sign-in's number.");
+const tokenParams = z.strictObject({ token: userName.describe("The token's name.") });
 const tokenOwner = userName.optional().describe("The token's user; default: the caller.");
-const keyParams = z.strictObject({ key: userName });
+const keyParams = z.strictObject({ key: userName.describe("The worker key's name.") });
 const noun = "access" as const;
 
 export const accessRoutes = {
@@ -120,8 +121,8 @@ export const accessRoutes = {
     policy: "anyone",
     summary: "Sign in with a password; the cookie that is set is for browsers",
     body: z.strictObject({
-      name: userName,
-      password,
+      name: userName.describe("The user's name."),
+      password: password.describe("The user's password."),
       code: text(100)
         .optional()
         .describe("Of the authenticator app, or a recovery code: where the user has a second factor."),
@@ -174,7 +175,7 @@ export const accessRoutes = {
     noun,
     policy: "signed-in",
     summary: "End a sign-in of one's own, in whatever browser it is",
-    params: z.strictObject({ signIn: id }),
+    params: z.strictObject({ signIn: signInNumber }),
     answer: null,
     errors: ["SIGN_IN_UNKNOWN"],
   }),
@@ -197,7 +198,10 @@ export const accessRoutes = {
     byTemporary: true,
     unseen: ["present", "next"],
     summary: "Change one's own password; every other sign-in of one's own ends",
-    body: z.strictObject({ present: password, next: password }),
+    body: z.strictObject({
+      present: password.describe("The password as it is."),
+      next: password.describe("The new password."),
+    }),
     answer: null,
     errors: ["SIGN_IN_REFUSED", "PASSWORD_WEAK", "FILE_INVALID", "TOO_MANY_ATTEMPTS"],
   }),
@@ -223,8 +227,8 @@ export const accessRoutes = {
     unseen: ["password"],
     summary: "Make a user",
     body: z.strictObject({
-      name: userName,
-      password,
+      name: userName.describe("The user's name; no other user has it."),
+      password: password.describe("The user's password, of which a hash is kept."),
       temporary,
       role: maybeRole,
       grants: givenGrants.optional(),
@@ -258,9 +262,9 @@ export const accessRoutes = {
     body: z.strictObject({
       role: maybeRole.optional(),
       grants: givenGrants.optional(),
-      password: password.optional(),
+      password: password.optional().describe("A new password; every sign-in of the user ends."),
       temporary,
-      disabled: z.boolean().optional(),
+      disabled: z.boolean().optional().describe("true: the user is locked out; false: the user is let in again."),
       reason,
     }),
     answer: user,
@@ -292,7 +296,7 @@ export const accessRoutes = {
     path: "/v1/users/{user}/sign-ins/{signIn}",
     noun,
     policy: "admin",
-    params: z.strictObject({ user: userName, signIn: id }),
+    params: userParams.extend({ signIn: signInNumber }),
     summary: "End one sign-in of a user",
     query: z.strictObject({ reason }),
     answer: null,
@@ -344,9 +348,14 @@ export const accessRoutes = {
     secret: true,
     summary: "Make a token for a program. It is shown once",
     body: z.strictObject({
-      name: userName,
+      name: userName.describe("The token's name; no other valid token of the user has it."),
       role: role.optional().describe("Not above one's own; default one's own."),
-      scopes: z.array(scope).min(1).max(scopes.length).optional(),
+      scopes: z
+        .array(scope)
+        .min(1)
+        .max(scopes.length)
+        .optional()
+        .describe("What it may do. Default: all that the role may."),
       namespaces: z.array(namespace).min(1).max(limits.grants).optional().describe("Where it is good at all."),
       expiresIn: duration.optional().describe("Default 90 days, at most 366."),
       reason,
@@ -400,8 +409,13 @@ export const accessRoutes = {
     secret: true,
     summary: "Make a worker key. It is shown once",
     body: z.strictObject({
-      name: userName,
-      groups: z.array(name(limits.groupNameLength)).min(1).max(100).optional(),
+      name: userName.describe("The key's name; no other valid key has it."),
+      groups: z
+        .array(name(limits.groupNameLength))
+        .min(1)
+        .max(100)
+        .optional()
+        .describe("The groups whose tasks its workers may run. Default: the group default."),
       expiresIn: duration.optional().describe("At most ten years; default: it does not expire."),
       reason,
     }),

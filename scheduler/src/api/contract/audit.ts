@@ -34,12 +34,13 @@ export const auditRoutes = {
           "cluster",
           "audit",
         ])
-        .optional(),
+        .optional()
+        .describe("Only changes of this kind of thing."),
       named: text(200).optional().describe("With `about`: which one."),
-      who: name(200).optional(),
+      who: name(200).optional().describe("Only changes by this author."),
       act: name(100).optional().describe("The verb, such as edit."),
-      since: time.optional().describe("At or after."),
-      until: time.optional().describe("Before."),
+      since: time.optional().describe("Only changes at or after this time."),
+      until: time.optional().describe("Only changes before this time."),
       entry: id.optional().describe("This one alone."),
     }),
     answer: page(

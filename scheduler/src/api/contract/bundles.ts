@@ -34,7 +34,7 @@ const step = z
   })
   .meta({ id: "PlanStep" });
 
-const params = z.strictObject({ bundle: name(100) });
+const params = z.strictObject({ bundle: name(100).describe("The bundle's name: tasks that are applied together.") });
 const noun = "tasks" as const;
 const shared = { touches: "body", method: "POST", noun, params, large: true } as const;
 const errors = [...invalidTask, "TASK_DUPLICATE", "OPTION_INVALID"] as const;

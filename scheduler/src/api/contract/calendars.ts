@@ -3,7 +3,7 @@ import { limits } from "../../base/limits.ts";
 import { id, maybeTime, name, page, paged, reason, route, taskName, text, time, versionNumber } from "./route.ts";
 
 const days = {
-  zone: name(100),
+  zone: name(100).describe("The time zone in which a day begins, such as Europe/Berlin."),
   weekend: z.array(z.int().min(0).max(6)).max(7).describe("0 is Sunday."),
   holidays: z.array(z.string().max(10)).max(limits.calendarDays).describe("Such as 2026-12-25."),
 };
@@ -51,7 +51,7 @@ const taskChanges = z.strictObject({
     .describe("The first of them."),
 });
 
-const params = z.strictObject({ calendar: name(limits.calendarNameLength) });
+const params = z.strictObject({ calendar: name(limits.calendarNameLength).describe("The calendar's name.") });
 const noun = "calendars" as const;
 
 export const calendarRoutes = {

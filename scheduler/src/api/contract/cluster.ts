@@ -48,7 +48,7 @@ const term = z
 
 const noun = "cluster" as const;
 
-const ofNode = z.strictObject({ node: name(limits.nodeNameLength) });
+const ofNode = z.strictObject({ node: name(limits.nodeNameLength).describe("The name of a node or worker.") });
 
 const holds = {
   held: z.int().nullable().describe("Runs that its process still has; null: no process has the name now."),
@@ -94,7 +94,7 @@ export const clusterRoutes = {
     noun,
     policy: "viewer",
     summary: "Processes that run tasks, by name, with how much they have",
-    query: z.strictObject({ ...paged, group: name(100).optional() }),
+    query: z.strictObject({ ...paged, group: name(100).optional().describe("Only workers of this group.") }),
     answer: page(z.strictObject({ ...member, held: z.int().describe("Claims that it has.") }).meta({ id: "Worker" })),
     errors: [],
   }),
@@ -177,8 +177,11 @@ export const clusterRoutes = {
     noun,
     policy: "operator",
     summary: "Run at most so many of a group at once; null: no limit",
-    params: z.strictObject({ group: name(100) }),
-    body: z.strictObject({ limit: z.int().nullable(), reason }),
+    params: z.strictObject({ group: name(100).describe("The group's name.") }),
+    body: z.strictObject({
+      limit: z.int().nullable().describe("Runs of it at once, on all workers together; null: no limit."),
+      reason,
+    }),
     answer: z.strictObject({ group: z.string(), limit: z.int().nullable(), changed: z.boolean() }),
     errors: ["GROUP_UNKNOWN", "OPTION_INVALID"],
   }),
@@ -200,7 +203,7 @@ export const clusterRoutes = {
     noun,
     policy: "viewer",
     summary: "Tasks, runs, workers and calendars that a text names",
-    query: z.strictObject({ q: name(200) }),
+    query: z.strictObject({ q: name(200).describe("A part of a name, or a run's number.") }),
     answer: z.strictObject({
       tasks: z.array(z.strictObject({ name: taskName, group: z.string() })),
       runs: z.array(runSummary).describe("By number."),

@@ -19,7 +19,7 @@ const filter = z
     all: z.boolean().describe("Everything is meant, and nothing else is given."),
   })
   .partial()
-  .meta({ id: "Filter" });
+  .meta({ id: "Filter", description: "Which tasks, runs or dead letters are meant: those that match all of it." });
 
 const range = z
   .strictObject({
@@ -56,8 +56,8 @@ const operation = z
   })
   .meta({ id: "Operation" });
 
-const kindOf = z.enum(operationKinds);
-const params = z.strictObject({ operation: id });
+const kindOf = z.enum(operationKinds).describe("What is done to each task, run or dead letter that matches.");
+const params = z.strictObject({ operation: id.describe("The operation's number.") });
 const refused = ["FILTER_EMPTY", "OPTION_INVALID", "TASK_UNKNOWN"] as const;
 const asked = {
   kind: kindOf,
@@ -72,13 +72,15 @@ const reasonOf = z.strictObject({ code: z.string(), words: z.string() }).nullabl
 const noun = "operations" as const;
 
 const letters = {
-  task: taskName.optional(),
-  matching: name(limits.taskNameLength).optional(),
-  group: name(limits.groupNameLength).optional(),
+  task: taskName.optional().describe("Only letters of this task."),
+  matching: name(limits.taskNameLength)
+    .optional()
+    .describe("Only letters of tasks with such a name: * stands for any text, ? for one character."),
+  group: name(limits.groupNameLength).optional().describe("Only letters of the tasks of this group."),
   namespaces: z.array(name(namespaceLength)).max(limits.grants).optional().describe("Whose tasks' letters."),
-  since: time.optional(),
-  until: time.optional(),
-  fingerprint: name(limits.fingerprintLength).optional(),
+  since: time.optional().describe("Only letters of runs that ended at or after this time."),
+  until: time.optional().describe("Only letters of runs that ended before this time."),
+  fingerprint: name(limits.fingerprintLength).optional().describe("Only letters that failed of the same reason."),
 };
 
 export const operationRoutes = {

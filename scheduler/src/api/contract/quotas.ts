@@ -48,11 +48,14 @@ export const quotaRoutes = {
     noun,
     policy: "admin",
     summary: "Let a namespace, or a user, enqueue so much and no more; without any limit the quota is removed",
-    params: z.strictObject({ kind, name: name(100) }),
+    params: z.strictObject({
+      kind: kind.describe("Whose quota it is: a namespace's or a user's."),
+      name: name(100).describe(`The name of the namespace or user; ${everyOther}: each that has none of its own.`),
+    }),
     body: z.strictObject({
-      enqueues: most.default(null),
-      waiting: most.default(null),
-      bytes: most.default(null),
+      enqueues: mosts.enqueues.default(null),
+      waiting: mosts.waiting.default(null),
+      bytes: mosts.bytes.default(null),
       reason,
     }),
     answer: z.strictObject({ kind, name: z.string(), ...mosts, changed: z.boolean() }),

@@ -106,7 +106,7 @@ const logLine = z
   })
   .meta({ id: "LogLine" });
 
-const params = z.strictObject({ run: id });
+const params = z.strictObject({ run: id.describe("The run's number.") });
 const enqueued = z
   .strictObject({
     run: id,
@@ -115,12 +115,14 @@ const enqueued = z
   .meta({ id: "Enqueued" });
 
 const when = {
-  payload: json.optional(),
+  payload: json.optional().describe("What the handler is given: any JSON."),
   in: duration.optional().describe("Due this long from now."),
   at: time.optional().describe("Due at this time."),
   key: name(limits.keyLength).optional().describe("At most one unfinished run of a task has a key."),
-  limitKey: name(limits.keyLength).optional(),
-  priority: z.int().min(0).max(9).optional(),
+  limitKey: name(limits.keyLength)
+    .optional()
+    .describe("The key by which the task's limit counts the run. Default: `key`."),
+  priority: z.int().min(0).max(9).optional().describe("The higher starts first. Default: the task's."),
 };
 const payloadErrors = [
   "TASK_UNKNOWN",
@@ -143,12 +145,12 @@ export const runRoutes = {
       ...paged,
       // The cursor names the live runs that the pages before have shown.
       cursor: text(7_500).optional().describe("`next` of the page before."),
-      task: taskName.optional().describe("Also one that was removed."),
+      task: taskName.optional().describe("Only runs of this task, which may be one that was removed."),
       state: z
         .array(z.enum(runStates))
         .max(runStates.length)
         .optional()
-        .describe("Default: all, but for runs that wait for their time; those are `ready`."),
+        .describe("Only runs in these states. Default: all, but for runs that wait for their time; those are `ready`."),
       since: time.optional().describe("Live ones due, others ended, at or after."),
       until: time.optional().describe("Live ones due, others ended, before."),
       group: name(limits.groupNameLength).optional().describe("Only runs of the tasks of this group."),
@@ -169,7 +171,7 @@ export const runRoutes = {
     policy: "viewer",
     summary: "The last ended runs of several tasks, newest first; a task that there is not has none",
     query: z.strictObject({
-      task: z.array(taskName).min(1).max(limits.recentTasks),
+      task: z.array(taskName).min(1).max(limits.recentTasks).describe("The names of the tasks."),
       each: z.int().min(1).max(limits.recentRuns).default(20).describe("Runs of each task at most."),
     }),
     answer: z.strictObject({
@@ -213,7 +215,7 @@ export const runRoutes = {
     query: z.strictObject({
       cursor: paged.cursor,
       limit: limit(1_000, 200),
-      order: z.enum(["oldest", "newest"]).default("oldest"),
+      order: z.enum(["oldest", "newest"]).default("oldest").describe("Which line comes first."),
       beside: z
         .string()
         .max(100)
@@ -259,7 +261,7 @@ export const runRoutes = {
     status: 201,
     makes: { readBy: "getRun", places: { run: "run" } },
     summary: "Run a task now or later, beside its schedule",
-    params: z.strictObject({ task: taskName }),
+    params: z.strictObject({ task: taskName.describe("The task's name.") }),
     body: z.strictObject({ ...when, reason }),
     answer: enqueued,
     errors: [...payloadErrors, "QUOTA_EXCEEDED"],
@@ -277,7 +279,8 @@ export const runRoutes = {
       runs: z
         .array(z.strictObject({ task: taskName, ...when }))
         .min(1)
-        .max(limits.runsPerRequest),
+        .max(limits.runsPerRequest)
+        .describe("The runs to enqueue, each with its task."),
     }),
     answer: z.strictObject({ runs: z.array(enqueued) }),
     errors: [...payloadErrors, "QUOTA_EXCEEDED"],
@@ -316,7 +319,7 @@ export const runRoutes = {
     policy: "operator",
     params,
     summary: "Decide what becomes of a run whose worker was lost, where its task asks",
-    body: z.strictObject({ how: z.enum(["retry", "fail"]), reason }),
+    body: z.strictObject({ how: z.enum(["retry", "fail"]).describe("Run it again, or give it up as failed."), reason }),
     answer: null,
     errors: ["RUN_UNKNOWN", "RUN_STATE"],
   }),

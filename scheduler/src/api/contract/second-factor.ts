@@ -75,7 +75,7 @@ export const secondFactorRoutes = {
     path: "/v1/users/{user}/second-factor",
     noun,
     policy: "admin",
-    params: z.strictObject({ user: name(100) }),
+    params: z.strictObject({ user: name(100).describe("The user's name.") }),
     query: z.strictObject({ reason }),
     summary: "Remove a user's second factor, whose device and recovery codes are lost",
     answer: null,

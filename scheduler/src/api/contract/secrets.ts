@@ -18,7 +18,7 @@ const secret = z
   })
   .meta({ id: "Secret" });
 
-const params = z.strictObject({ secret: name(limits.secretNameLength) });
+const params = z.strictObject({ secret: name(limits.secretNameLength).describe("The secret's name.") });
 const noun = "secrets" as const;
 
 /** No route returns a value: a stored value can be replaced, and handed to runs. */
@@ -59,7 +59,7 @@ export const secretRoutes = {
     unseen: ["value"],
     summary: "Store a secret, or its next version",
     body: z.strictObject({
-      value: z.string().max(limits.secretBytes),
+      value: z.string().max(limits.secretBytes).describe("The value, which no route returns."),
       tasks: z
         .array(taskName)
         .min(1)

@@ -133,7 +133,9 @@ export type GivenOptions = Omit<TaskOptions, "schedule" | "retry" | "misfire"> &
   misfire?: Some<TaskOptions["misfire"]>;
 };
 
-export const taskOptions = z.strictObject(Object.fromEntries(rows)).meta({ id: "TaskOptions" }) as unknown as z.ZodType<
+export const taskOptions = z
+  .strictObject(Object.fromEntries(rows))
+  .meta({ id: "TaskOptions", description: "The options of a task, as in code." }) as unknown as z.ZodType<
   GivenOptions,
   GivenOptions
 >;

@@ -87,7 +87,7 @@ const changed = z
   })
   .meta({ id: "TaskChanged" });
 
-const params = z.strictObject({ task: taskName });
+const params = z.strictObject({ task: taskName.describe("The task's name.") });
 const unknown = ["TASK_UNKNOWN"] as const;
 export const invalidTask = [
   "TASK_INVALID",
@@ -144,10 +144,12 @@ export const taskRoutes = {
     summary: "Tasks, by name",
     query: z.strictObject({
       ...paged,
-      group: name(limits.groupNameLength).optional(),
-      matching: name(limits.taskNameLength).optional().describe("* stands for any text, ? for one character."),
-      namespace: name(namespaceLength).optional(),
-      paused: z.boolean().optional(),
+      group: name(limits.groupNameLength).optional().describe("Only tasks of this group."),
+      matching: name(limits.taskNameLength)
+        .optional()
+        .describe("Only tasks with such a name: * stands for any text, ? for one character."),
+      namespace: name(namespaceLength).optional().describe("Only tasks in this namespace."),
+      paused: z.boolean().optional().describe("true: only paused tasks; false: only tasks that are not paused."),
       of: taskName.optional().describe("The schedules of this task alone."),
       schedules: z.boolean().default(true).describe("false: without the schedules of tasks."),
     }),
@@ -161,7 +163,7 @@ export const taskRoutes = {
     noun,
     policy: "viewer",
     summary: "The tasks that fire next, by time; what is planned already is among the runs that wait",
-    query: z.strictObject({ count: z.int().min(1).max(limits.comingTasks).default(20) }),
+    query: z.strictObject({ count: z.int().min(1).max(limits.comingTasks).default(20).describe("Tasks at most.") }),
     answer: z.strictObject({ coming: z.array(z.strictObject({ task: taskName, group: z.string(), next: time })) }),
     errors: [],
   }),
@@ -234,7 +236,10 @@ export const taskRoutes = {
     policy: "viewer",
     params,
     summary: "What differs between two versions",
-    query: z.strictObject({ from: versionNumber, to: versionNumber.optional().describe("Default: the present one.") }),
+    query: z.strictObject({
+      from: versionNumber.describe("The version to compare from."),
+      to: versionNumber.optional().describe("The version to compare to. Default: the present one."),
+    }),
     answer: z.strictObject({ from: id, to: id, changes: z.array(change) }),
     errors: [...unknown, "VERSION_UNKNOWN"],
   }),
@@ -247,8 +252,8 @@ export const taskRoutes = {
     params,
     summary: "The slots to come, with what calendar and blackouts make of each",
     query: z.strictObject({
-      after: time.optional().describe("Default: now."),
-      count: z.int().min(1).max(1_000).default(20),
+      after: time.optional().describe("Only slots after this time. Default: now."),
+      count: z.int().min(1).max(1_000).default(20).describe("Slots at most."),
     }),
     answer: z.strictObject({
       zone: z.string(),
@@ -266,7 +271,11 @@ export const taskRoutes = {
     policy: "viewer",
     params,
     summary: "What came of past slots, newest first, and what was missed or skipped as ranges; also of a removed task",
-    query: z.strictObject({ ...paged, since: time.optional(), until: time.optional() }),
+    query: z.strictObject({
+      ...paged,
+      since: time.optional().describe("Only slots at or after this time."),
+      until: time.optional().describe("Only slots before this time."),
+    }),
     answer: z.strictObject({
       items: z.array(slot),
       next: z.string().nullable(),
@@ -292,7 +301,7 @@ export const taskRoutes = {
     params,
     asks: true,
     summary: "What a task's payload schema has against a payload, and where; changes nothing",
-    body: z.strictObject({ payload: json }),
+    body: z.strictObject({ payload: json.describe("The payload to check: any JSON.") }),
     answer: z.strictObject({
       checked: z.boolean().describe("false: it has no schema, or one that only its handler can check."),
       issues: z.array(z.strictObject({ path: z.array(z.union([z.string(), z.int()])), message: z.string() })),

@@ -6,10 +6,10 @@ import { id, json, name, route, taskName, time } from "./route.ts";
 const noun = "tasks" as const;
 
 const whose = {
-  days: z.int().min(1).max(limits.timelineDays).default(7),
+  days: z.int().min(1).max(limits.timelineDays).default(7).describe("How many days ahead."),
   matching: name(limits.taskNameLength).optional().describe("* stands for any text, ? for one character."),
-  group: name(limits.groupNameLength).optional(),
-  namespace: name(namespaceLength).optional(),
+  group: name(limits.groupNameLength).optional().describe("Only tasks of this group."),
+  namespace: name(namespaceLength).optional().describe("Only tasks in this namespace."),
 };
 const counts = z.array(z.int());
 
@@ -48,7 +48,11 @@ export const timelineRoutes = {
     noun,
     policy: "viewer",
     summary: "Which tasks fire in a span of the timeline, the first to fire first",
-    query: z.strictObject({ ...whose, since: time, until: time }),
+    query: z.strictObject({
+      ...whose,
+      since: time.describe("The start of the span."),
+      until: time.describe("The end of the span; it is not a part of it."),
+    }),
     answer: z.strictObject({
       firing: z
         .array(
@@ -77,7 +81,7 @@ export const timelineRoutes = {
     query: z.strictObject({
       ...whose,
       within: z.int().min(1).max(59).default(10).describe("Minutes later at most."),
-      moves: z.int().min(1).max(100).default(20),
+      moves: z.int().min(1).max(100).default(20).describe("Suggestions at most."),
     }),
     answer: z.strictObject({
       peak: z.strictObject({ before: z.int(), after: z.int() }).describe("The most that becomes due in one minute."),
