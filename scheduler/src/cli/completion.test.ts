@@ -20,7 +20,14 @@ describe("completion", () => {
   });
 
   it("offers a command's options and the global ones, and their choices", () => {
-    expect(words("carillon runs list --s")).toEqual(["--state", "--since", "--source", "--store", "--server", "--schema"]);
+    expect(words("carillon runs list --s")).toEqual([
+      "--state",
+      "--since",
+      "--source",
+      "--store",
+      "--server",
+      "--schema",
+    ]);
     expect(words("carillon runs list --state fa")).toEqual(["failed"]);
     expect(of("carillon runs list --state=fa")).toMatchObject({
       before: "--state=",
