@@ -95,6 +95,9 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
             ? { content: jsonOf(answer, "output", schemas) }
             : {}),
       },
+      ...(isConditional(shape)
+        ? { 304: { description: "The answer is as the caller has it, by If-None-Match." } }
+        : {}),
       ...refusalsOf(shape),
     },
   };
@@ -103,7 +106,9 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
 function answerHeadersOf({ etag, answer, makes }: RouteShape): object {
   const header = (description: string) => ({ schema: { type: "string" }, description });
   const headers = {
-    ...(etag && answer !== null ? { etag: header("The version.") } : {}),
+    ...(etag && answer !== null
+      ? { etag: header("The version; of a GET followed by a dot and a hash of the answer.") }
+      : {}),
     ...(makes ? { location: header(`The path of what was made, which ${makes.readBy} reads.`) } : {}),
   };
   return Object.keys(headers).length === 0 ? {} : { headers };
@@ -130,6 +135,8 @@ function refusalsOf(shape: RouteShape): object {
   );
 }
 
+const isConditional = (shape: RouteShape): boolean => shape.etag !== undefined && !writes(shape);
+
 function headersOf(shape: RouteShape): object[] {
   const header = (name: string, required: boolean, description: string) => ({
     name,
@@ -141,6 +148,15 @@ function headersOf(shape: RouteShape): object[] {
   return [
     ...(isKept(shape)
       ? [header("idempotency-key", false, "Repeated with the same key, the request is done once and answered as then.")]
+      : []),
+    ...(isConditional(shape)
+      ? [
+          header(
+            "if-none-match",
+            false,
+            "ETags of answers that the caller has: to one that is still right the answer is 304.",
+          ),
+        ]
       : []),
     ...(shape.etag === "demands" || shape.etag === "heeds"
       ? [

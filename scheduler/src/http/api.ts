@@ -40,7 +40,7 @@ import { timelineCalls } from "./calls/timeline-calls.ts";
 import { tokenCalls } from "./calls/token-calls.ts";
 import { userCalls } from "./calls/user-calls.ts";
 import { workerKeyCalls } from "./calls/worker-key-calls.ts";
-import { ifVersionOf, readGiven } from "./given.ts";
+import { hasAlready, ifVersionOf, readGiven, tagOf } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
 import { tailOf } from "./log-tail.ts";
 import { packed, packFromLength, takesPacked } from "./packed.ts";
@@ -402,15 +402,20 @@ async function send(
   request: FastifyRequest,
   reply: FastifyReply,
   shape: RouteShape,
-  { status, answer, version: etag }: Answered,
+  { status, answer, version }: Answered,
 ): Promise<FastifyReply> {
-  if (etag !== null) reply.header("etag", `"${etag}"`);
   const location = locationOf(shape, answer);
   if (location !== null) reply.header("location", location);
   reply.code(status);
   if (answer === undefined) return reply.send();
   // Whoever checks answers against the contract is a test; here they are what the compiler holds them to.
-  return sendText(request, reply, JSON.stringify(answer));
+  const text = JSON.stringify(answer);
+  if (version !== null) {
+    const tag = writes(shape) ? `"${version}"` : tagOf(version, text);
+    reply.header("etag", tag);
+    if (!writes(shape) && hasAlready(request.headers["if-none-match"], tag)) return reply.code(304).send();
+  }
+  return sendText(request, reply, text);
 }
 
 async function sendText(request: FastifyRequest, reply: FastifyReply, text: string): Promise<FastifyReply> {

@@ -1,8 +1,11 @@
+import { createHash } from "node:crypto";
 import type { z } from "zod";
 import { type RouteShape, writes } from "../api/contract/route.ts";
 import { CarillonError, pathTo } from "../base/errors.ts";
 
 const issuesTold = 3;
+/** 96 bits of a hash in base64url. */
+const tagLength = 16;
 
 /** A request's parameters, each part checked and then all as one. @throws REQUEST_INVALID */
 export function readGiven(
@@ -18,7 +21,7 @@ export function readGiven(
 }
 
 /**
- * The version in If-Match; null: none is named. A route that does not heed the header refuses a change that has it, since the change would be made to any version.
+ * The version in If-Match, without the rest of the ETag; null: none is named. A route that does not heed the header refuses a change that has it, since the change would be made to any version.
  * @throws PRECONDITION_NEEDED, REQUEST_INVALID
  */
 export function ifVersionOf(shape: RouteShape, header: string | undefined): number | null {
@@ -30,6 +33,20 @@ export function ifVersionOf(shape: RouteShape, header: string | undefined): numb
   });
 }
 
+/**
+ * The ETag of a representation: the version, which changes are made from, and a hash of the whole answer, since an answer also has parts
+ * that change without a new version, such as a task's pause and counters.
+ */
+export const tagOf = (version: number, text: string): string =>
+  `"${version}.${createHash("sha256").update(text).digest("base64url").slice(0, tagLength)}"`;
+
+/** True if the If-None-Match header names the tag, so the caller has the representation already. */
+export const hasAlready = (header: string | undefined, tag: string): boolean =>
+  (header ?? "")
+    .split(",")
+    .map((one) => one.trim().replace(/^W\//, ""))
+    .some((one) => one === "*" || one === tag);
+
 function versionOf(header: string | undefined): number | null {
   if (header === undefined) {
     throw new CarillonError("PRECONDITION_NEEDED", "the request has no If-Match", {
@@ -37,7 +54,7 @@ function versionOf(header: string | undefined): number | null {
     });
   }
   if (header === "*") return null;
-  const [, digits] = /^"(\d{1,9})"$/.exec(header) ?? [];
+  const [, digits] = /^"(\d{1,9})(?:\.[\w-]{1,64})?"$/.exec(header) ?? [];
   if (digits !== undefined) return Number(digits);
   throw new CarillonError("REQUEST_INVALID", `If-Match cannot be ${JSON.stringify(header.slice(0, 50))}`, {
     hint: 'Send an ETag as it was given, such as "7", or *.',

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Client } from "../../src/api/client.ts";
+import { writes } from "../../src/api/contract/route.ts";
+import { type RouteId, routeIds, shapeOf } from "../../src/api/contract.ts";
 import { ApiStage } from "../support/api-stage.ts";
 
 const stage = new ApiStage();
@@ -17,7 +19,7 @@ describe("one user, token or worker key is read", () => {
     const made = await admin.createUser({ name: "ann", password, role: "operator" });
     expect(await admin.getUser({ user: "ann" })).toEqual(made);
     const { headers, body } = await stage.ask("GET", "/v1/users/ann", { token: stage.tokens.admin });
-    expect(headers.get("etag")).toBe(`"${made.version}"`);
+    expect(headers.get("etag")).toContain(`"${made.version}.`);
     expect(JSON.stringify(body)).not.toMatch(/scrypt|bells/);
     const changed = await admin.changeUser({ user: "ann", role: "viewer" }, { ifVersion: made.version });
     expect(await admin.getUser({ user: "ann" })).toEqual(changed);
@@ -59,5 +61,64 @@ describe("one user, token or worker key is read", () => {
     const { secret: _, ...next } = await theirs.createWorkerKey({ name: "theirs/key", groups: ["theirs/cpu"] });
     expect(await theirs.getWorkerKey({ key: "theirs/key" })).toEqual(next);
     await expect(admin.getWorkerKey({ key: "none" })).rejects.toMatchObject({ code: "KEY_NAME_UNKNOWN" });
+  });
+});
+
+describe("what a caller has already", () => {
+  const paths: Partial<Record<RouteId, string>> = {
+    getTask: "/v1/tasks/kept",
+    getCalendar: "/v1/calendars/bank",
+    getUser: "/v1/users/kim",
+  };
+  const tagged = routeIds.filter((routeId) => shapeOf(routeId).etag !== undefined && !writes(shapeOf(routeId)));
+  const read = (path: string, held?: string, token = stage.tokens.admin) =>
+    stage.ask("GET", path, { token, ...(held === undefined ? {} : { headers: { "if-none-match": held } }) });
+
+  beforeAll(async () => {
+    await admin.setCalendar({ calendar: "bank", zone: "UTC", weekend: [], holidays: [] }, { ifVersion: 0 });
+    await admin.createUser({ name: "kim", password, role: "viewer" });
+    await admin.createTask({ task: "kept", options: { command: { argv: ["/usr/bin/true"] } } });
+  });
+
+  test("is tried for every route that gives an ETag", () => {
+    expect(Object.keys(paths).sort()).toEqual([...tagged].sort());
+  });
+
+  test.each(tagged)("%s: an If-None-Match that names its ETag is answered by 304 without a body", async (routeId) => {
+    const path = paths[routeId] as string;
+    const first = await read(path);
+    const tag = first.headers.get("etag") as string;
+    expect([first.status, tag]).toEqual([200, expect.stringMatching(/^"\d+\.[\w-]{16}"$/)]);
+    for (const held of [tag, `"1.other", ${tag}`, `W/${tag}`, "*"]) {
+      const again = await read(path, held);
+      expect([held, again.status, again.body, again.headers.get("etag")]).toEqual([held, 304, undefined, tag]);
+    }
+    // The version alone is no proof: an answer also has parts that change without a new version.
+    for (const held of ['"1"', `"${first.body.version}"`, "nonsense", '"1.other"'])
+      expect([held, (await read(path, held)).status]).toEqual([held, 200]);
+    await expect(read(path, tag, "nonsense")).resolves.toMatchObject({ status: 401 });
+  });
+
+  test("is out of date after a pause, which makes no new version", async () => {
+    const before = await read("/v1/tasks/kept");
+    const tag = before.headers.get("etag") as string;
+    await admin.pauseTask({ task: "kept" });
+    const after = await read("/v1/tasks/kept", tag);
+    expect([after.status, after.body.version]).toEqual([200, before.body.version]);
+    expect(after.body.paused).not.toBeNull();
+    expect(after.headers.get("etag")).not.toBe(tag);
+  });
+
+  test("and its ETag, as it was given, is the version that a change is made from", async () => {
+    const change = (held: string, reason: string) =>
+      stage.ask("PATCH", "/v1/tasks/kept", {
+        token: stage.tokens.admin,
+        headers: { "if-match": held },
+        body: { options: { description: reason } },
+      });
+    const tag = (await read("/v1/tasks/kept")).headers.get("etag") as string;
+    expect((await change(tag, "first")).status).toBe(200);
+    expect((await change(tag, "second")).body).toMatchObject({ status: 412, code: "TASK_STALE" });
+    expect((await change('"1.a b"', "third")).body).toMatchObject({ status: 400, code: "REQUEST_INVALID" });
   });
 });

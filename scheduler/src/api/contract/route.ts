@@ -27,7 +27,7 @@ export interface RouteShape {
   /** The resource that the route makes: its address is the Location header of the answer. */
   readonly makes?: Made;
   /**
-   * `gives`: the answer has its version as ETag; `demands`: the route also requires If-Match, the version that the change is made from;
+   * `gives`: the answer has its version in its ETag, and a GET is answered by 304 to an If-None-Match that names the ETag; `demands`: the route also requires If-Match, the version that the change is made from;
    * `heeds`: If-Match is optional. All other routes refuse a change with If-Match.
    */
   readonly etag?: "gives" | "demands" | "heeds";
