@@ -2,20 +2,20 @@
  * Real processes under real faults: docs/reliability.md.
  *
  *   npm run prove -- faults [FAULT…]           each of these alone; A+B: two at the same time. Default: every fault alone,
- *                                              in an order that the seed decides, then pairs of them by chance
+ *                                              in an order that the seed decides, then random pairs of them
  *   … --coordination zookeeper|redis|postgres  beside the store; default all three, one after the other in each round
- *   … --rounds R                               every fault alone so many times, each round on seeds of its own; default 1,
+ *   … --rounds R                               every fault alone R times, each round on seeds of its own; default 1,
  *                                              0: pairs alone
  *   … --minutes M                              begins nothing new after that, for each coordination
  *   … --pairs N                                for each coordination; default: half as many as faults alone
  *   … --seed S                                 default a new one each time
- *   … --within SECONDS                         from the end of the faults until all is in order again, at most; default 30
+ *   … --within SECONDS                         the longest time from the end of the faults until all is in order again; default 30
  *   … --locks                                  instead: locks whose holders are stopped, cut off and killed, with fences
- *                                              that are looked at, and without; the second has to be found out
- *   … --keep                                   what was written down is kept, also where nothing is broken
+ *                                              that are checked, and without; the checks must find the second
+ *   … --keep                                   keeps the records, also if no rule is broken
  *   … --list, --json
  *
- * Interrupted (SIGINT, SIGTERM, a mistake of its own) it tells what was done up to then, in the same closing line.
+ * If it is interrupted (SIGINT, SIGTERM, a mistake of its own), the same closing line reports the work done up to then.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,11 +1,11 @@
 /**
- * Feeds whatever reads what others wrote with good inputs spoilt: docs/fuzzing.md.
+ * Feeds damaged versions of good inputs to all code that reads foreign data: docs/fuzzing.md.
  *
  *   npm run prove -- fuzz [TARGET…] [--inputs N] [--seed S] [--processes P] [--json]
- *   npm run prove -- fuzz TARGET --seed S --path P  one input again, as a failure told it
+ *   npm run prove -- fuzz TARGET --seed S --path P  one input again, as a failure printed it
  *
- * The closing line tells what was really fed. Where a target was cut short (something was found, it hung, or the run was
- * interrupted by SIGINT or SIGTERM) it stands there with what it was fed, and the run does not pass.
+ * The closing line lists the inputs that were really fed. A target that was cut short (something was found, it hung, or the run was
+ * interrupted by SIGINT or SIGTERM) is listed with the number of inputs that it was fed, and the run does not pass.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { existsSync, readFileSync, rmSync } from "node:fs";

@@ -170,6 +170,6 @@ async function strike({ crew, store, read, fromMs, spanMs, dice, say }: Struck):
 }
 
 function readNotes(log: string): Noted[] {
-  if (!existsSync(log)) return []; // nobody has begun anything yet
+  if (!existsSync(log)) return []; // No handler has begun yet.
   return wholeLines(log).map((line) => JSON.parse(line) as Noted);
 }

@@ -92,7 +92,7 @@ export async function adding(order: Order): Promise<void> {
     child.once("exit", (code, signal) => reject(new Error(`${order.who} could not add: ${signal ?? code}`))),
   );
   await Promise.race([told, over]);
-  over.catch(() => undefined); // it was told before it ended
+  over.catch(() => undefined); // It was notified before it ended.
 }
 
 function started(order: Order): ChildProcess {
