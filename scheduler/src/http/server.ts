@@ -43,63 +43,64 @@ import { Keys } from "./workers/keys.ts";
 import { Poller, type PollerOptions } from "./workers/poller.ts";
 
 export interface HttpOptions extends PollerOptions {
-  /** What seals and opens tasks' secrets. */
+  /** The keys that seal and open tasks' secrets. */
   secretKeys: SecretKeys;
   alarms: AlarmSettings | null;
   /** host:port; port 0 takes a free one. */
   listen: string;
   /** A proxy before it ends TLS. */
   behindProxy: boolean;
-  /** Addresses and networks whose `X-Forwarded-…` count, where it is behind a proxy. */
+  /** Addresses and networks whose `X-Forwarded-…` headers count if the server is behind a proxy. */
   trustedProxies: readonly string[];
   provider: ProviderSettings | null;
   signIns: SignInSettings;
   /** The password of the first user, or "file:PATH". */
   adminPassword: string | null;
-  /** A file of hashes, sorted. */
+  /** A sorted file of hashes. */
   breachedPasswords: string | null;
-  /** For Prometheus; whoever asks needs a key like anybody. */
+  /** For Prometheus. A scraper needs a key or a token, like any caller. */
   readMetrics?: () => Promise<{ contentType: string; text: string }>;
-  /** For what the start asks of the store. */
+  /** Runs the start's queries, and repeats them until the store answers (not with `failFast`). */
   untilAnswered: UntilAnswered;
-  /** Why nobody should come here now; null: nothing speaks against it. */
+  /** The reason for which the node should get no new requests; null if it is ready. */
   unready: () => "stopping" | "store" | null;
   /** The name of this node. */
   node: string;
-  /** This process's. */
+  /** The enqueuer of this process. */
   enqueuer: Pick<Enqueuer, "add">;
-  /** Where this process traces. */
+  /** Set if this process traces. */
   tracing: EnqueueTracing | undefined;
 }
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** Who may use the route. One that does not say is a bug, found at the start. */
+    /** The policy that admits callers to the route. A route without one is a bug, which the start reports. */
     policy?: Policy;
-    /** Which namespaces it is about; likewise. */
+    /** The namespaces that the route is about. A route without this is likewise a bug. */
     touches?: Touches;
   }
   interface FastifyRequest {
     workerKey: WorkerKey | null;
-    /** Numbers of a worker's poll that would become others. */
+    /** Numbers in a worker's poll that JavaScript cannot hold exactly. */
     inexact: InexactPlaces | null;
-    /** Whose request it is, where its route asks. */
+    /** The caller of the request, if its route requires one. */
     shown: { who: Principal; reach: Reach; expiresMs: number; isProven: boolean; cookie: string | null } | null;
   }
 }
 
-/** Below this packing costs more than it saves. */
+/** Packing a smaller answer costs more than it saves. */
 const packFromBytes = 1_024;
 const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOptions: { level: 1 } };
 /**
- * For a whole request to arrive, its head sooner, looked at every `lookMs`: one that trickles in does not hold a connection for ever. Often, so that
- * few are closed at once: with 2 s a flood of 2,000 connections a second held slots up by 190 ms each time.
+ * Deadlines for a whole request and for its head, checked every `lookMs`. A request that trickles in thus cannot hold a connection for
+ * ever. The check is frequent, so that it closes few connections at once: with 2 s, a flood of 2,000 connections a second held slots up by
+ * 190 ms each time.
  */
 const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
 /** The server closes a connection that carries no data for this long, such as one whose client reads no answer. Polls and streams send data sooner. */
 const silentMs = 120_000;
 const issuesTold = 3;
-/** What a request is refused with for who asks, or from where. */
+/** Refusals that the security log records: their reason is the caller, or where the request comes from. */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
   ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
   ...([
@@ -152,16 +153,17 @@ export class HttpServer {
       http: { headersTimeout: arrival.headMs, connectionsCheckingInterval: arrival.lookMs },
       connectionTimeout: silentMs,
       routerOptions: { maxParamLength: nameBytes },
-      // A path that is too long, or no path: refused before there is a route whose error handler it would be.
+      // A path that is too long or malformed: it is refused before a route, and so a route's error handler, is found.
       frameworkErrors: (error, _request, reply) => {
         const problem = problemOf(asCarillonError(error));
         // The reply type has no schema at this point.
         (reply as unknown as FastifyReply).code(problem.status).type("application/problem+json").send(problem);
       },
-      // A caller's own goes through logs and answer, so that a request is found in both.
+      // A caller's own id goes into the logs and the answer, so that both can be searched for it.
       genReqId: ({ headers }) => requestIdOf(headers["x-request-id"]) ?? randomUUID(),
       forceCloseConnections: "idle",
-      // From the nearest hop back, while they are proxies of the operator's: what a client wrote before them does not count.
+      // Counts from the nearest hop back, as far as the hops are the operator's proxies. Entries that the client wrote before them do not
+      // count.
       trustProxy: options.behindProxy && [...options.trustedProxies],
     });
   }
@@ -171,7 +173,7 @@ export class HttpServer {
     await this.#breached?.check();
     const app = this.#app;
     const { store, storeClock, log, untilAnswered, adminPassword } = this.#options;
-    // Only where standard error is a terminal does a person read it, and nobody else.
+    // The text is written only to a terminal, where a person reads it.
     const terminal = process.stderr.isTTY ? (text: string) => void process.stderr.write(text) : null;
     const nowMs = storeClock.now();
     await makeFirstUser({
@@ -199,7 +201,7 @@ export class HttpServer {
       if (!this.#options.behindProxy) checkHost(host);
       done();
     });
-    // Before the body is read: a stranger's is not.
+    // Runs before the body is read: the server reads no body of a caller without a valid key.
     const onRequest = async (request: FastifyRequest) => {
       request.workerKey = await this.#keys.of(request.headers.authorization, request.ip);
     };
@@ -243,7 +245,8 @@ export class HttpServer {
     await this.#console.register(app);
     const { readMetrics } = this.#options;
     if (readMetrics) {
-      // A scraper may have a token of its own, or a worker's key: not that of a namespace, whose admin may see no other's figures.
+      // A scraper may use its own token or a worker's key. A key of a namespace is refused: its admin may not see other namespaces'
+      // figures.
       const byEither = async (request: FastifyRequest) => {
         if (/^Bearer +ct_/i.test(request.headers.authorization ?? ""))
           return this.#api.admit(request, { policy: "viewer", touches: "cluster", noun: "cluster", method: "GET" });
@@ -277,7 +280,7 @@ export class HttpServer {
     return `${host.includes(":") ? `[${host}]` : host}:${bound}`;
   }
 
-  /** For whoever starts, stops and balances processes: says nothing but whether, and asks nothing of the store. */
+  /** For process managers and load balancers. The answer gives only the state, and costs no query of the store. */
   #answerProbes(app: FastifyInstance): void {
     const anyone = { config: { policy: "anyone" as const, touches: "nothing" as const } };
     const ready: RouteHandlerMethod = (_, reply) => {
@@ -296,9 +299,9 @@ export class HttpServer {
   }
 
   /**
-   * Polls that wait are answered, so that their workers go elsewhere. With the store away that takes too long: then their
+   * Answers the polls that wait, so that their workers go to another server. If the store is away, that takes too long: then the workers'
    * connections are closed.
-   * @param withinMs for answers under way, at most
+   * @param withinMs the most time for answers under way
    */
   async stop(withinMs: number): Promise<void> {
     const { clock } = this.#options;
@@ -309,9 +312,9 @@ export class HttpServer {
     this.#connections.close();
   }
 
-  /** Wrong passwords are told where it is known whose they were. */
+  /** Wrong passwords are logged elsewhere, where the user is known. */
   #tellRefusal(code: ErrorCode, { headers, id, ip, method, routeOptions, shown, workerKey }: FastifyRequest): void {
-    // A browser that has not signed in yet shows nothing, and one whose sign-in has ended what held once.
+    // A browser that has not signed in yet sends no credentials. A browser whose sign-in has ended sends credentials that were valid once.
     const guesses = headers.authorization !== undefined;
     if (!refusalsTold.has(code) || (statusOf(code) === 401 && !guesses)) return;
     const user = shown ? principalText(shown.who) : workerKey?.name;
@@ -325,7 +328,7 @@ export class HttpServer {
 
   async #poll(request: FastifyRequest): Promise<unknown> {
     const body = checked(request.body);
-    // Who joins, or asks for a secret, may do so with a key that was revoked a moment ago, on this or another server.
+    // A worker that joins or asks for a secret may use a key that was revoked a moment ago, on this or another server: check the store.
     const key =
       body.join || body.secretOf
         ? await this.#keys.of(request.headers.authorization, request.ip, true)
@@ -339,7 +342,7 @@ export class HttpServer {
       const inexact = request.inexact ? inexactItems(request.inexact, body) : undefined;
       return await this.#poller.poll(key as WorkerKey, body, gone.signal, { traces, inexact });
     } catch (error) {
-      // A session also ends with its key, and then it is no use to join again.
+      // A session also ends with its key. Joining again is then of no use, so the caller gets the key's error.
       if (isCarillonError(error, "SESSION_LOST")) await this.#keys.of(request.headers.authorization, request.ip, true);
       throw error;
     } finally {
@@ -353,7 +356,7 @@ export class HttpServer {
   }
 }
 
-/** A caller's own name of its request, if it can stand in a log. */
+/** A caller's own id of its request, if it is fit for a log. */
 function requestIdOf(header: string | string[] | undefined): string | undefined {
   return typeof header === "string" && /^[\x21-\x7e]{1,128}$/.test(header) ? header : undefined;
 }

@@ -2,24 +2,27 @@ import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { type Outcome, runUnknown } from "./run.ts";
 
-/** What a run came to. */
+/** The end of a run. */
 export interface RunEnd {
   runId: number;
-  /** null: no run of this number is known. */
+  /** null: no run with this number is known. */
   outcome: Outcome | null;
-  /** null where it left no row. */
+  /** null if the run left no row. */
   task: string | null;
   result: Json;
-  /** As an object with `code` and `message`. */
+  /** An object with `code` and `message`. */
   error: Json;
-  /** false: it left no row, as a success of a task with `history: "failures"`. */
+  /** false: the run left no row, as a success of a task with `history: "failures"`. */
   kept: boolean;
 }
 
 export interface EndStore {
-  /** From now on the end of each of these runs is told by a signal. Repeatable; what is put down is forgotten after an hour. */
+  /** From now on a signal announces the end of each of these runs. Repeatable. The store forgets the request after an hour. */
   awaitEnds(runIds: number[], nowMs: number): Promise<void>;
-  /** The ends of those of these runs that are over; they are no longer put down as awaited. @param sinceMs the earliest time at which one may have ended */
+  /**
+   * The ends of those of these runs that have ended. The store then forgets that they were awaited.
+   * @param sinceMs the earliest time at which one may have ended
+   */
   ends(runIds: number[], sinceMs: number): Promise<RunEnd[]>;
 }
 

@@ -5,11 +5,11 @@ import type { AttemptRecord, Enqueued, EnqueueWrite, LogLine, RunFilter, RunOrig
 
 export interface RunStore extends EndStore {
   /**
-   * Repeatable: numbers are drawn first, and a second try recognises its own.
-   * @param local takes what is due at once
-   * @param drawn empty: gets the runs' numbers, in the order of `writes`. Given again with the same writes, or some of each, what
-   * is there of them already stands: whether the call that failed made it cannot be told from its error
-   * @param signal aborted, it is not repeated while the store is away: the next failure is thrown
+   * Repeatable: the runs' numbers are drawn first, and a second try recognises its own runs.
+   * @param local takes the runs that are due at once
+   * @param drawn if empty, gets the runs' numbers, in the order of `writes`. If it is given again with all or some of the same writes, runs
+   * that exist already stand: the error of a failed call does not show whether that call made them
+   * @param signal once aborted, the call is not repeated while the store is away: the next failure is thrown
    */
   enqueue(
     writes: EnqueueWrite[],
@@ -23,33 +23,33 @@ export interface RunStore extends EndStore {
   /** The origins of those of these runs that were enqueued with a trace context. */
   origins(runIds: number[]): Promise<RunOrigin[]>;
   /**
-   * Spans of runs, for those that these begin. One try. A span whose claim does not stand is left out.
-   * @param sessionId whose claims they must be
-   * @returns the runs whose span was taken
+   * Stores the spans of runs that these spans begin. Tries once. Leaves out a span whose claim does not stand.
+   * @param sessionId the session that must hold the claims
+   * @returns the runs whose spans were stored
    */
   leaveSpans(
     spans: { runId: number; fence: number; context: string }[],
     nowMs: number,
     sessionId?: number,
   ): Promise<Set<number>>;
-  /** @throws OPTION_INVALID: no transaction was begun on this client, or it is of another database */
+  /** @throws OPTION_INVALID: the client has no open transaction, or belongs to another database */
   requireTransaction(client: SqlClient): Promise<void>;
-  /** The same inside the caller's transaction. @param places of runs that wait for one: "later" is when the caller settles gates */
+  /** The same inside the caller's transaction. @param places "later": the caller settles the gates of held runs itself, after the call */
   enqueueIn(client: SqlClient, write: EnqueueWrite, nowMs: number, places?: "later"): Promise<Enqueued>;
-  /** @returns "cancelled" at once for what no worker has; "asked" when its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
-  /** @param by whose wish it is, where it is a wish: put down in the audit */
+  /** @returns "cancelled" at once if no worker has the run; "asked" if its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
+  /** @param by the caller whose request it is, if it is one: recorded in the audit */
   cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;
   /** The runs among these whose worker has not answered a recall yet. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;
-  /** Also of a task that was removed. @throws TASK_UNKNOWN: there never was one of that name */
+  /** Works for a removed task too. @throws TASK_UNKNOWN: no task of that name ever existed */
   list(filter: RunFilter): Promise<RunRecord[]>;
   attempts(runId: number): Promise<AttemptRecord[]>;
   logs(runId: number, limit: number): Promise<LogLine[]>;
   /**
-   * One of more than a day ago is told as of a day ago: of days before, retention may have dropped the place.
-   * @param sessionId given: a line whose run and fence are not known as a claim of this session's worker is left out
-   * @returns those of `lines` that were left out
+   * A line that is more than a day old is stored with a time of a day ago: retention may have dropped the partition of an earlier day.
+   * @param sessionId if given, a line is left out unless this session's worker is known to hold the claim of its run and fence
+   * @returns the lines that were left out
    */
   writeLogs(lines: LogLine[], nowMs: number, sessionId?: number): Promise<LogLine[]>;
 }

@@ -20,44 +20,47 @@ import { checkStoreGiven } from "./store-given.ts";
 export interface CommandOptions {
   /** Programs that tasks may run: absolute paths, or names looked up in the system's own folders. */
   allow?: string[];
-  /** Variables that tasks may set for them beside LANG, LC_*, TZ, SHELL and PATH: names, or beginnings such as "APP_*". Default: none. */
+  /**
+   * Variables that tasks may set for these programs, beside LANG, LC_*, TZ, SHELL and PATH: names, or beginnings such as "APP_*". Default:
+   * none.
+   */
   allowEnv?: string[];
   /** Lets an allowed shell take a command line. */
   shell?: boolean;
-  /** Writes what would be run to the run's log, and runs nothing. */
+  /** Runs nothing, and writes to the run's log what it would run. */
   rehearse?: boolean;
 }
 
 export interface HttpTaskOptions {
   /**
-   * Where HTTP tasks may go: "api.example.com", "*.example.com", "10.1.0.0/16", each with or without ":port". Private and
-   * local addresses only where they are listed as addresses. Default: nowhere.
+   * The hosts that HTTP tasks may call: "api.example.com", "*.example.com", "10.1.0.0/16", each with or without ":port". Private and local
+   * addresses are allowed only if they are listed as addresses. Default: none.
    */
   allow?: string[];
-  /** What requests are signed with, for all hosts or by host: who can verify can also sign. Default: unsigned. */
+  /** The secret that signs requests, for all hosts or by host. A receiver that can verify can also sign. Default: unsigned. */
   secret?: string | Record<string, string>;
-  /** By namespace, in place of `secret`: what requests of its tasks are signed with, to every host. */
+  /** By namespace: the secret that signs the requests of its tasks to every host, in place of `secret`. */
   namespaceSecrets?: Record<string, string>;
-  /** Also sends `Carillon-Signature`, which leaves out method, URL and task, for receivers that verify nothing else; default true. */
+  /** Also sends `Carillon-Signature`, for receivers that verify nothing else. It does not cover method, URL and task. Default true. */
   legacySignature?: boolean;
 }
 
 export interface CarillonOptions {
   /**
-   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Left out: the embedded one; where NODE_ENV is "production"
-   * this or `directory` must be given. `undefined` is refused: it is most likely a variable that is not set.
+   * A postgres:// URL, or "embedded": a private PostgreSQL in `directory`. Default: the embedded one. If NODE_ENV is "production", `store`
+   * or `directory` must be given. `undefined` is refused: it most likely comes from a variable that is not set.
    */
   store?: string;
   /**
-   * Where signals are heard by LISTEN: a postgres:// URL that leads to the server itself. For a store behind a pooler in transaction
-   * mode, where they are polled otherwise, up to 150 ms late. Default: `store`.
+   * Where the process listens for signals by LISTEN: a postgres:// URL that leads to the server itself. For a store behind a pooler in
+   * transaction mode; without it, signals are polled there, up to 150 ms late. Default: `store`.
    */
   listenUrl?: string;
-  /** Connections to the store at most, 2 to 200, beside the one that listens; default 8. */
+  /** The most connections to the store, 2 to 200, beside the one that listens; default 8. */
   connections?: number;
   /**
-   * What else to coordinate by: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster gives
-   * the same. Default: the store alone.
+   * A further coordination provider: zookeeper://host:2181,host:2181/path or redis://host:6379. Every node of a cluster must give the same
+   * one. Default: the store alone.
    */
   coordination?: string;
   /** The folder of the embedded store; default ".carillon". */
@@ -121,37 +124,37 @@ export interface CarillonOptions {
   commands?: CommandOptions;
   httpTasks?: HttpTaskOptions;
   /**
-   * What seals and opens tasks' secrets: base64 of 32 bytes, or "file:PATH" of a file with one a line. The first seals, the
-   * others still open. Default: those of the variable CARILLON_SECRET_KEYS, comma-separated; without any, there are no secrets.
+   * The keys that seal and open tasks' secrets: base64 of 32 bytes, or "file:PATH" of a file with one key a line. The first key seals; the
+   * other keys still open. Default: the comma-separated keys in CARILLON_SECRET_KEYS. Without keys there are no secrets.
    */
   secretKeys?: string | string[];
   /** Where remote workers reach this scheduler: "host:port". Default: nowhere. */
   listen?: string;
-  /** A proxy before it ends TLS: without this, only this machine's own addresses are listened at. */
+  /** A proxy in front of it ends TLS. Without this, it listens only at this machine's own addresses. */
   behindProxy?: boolean;
   /** Addresses of proxies whose `X-Forwarded-For` and `X-Forwarded-Host` count: "10.0.3.7", "10.0.3.0/24". Default: this machine's own. */
   trustedProxies?: string[];
-  /** Count and time what this process does, for `metrics()`; default: where it listens. */
+  /** Counts and times the work of this process, for `metrics()`; default: true if `listen` is given. */
   metrics?: boolean;
-  /** Whom to tell of what goes wrong; see docs/alarms.md. Default: nobody but the log. */
+  /** The receivers of alarms; see docs/alarms.md. Default: only the log. */
   alarms?: AlarmOptions;
   /**
-   * The password of the first user, `admin`, or "file:PATH": used while there are no users. Default: one of chance, told on the terminal
-   * that the process was started from; without a terminal no user is made. See docs/access.md.
+   * The password of the first user, `admin`, or "file:PATH". It is used while there are no users. Default: a random one, shown on the
+   * terminal from which the process was started; without a terminal no user is made. See docs/access.md.
    */
   adminPassword?: string;
-  /** A file of SHA-1 hashes of passwords that were in breaches, sorted: nobody may take one of them. See docs/access.md. Default: none. */
+  /** A sorted file of SHA-1 hashes of breached passwords, which users cannot choose. See docs/access.md. Default: none. */
   breachedPasswords?: string;
-  /** Who signs people in, beside passwords; see docs/access.md. Default: nobody. */
+  /** The identity provider that signs users in, beside passwords; see docs/access.md. Default: none. */
   provider?: ProviderOptions;
   /**
-   * The users that must have a second factor beside the password: one who has none must add it before anything else. Default "nobody": each
-   * user may choose. The same on every node that listens.
+   * The users that must have a second factor beside the password. Such a user without one must add it before anything else. Default
+   * "nobody": each user may choose. The same on every node that listens.
    */
   requireSecondFactor?: FactorChoice;
   /** How long a sign-in with a password or by the provider lasts in a browser; default 1 day. The same on every node that listens. */
   signInLasts?: Duration;
-  /** A sign-in that is not used for so long ends before that; default 4 h. */
+  /** A sign-in that is unused for this long ends earlier; default 4 h. */
   signInIdle?: Duration;
   /** Default: warnings and errors to standard error. */
   log?: Log;
@@ -187,7 +190,7 @@ export interface Settings {
   listen: string | null;
   behindProxy: boolean;
   adminPassword: string | null;
-  /** A file. */
+  /** The path of a file. */
   breachedPasswords: string | null;
   trustedProxies: readonly string[];
   metrics: boolean;
@@ -198,7 +201,7 @@ export interface Settings {
 
 export interface SignInSettings {
   lastsMs: number;
-  /** Without a use. */
+  /** The longest time without a use. */
   idleMs: number;
   factorOf: FactorChoice;
 }
@@ -206,18 +209,18 @@ export interface SignInSettings {
 /** The settings of every Carillon. */
 export const carillonPreset = new Preset<CarillonOptions>();
 
-/** The `store` that asks for a private PostgreSQL. */
+/** The value of `store` for a private PostgreSQL. */
 export const embeddedStore = "embedded";
 
 const shortestTimeoutMs = 1_500;
-/** Uses of the same minute are one: an end that comes sooner would end what is used. */
+/** Uses within one minute count as one use, so a shorter limit would end a sign-in that is in use. */
 const shortestSignInMs = 120_000;
-/** However long the timeout: a pulse also tells what a lost signal would have told. */
+/** The longest interval, whatever the timeout: a beat also brings the changes of which a signal was lost. */
 export const longestBeatMs = 5_000;
-/** From a beat until trust ends there are two seconds: time enough to try again when it fails. */
+/** Leaves two seconds from a beat until trust ends: enough to repeat a beat that failed. */
 const spareMs = 2_500;
 
-/** How often a process beats: each half of its timeout, or less often if enough of it is left. */
+/** The interval of a process's beats: half of its timeout, or longer if enough of the timeout is left. */
 export const beatMsOf = (sessionTimeoutMs: number): number =>
   Math.min(Math.max(sessionTimeoutMs / 2, sessionTimeoutMs - spareMs), longestBeatMs);
 
@@ -243,7 +246,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     concurrency: wholeNumber("concurrency", options.concurrency ?? 100, 1, 10_000),
     connections: wholeNumber("connections", options.connections ?? 8, 2, 200),
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
-    // An election takes up to a beat and a timeout, below 1.6 timeouts; the leader fills up when a quarter is used.
+    // An election takes up to a beat and a timeout, below 1.6 timeouts. The leader plans further once a quarter of the horizon is used.
     horizonMs: parseDuration(
       options.horizon ?? Math.max(15_000, 2.5 * sessionTimeoutMs),
       "horizon",
@@ -252,7 +255,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     claimAheadMs: parseDuration(options.claimAhead ?? 1_000, "claimAhead", 0),
     sessionTimeoutMs,
     beatMs: beatMsOf(sessionTimeoutMs),
-    // A leader that lives plans what a signal tells of within some ten milliseconds. Several at once do no harm.
+    // A living leader plans within some ten milliseconds of a signal. If several processes plan at once, it does no harm.
     rescueGraceMs: 50,
     standstillMs: parseDuration(options.standstill ?? "1m", "standstill", 0),
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
@@ -315,7 +318,7 @@ function checkedFactor(given: FactorChoice): FactorChoice {
   });
 }
 
-/** It is in each session's row, and shown beside each process. @throws OPTION_INVALID */
+/** The release is in each session's row, and is shown beside each process. @throws OPTION_INVALID */
 function checkedRelease(release: string): string {
   if (/^[\x21-\x7e]{1,100}$/.test(release)) return release;
   throw new CarillonError("OPTION_INVALID", `release cannot be ${shownValue(release)}`, {
@@ -348,7 +351,7 @@ function checkStoreUrl(option: "store" | "listenUrl", text: string | undefined, 
 const mostLabels = 32;
 const longestLabel = 200;
 
-/** They are in each session's row, so they stay small. */
+/** Labels are in each session's row, so they stay small. */
 function checkedLabels(labels: Record<string, string>): Record<string, string> {
   const wrong = (what: string) =>
     new CarillonError("OPTION_INVALID", `labels cannot be so: ${what}`, {

@@ -3,17 +3,20 @@ import { CarillonError } from "../base/errors.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 
 const runsPerStatement = 2_000;
-/** How long a caller waits who says nothing else. */
+/** The wait of a caller that sets no timeout. */
 export const enqueueTimeoutMs = 30_000;
 
 export interface Patience {
-  /** Default 30 s; Infinity: until it is answered. */
+  /** Default 30 s; Infinity waits until the store answers. */
   timeoutMs?: number | undefined;
-  /** Its reason is what the caller is told. */
+  /** The call is rejected with its reason. */
   signal?: AbortSignal | undefined;
 }
 
-/** As `RunStore.enqueue`, which says what `drawn` is. @param signal nobody waits any more: the next failure ends it */
+/**
+ * As `RunStore.enqueue`, which describes `drawn`.
+ * @param signal aborted once no caller waits any more; the next failure then ends the statement
+ */
 export type SendEnqueues = (writes: EnqueueWrite[], drawn: number[], signal: AbortSignal) => Promise<Enqueued[]>;
 
 interface Waiting<Answer> {
@@ -24,42 +27,42 @@ interface Waiting<Answer> {
   untilMono: number;
   /** The statement that it travels in; undefined: it has not been sent. */
   flight: Flight<Answer> | undefined;
-  /** Its caller was answered. */
+  /** Its caller has its result. */
   over: boolean;
 }
 
-/** A statement under way, and how many wait for it. */
+/** A statement under way, and the number of callers that wait for it. */
 interface Flight<Answer> {
   batch: Waiting<Answer>[];
   waiting: number;
   abandon: AbortController;
 }
 
-/** Two at a time where there are many: one is on its way while the other is being written. */
+/** Two statements at once if many enqueues wait: one is on its way while the other is being written. */
 const flightsMost = 2;
 const apartAtLeast = 250;
 
 /**
- * Enqueues that are asked for while statements are under way travel together in the next. Each caller waits as long as it will, and a
- * statement is repeated, while the store is away, for as long as somebody waits.
+ * Enqueues that arrive while statements are under way travel together in the next statement. Each caller waits until its own timeout. While
+ * the store is away, a statement is repeated for as long as at least one caller waits.
  */
 export class Enqueuer<Answer extends Enqueued = Enqueued> {
   readonly #send: SendEnqueues;
   readonly #clock: Clock;
   readonly #answered: (enqueued: Enqueued) => Answer;
   readonly #flights = new Set<Flight<Answer>>();
-  /** How many have no answer. */
+  /** The number of enqueues without a result. */
   #open = 0;
-  /** When the next look at who has waited long enough is due, and what cancels it. */
+  /** The time of the next check for expired timeouts, and the function that cancels it. */
   #look: { atMono: number; cancel: () => void } | undefined;
-  /** Those that were not sent, and some that were given up: as many as `#givenUp` says. */
+  /** Enqueues that have not been sent. `#givenUp` counts those among them that were given up. */
   #waiting: Waiting<Answer>[] = [];
   #givenUp = 0;
-  /** What stops listening to the signal of each caller that gave one. */
+  /** Per caller with a signal: removes the listener from its signal. */
   readonly #heard = new Map<Waiting<Answer>, () => void>();
   #launching = false;
 
-  /** @param answered makes what callers are given: here, since a promise behind each one's would cost as much as all else */
+  /** @param answered makes the callers' results. It is applied here, since a further promise per caller would cost as much as all else */
   constructor(send: SendEnqueues, clock: Clock, answered = (enqueued: Enqueued) => enqueued as Answer) {
     this.#send = send;
     this.#clock = clock;
@@ -69,8 +72,8 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
   /** @throws ENQUEUE_TIMEOUT, STOPPED, the signal's reason */
   add(write: EnqueueWrite, patience?: Patience): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // A whole number, and few fields: with a fraction and two fields more a process that enqueues fast took 60 MB more and a
-      // tenth more processor time.
+      // A whole number, and few fields. With a fraction and two more fields, a process that enqueues fast took 60 MB and a tenth of
+      // processor time more.
       const untilMono = Math.ceil(this.#clock.monotonic()) + (patience?.timeoutMs ?? enqueueTimeoutMs);
       const one: Waiting<Answer> = { write, resolve, reject, untilMono, flight: undefined, over: false };
       if (patience?.signal) {
@@ -84,7 +87,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     });
   }
 
-  /** With all that is asked for in this turn. */
+  /** Together with all enqueues of this turn of the event loop. */
   #launchSoon(): void {
     this.#launching = true;
     queueMicrotask(() => {
@@ -99,7 +102,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     this.#heard.set(one, () => signal.removeEventListener("abort", giveUp));
   }
 
-  /** Nobody is kept waiting any more. */
+  /** Rejects all callers that still wait. */
   close(): void {
     for (const one of this.#everyone())
       this.#giveUp(one, givenUp("STOPPED", one.flight !== undefined, "this process stops"));
@@ -139,7 +142,7 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
     else if (flight.waiting === 0) flight.abandon.abort();
   }
 
-  /** One that waits to be sent was given up. They are taken out many at a time, for each costs a look at all. */
+  /** An enqueue that was not yet sent was given up. Such enqueues are removed in bulk, since each removal scans the whole list. */
   #leaveOut(): void {
     this.#givenUp++;
     if (this.#givenUp * 2 >= this.#waiting.length) this.#dropGivenUp();
@@ -201,14 +204,14 @@ export class Enqueuer<Answer extends Enqueued = Enqueued> {
         this.#over(only);
         return only.reject(error);
       }
-      // One of them is at fault; each is told its own answer. Under its own number: some may have been made.
+      // One of the enqueues is at fault, so each is sent alone and gets its own result. Each keeps its number: its run may exist already.
       for (const [place, one] of batch.entries())
         if (!one.over) await this.#try([one], signal, drawn.slice(place, place + 1));
     }
   }
 }
 
-/** @param sent whether the store may have it */
+/** @param sent whether the store may have received it */
 export const enqueueTimedOut = (sent: boolean): CarillonError =>
   givenUp("ENQUEUE_TIMEOUT", sent, "the store did not answer in time");
 

@@ -5,20 +5,20 @@ import type { Log } from "../../base/log.ts";
 const linesMost = 60;
 const windowMs = 60_000;
 
-/** Whom a request is of, and what it asked. Never what was shown: a wrong password may be the right one of somewhere else. */
+/** The caller of a request, and the request. Never the credentials: a wrong password may be the right one elsewhere. */
 export interface Asked {
   address: string;
-  /** Absent: nobody that is known here. */
+  /** Absent if the caller is not a known user or key. */
   user?: string;
   /** "POST /v1/tasks/:task/runs". */
   route?: string;
-  /** Its id, which its answer has as `x-request-id`. */
+  /** The request's id, which its answer carries as `x-request-id`. */
   request?: string;
 }
 
 /**
- * Makes true: each sign-in is in the log, and each refusal of a password, a token, a key or a right is, or is counted there. A flood of
- * refusals costs `linesMost` lines a minute and one with the numbers of the others.
+ * Guarantees: the log has each sign-in, and has or counts each refusal of a password, a token, a key or a right. A flood of refusals costs
+ * `linesMost` lines a minute, and one more line with the counts of the rest.
  */
 export class SecurityLog {
   readonly #clock: Clock;
@@ -32,7 +32,7 @@ export class SecurityLog {
     this.#log = log;
   }
 
-  /** @param by what was shown */
+  /** @param by the credential */
   signedIn(by: "password" | "provider", asked: Asked): void {
     this.#log.info({ by, ...asked }, "signed in");
   }
