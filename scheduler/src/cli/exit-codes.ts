@@ -69,7 +69,7 @@ const failed = new Set<ErrorCode>([
   "PACKAGE_NEEDED",
 ]);
 
-/** It cannot be reached, or refuses whoever asks. */
+/** Codes of a server that cannot be reached, or that refuses the caller. */
 const server = new Set<ErrorCode>([
   "SERVER_UNREACHABLE",
   "SERVER_BUSY",

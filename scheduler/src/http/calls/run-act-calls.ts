@@ -24,7 +24,7 @@ export interface RunActOptions {
 
 const entriesPerStatement = 500;
 
-/** What begins, ends or decides runs. */
+/** The calls that begin, end or decide runs. */
 export function runActCalls({
   store,
   clock,
@@ -37,7 +37,7 @@ export function runActCalls({
     await store.audit.record(entries);
     return entries;
   }, entriesPerStatement);
-  /** Also where this server does not trace, a run goes on from the span of whoever asked for it. */
+  /** A run continues the trace of its caller's span, even if this server does not trace. */
   const traced = <Made>(
     task: string | null,
     { traceparent }: Call,
@@ -78,7 +78,7 @@ export function runActCalls({
     };
   };
 
-  /** What is sent again under its idempotency key is answered as before, and not taken twice. */
+  /** A request that is repeated under its idempotency key gets the first answer, and does not count again. */
   const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) => {
     const runs = asked.map(({ task, write }) => ({ task, payloadBytes: Buffer.byteLength(write.payload ?? "") }));
     return quotas.take(who?.user ?? "", runs);
@@ -90,7 +90,7 @@ export function runActCalls({
       await take(call, [{ task, write }]);
       const { runId, created } = await traced(task, call, (context) => enqueuer.add({ ...write, context }));
       const { author, reason: why } = changeOf(call, reason);
-      // The run tells of itself that it was asked for; this tells by whom. A crash between the two loses only this.
+      // The run itself records that it was requested; this entry records the caller. A crash between the two loses only this entry.
       if (created) {
         await audits.ask({
           atMs: call.nowMs,

@@ -37,7 +37,7 @@ export async function wholeTask(store: Store, record: TaskRecord, nowMs: number)
   return asTask(record, figures(record), nowMs);
 }
 
-/** What there is to count of these tasks. */
+/** The counts and measures of these tasks. */
 async function figuresOf(store: Store, records: TaskRecord[]) {
   const [counters, schedules] = await Promise.all([
     store.tasks.counters(records.map(({ taskId }) => taskId)),

@@ -1,4 +1,4 @@
-/** What each process runs, so that a task whose group nobody serves can be told apart from one that only waits. */
+/** The groups that each process runs. They distinguish a task whose group no process serves from a task that only waits. */
 export const sessionGroups = (s: string) => `
 alter table ${s}.session add column groups text[] not null default '{}';
 `;

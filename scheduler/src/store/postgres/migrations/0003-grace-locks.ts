@@ -1,6 +1,6 @@
 /**
- * Locks that outlive their holder by a grace: one row each, kept for ever because of its fence. Whoever holds it beats;
- * observers judge silence by their own clocks, as for sessions. The version changes with every change but a beat.
+ * Locks that outlive their holder by a grace time. Each lock has one row, which is kept for ever because of its fence. The holder sends
+ * beats; observers judge silence by their own clocks, as for sessions. Every change except a beat raises the version.
  */
 export const graceLocks = (s: string) => `
 create table ${s}.grace_lock (

@@ -1,6 +1,6 @@
 /**
- * A session may rely on a coordination service instead of its heartbeat; and the store remembers which service the
- * cluster uses, so that one cluster is never spread over two.
+ * A session may rely on a coordination service instead of its heartbeat. The store remembers which service the cluster uses, so that one
+ * cluster never uses two.
  */
 export const witness = (s: string) => `
 alter table ${s}.session add column witnessed boolean not null default false;

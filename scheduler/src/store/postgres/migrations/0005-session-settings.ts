@@ -1,6 +1,6 @@
 /**
- * What else a process tells of itself: labels, how many runs it takes at once, and the settings that the others compare
- * with theirs. Of a process that is older than this, capacity and settings are not known.
+ * Further properties of a process: its labels, its capacity for runs, and the settings that other processes compare with their own. For a
+ * process of older code, capacity and settings are unknown.
  */
 export const sessionSettings = (s: string) => `
 alter table ${s}.session add column labels jsonb not null default '{}';

@@ -1,10 +1,10 @@
 /**
- * Locks for users: a row for each name that is in use, in it the line of those who hold and wait, and a session for each
- * process that uses locks. A line is an array in one row and not rows of its own, because an UPDATE decides on the newest
- * version of its row, whatever its snapshot was: who is first is known in the statement that gets in line.
+ * Locks for users. Each name in use has a row with the line of its holders and waiters; each process that uses locks has a session. A line
+ * is an array in one row and has no rows of its own, because an UPDATE decides on the newest version of its row, whatever its snapshot was:
+ * the statement that joins the line thus knows who is first.
  *
- * `lock_fence` counts the lower half of fences, for all names together, so that a row can be forgotten; `lock_base` gives
- * the higher half to services that may forget their own count, and to the cluster each time it moves to another service.
+ * `lock_fence` counts the lower half of fences, for all names together, so that a row can be forgotten. `lock_base` gives the higher half
+ * to services that may forget their own count, and to the cluster each time it moves to another service.
  */
 export const locks = (s: string) => `
 create table ${s}.lock (

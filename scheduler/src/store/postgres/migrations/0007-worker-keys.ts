@@ -1,6 +1,6 @@
 /**
- * Workers that reach the store by a server: their keys, of which only a hash is kept, and on their sessions whose they are.
- * `instance` lets a worker that lost the reply to its join find its session; `tasks` are those that it can run, null: any.
+ * Workers that reach the store by a server. Their keys are stored as hashes only, and their sessions name the key. `instance` lets a worker
+ * that lost the reply to its join find its session. `tasks` are the tasks that the worker can run; null: any.
  */
 export const workerKeys = (s: string) => `
 create table ${s}.worker_key (

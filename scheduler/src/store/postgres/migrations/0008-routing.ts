@@ -1,9 +1,9 @@
 /**
- * Routing, limits and turns. `run_task` changes its columns and not its size: by state and priority it also finds the
- * ready runs of one task, so that a task gets its turn behind another's backlog. What a task does not use stays null.
+ * Routing, limits and fairness. `run_task` gets other columns and keeps its size: by state and priority it also finds the ready runs of one
+ * task, so that a task gets its turn behind another task's backlog. Columns of features that a task does not use stay null.
  *
- * A run that is to be addressed lies under group 0, one that is addressed under the negative number of its addressee's
- * session: the ready index shows neither to the probes of other workers.
+ * A run that is yet to be addressed has group 0. An addressed run has the negative number of its addressee's session as its group. So the
+ * ready index shows neither to the probes of other workers.
  */
 export const routing = (s: string) => `
 drop index ${s}.run_task;

@@ -1,12 +1,12 @@
 /**
- * Runs that come from runs. `parent_id`: the run that spawned this one, or that it comes after, joins or goes on from;
- * `source` says which. `inputs`: the runs it comes after, where they are several, or the one that it goes on from.
- * `origin`: what began it all, a slot's time or the number of a run without one; the two never meet. `checkpoint`: the
- * handler's own state. All are null in runs that have nothing to do with others, and cost them nothing.
+ * Runs that come from runs. `parent_id`: the run that spawned this one, or that it comes after, joins or goes on from; `source` says which.
+ * `inputs`: the runs that it comes after, if there are several, or the one that it goes on from. `origin`: the first cause, which is a
+ * slot's time or the number of a run without a slot; the two ranges never meet. `checkpoint`: the handler's own state. All are null, and
+ * cost nothing, in runs that are not linked to other runs.
  *
- * `follow` holds who comes after whom, `plan.followed` that somebody does, so that a claim learns it on its way;
- * `arrival` the ends that a task with several before it has seen so far, `gathering` the runs to make once all children of
- * a run have ended.
+ * `follow` has a row for each task that comes after another. `plan.followed` marks a task that has followers, so that a claim reads it
+ * without a further query. `arrival` holds the ends that a task with several predecessors has seen so far. `gathering` holds the runs to
+ * make once all children of a run have ended.
  */
 export const flow = (s: string) => `
 alter table ${s}.run add column parent_id bigint, add column origin bigint, add column inputs bigint[], add column checkpoint jsonb;

@@ -1,11 +1,11 @@
 /**
- * Dead letters: one row for each run that failed for good, by day like the history whose retention they share. Only the open
- * ones (state 0) are in an index of their own, which has all that counting them asks for; 1 is redriven, 2 dismissed.
+ * Dead letters: one row for each run that failed for good, by day like the history, with the same retention. Only the open ones (state 0)
+ * are in an index of their own, which has all columns needed to count them; 1 is redriven, 2 dismissed.
  *
- * An operation's place (cursor, batch) and its counts change in one transaction with what it does; `steps` counts those
- * changes and is the fence of whoever carries out a batch.
+ * An operation's position (cursor, batch) and its counts change in the same transaction as its work. `steps` counts those changes and is
+ * the fence of the process that carries out a batch.
  *
- * A calendar's versions never change, so what a task was planned by can be told afterwards.
+ * A calendar's versions never change, so the days by which a task was planned can be read afterwards.
  */
 export const operations = (s: string) => `
 create table ${s}.dead_letter (

@@ -1,6 +1,6 @@
 /**
- * How many runs of a group may be claimed at once. A group without a limit has no row, so that a claim that asks looks into
- * an empty table. The row is the lock under which its claims count; `cursor`: the task that had the last turn.
+ * The most runs of a group that may be claimed at once. A group without a limit has no row, so a claim then looks into an empty table. The
+ * row is the lock under which claims of its group count; `cursor` is the task that had the last turn.
  */
 export const groupLimits = (s: string) => `
 create table ${s}.group_limit (

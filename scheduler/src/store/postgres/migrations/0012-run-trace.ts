@@ -1,7 +1,7 @@
 /**
- * That runs have ended, of tasks that keep no history of those that went well: one row for all that ended in one statement,
- * of which a run costs two numbers. It is read only when a reply was lost: has this run ended, under this fence? Without it
- * a repeated enqueue would make a run again that is over already, and a repeated verdict would be taken for a late one.
+ * A trace of ended runs, for tasks that keep no history of successes. One row covers all runs that ended in one statement; a run costs two
+ * numbers. It is read only after a reply was lost, to see whether a run has ended under a fence. Without it, a repeated enqueue would make
+ * an ended run again, and a repeated verdict would be taken for a late one.
  */
 export const runTrace = (s: string) => `
 create table ${s}.run_trace (

@@ -1,9 +1,9 @@
 /**
- * Users of the HTTP API, their sign-ins and tokens; the audit; and what was answered under idempotency keys. Of secrets only
- * hashes are kept: scrypt's of passwords, which people choose, SHA-256 of the others, which are 256 bits of chance.
+ * Users of the HTTP API, their sign-ins and tokens; the audit; and the answers given under idempotency keys. Secrets are stored as hashes
+ * only: passwords, which people choose, by scrypt; the others, which are 256 random bits, by SHA-256.
  *
- * A user who is removed keeps the row, so that a name in the audit never comes to mean someone else's earlier doings; making
- * the user again takes the row up. The audit has no foreign keys: it outlives what it tells of.
+ * A removed user keeps the row, so that a name in the audit never comes to mean another person. Making the user again reuses the row. The
+ * audit has no foreign keys, because it outlives the things that it records.
  */
 export const access = (s: string) => `
 create table ${s}.user_account (

@@ -1,9 +1,8 @@
 /**
- * What lists of runs are read by, newest first, however many there are. `run_history_outcome` answers "what ended last" and
- * "what failed last": without it either sorts the newest day. It is the one index more that a successful run pays for; ends
- * come in rising order, so each falls on its rightmost page. The failures of one task among millions of successes have an
- * index that successes are not in. Live runs that are claimed or ready have indexes already; the rest, which is what waits for
- * a place, for its task or for a decision, gets one that ready and claimed runs are not in.
+ * Indexes for lists of runs, newest first, of any length. `run_history_outcome` answers "what ended last" and "what failed last", for which
+ * the newest day would be sorted otherwise. It is the only further index that a successful run pays for; ends come in rising order, so each
+ * goes to the rightmost page. The failures of one task among millions of successes have an index without successes. Claimed and ready runs
+ * have indexes already. The other live runs, which wait for a place, for their task or for a decision, get an index of their own.
  */
 export const browse = (s: string) => `
 create index run_history_outcome on ${s}.run_history (outcome, ended_ms, id);

@@ -1,6 +1,6 @@
 /**
- * A task's history in its whole order: by the end's time, and within it by number. The index takes the place of one without the
- * number, under which a page of one task's runs had to be sorted, and a plan made for any task preferred to read the day.
+ * A task's history in its whole order: by the end's time, then by number. This index replaces one without the number. Under that one a page
+ * of one task's runs had to be sorted, and a generic plan preferred to read the whole day.
  */
 export const taskHistory = (s: string) => `
 drop index ${s}.run_history_task;

@@ -1,6 +1,6 @@
 /**
- * Alarms that are or were open, the incident of each rule that has one, what is to be told, and what the last look knew of
- * each task's counters. A row of `alarm_seen` for task 0 says that there was a first look.
+ * Alarms that are or were open, the open incident of each rule, the messages to send, and the counters of each task as of the last look. A
+ * row of `alarm_seen` for task 0 shows that a first look took place.
  */
 export const alarms = (s: string) => `
 create table ${s}.alarm (

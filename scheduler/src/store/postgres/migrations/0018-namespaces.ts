@@ -1,9 +1,9 @@
 /**
- * Roles in one namespace, beside or instead of the role everywhere; tokens that are good in some namespaces only; and users whom
- * another provider signs in: they have no password, and are known by what the provider calls them.
+ * Roles in one namespace, beside or instead of the role everywhere; tokens that are valid in some namespaces only; and users whom an
+ * external provider signs in. Such a user has no password, and is identified by the provider's name for the user.
  *
- * A namespace is a part of names (see namespace.ts), so no table of tasks and runs changes. A node of the version before takes a
- * role that is null for none at all.
+ * A namespace is a part of names (see namespace.ts), so no table of tasks or runs changes. A node of the previous version takes a role that
+ * is null for no role.
  */
 export const namespaces = (s: string) => `
 alter table ${s}.user_account

@@ -1,6 +1,6 @@
 /**
- * Secrets of tasks: a value is sealed by a data key of its own, which is wrapped by a key that the store never has. Also what an
- * operator says of alarms (seen; silent for a while), every try to send a message, and what began a traced run.
+ * Secrets of tasks. A value is sealed by a data key of its own, and that key is wrapped by a key that the store never has. Also an
+ * operator's marks on alarms (seen; silent for a while), every try to send a message, and the trace context of traced runs.
  */
 export const secrets = (s: string) => `
 create table ${s}.secret (

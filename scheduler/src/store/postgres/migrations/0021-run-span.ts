@@ -1,4 +1,7 @@
-/** The spans of traced runs that begin others: those go on from there. Written before they are made, kept for a week. */
+/**
+ * The spans of traced runs that begin other runs, which continue the trace from there. Written before the other runs are made; kept for a
+ * week.
+ */
 export const runSpan = (s: string) => `
 create table ${s}.run_span (
   run_id bigint primary key,

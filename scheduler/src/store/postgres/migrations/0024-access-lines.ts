@@ -1,6 +1,6 @@
 /**
- * By which token a token was made, since it ends with that one; and a user's version, so that of two admins who edit at once neither
- * undoes unseen what the other did.
+ * The token by which a token was made, since the second ends with the first. And a user's version: if two admins edit a user at once,
+ * neither undoes the other's change unseen.
  */
 export const accessLines = (s: string) => `
 alter table ${s}.token add column made_by int references ${s}.token;

@@ -1,7 +1,7 @@
 /**
- * Since when what waits has waited for a worker, and no more for a limit: of a run that was given a place or a token, when that
- * was; of a group with a limit, when it was last seen at it. Without them an old run that may be taken at last looks as if
- * nobody had taken it for long. And an index of the tasks whose runs are addressed, for who looks at those alone.
+ * The time since which a waiting run waits for a worker, and no longer for a limit. For a run that got a place or a token, it is the time
+ * when it did; for a group with a limit, the time when the group was last seen at its limit. Without it, an old run that only now may be
+ * taken would look as if no worker had taken it for long. Also an index of the tasks whose runs are addressed.
  */
 export const waitsSince = (s: string) => `
 alter table ${s}.run add column ready_ms bigint;

@@ -1,4 +1,4 @@
-/** Which release of whose code brings which definition of a task: see task/release.ts. */
+/** The release of the code that brings each definition of a task: see task/release.ts. */
 export const releases = (s: string) => `
 create table ${s}.release (
   id int generated always as identity primary key,

@@ -1,9 +1,9 @@
 import { channelOf } from "../cluster/channel.ts";
 
 /**
- * Until when signals are kept for processes that poll, told to writers by a sequence. A transaction whose snapshot is from before
- * somebody asked does not see the row in `signal_poll`, and would say what nobody hears; a sequence has one value for all.
- * Processes of older code that poll set the row alone.
+ * The time until which signals are kept for processes that poll. Writers read it from a sequence, which has one value for all transactions.
+ * A transaction whose snapshot is older than the poll does not see the row in `signal_poll`, and would send a signal that no process
+ * receives. Processes of older code that poll set only the row.
  */
 export const signalsUntil = (s: string) => `
 -- Unix time in ms.

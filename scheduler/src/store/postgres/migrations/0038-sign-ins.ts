@@ -1,6 +1,6 @@
 /**
- * Sign-ins by a number, so that their user can see and end each, with when, from where and in what browser it was begun, and when it was
- * last used. Older code makes and uses them as before: of its sign-ins nothing of this is known, and they count as used when they began.
+ * Sign-ins get a number, so that their user can list and end each one. They show when, from where and in which browser they began, and when
+ * they were last used. Older code makes and uses sign-ins as before: these lack the details, and count as last used when they began.
  */
 export const signIns = (s: string) => `
 alter table ${s}.sign_in

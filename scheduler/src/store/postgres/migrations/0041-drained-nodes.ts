@@ -1,7 +1,7 @@
 /**
- * Nodes that an operator has drained, by name: whatever process takes such a name takes no runs, until the name is resumed. The column
- * `draining` of its session says so to each statement that claims. By a trigger, so that it also holds for sessions that older code opens;
- * the lock, which `drains.ts` takes too, keeps a session from being opened between a drain's look for it and its commit.
+ * Nodes that an operator has drained, by name. A process with such a name takes no runs until the name is resumed. The column `draining` of
+ * its session shows this to each statement that claims. A trigger sets it, so that it also holds for sessions that older code opens. The
+ * lock, which `drains.ts` takes too, prevents a session from being opened between a drain's look for it and the drain's commit.
  */
 export const drainedNodes = (s: string) => `
 create table ${s}.drained_node (

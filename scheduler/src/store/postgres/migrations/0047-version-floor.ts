@@ -1,7 +1,7 @@
 /**
- * Above every version that a task, a calendar or a secret had when the store last went back, and those that it may have lost: the next
- * version of each is above it, also of one that is made anew. What a process, a browser or a sealed value remembers by name and version is
- * never another's. Older code goes on from the version in the row.
+ * A floor above every version that a task, a calendar or a secret had when the store last went back, including those that it may have lost.
+ * The next version of each is above the floor, also if it is made anew. So a name and version that a process, a browser or a sealed value
+ * remembers never mean another content. Older code continues from the version in the row.
  */
 export const versionFloor = (s: string) => `
 alter table ${s}.cluster add column version_floor int not null default 0;

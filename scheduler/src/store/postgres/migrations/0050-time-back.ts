@@ -1,6 +1,7 @@
 /**
  * Cluster time may go back: the store's clock was set back while no node ran, or was adopted after a step back. The cluster's row then has
- * how far it had come, and up to where an operator had tasks planned anew. Older code sets neither, and is told by the sessions alone.
+ * the latest time that was reached, and the time up to which an operator had tasks planned anew. Older code sets neither, and sees only the
+ * sessions.
  */
 export const timeBack = (s: string) => `
 alter table ${s}.cluster

@@ -1,4 +1,4 @@
-/** What the API lets a namespace (0), or a user (1), enqueue. Servers of older code do not ask. */
+/** The amounts that a namespace (0) or a user (1) may enqueue by the API. Servers of older code do not check them. */
 export const quotas = (s: string) => `
 create table ${s}.quota (
   kind smallint not null,

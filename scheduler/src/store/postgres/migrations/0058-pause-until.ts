@@ -1,6 +1,6 @@
 /**
- * When a pause ends by itself; null: at a resume. The leader resumes such a task then. An older leader leaves it paused; who takes over
- * after that resumes it as of its time.
+ * The time at which a pause ends by itself; null: it lasts until a resume. The leader resumes such a task then. A leader of older code
+ * leaves it paused; the next newer leader resumes it as of its time.
  */
 export const pauseUntil = (s: string) => `
 alter table ${s}.task add column paused_until_ms bigint;

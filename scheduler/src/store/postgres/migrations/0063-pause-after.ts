@@ -1,6 +1,6 @@
 /**
- * `paused_failures`: the failures in a row for which a task was paused by itself; null: somebody paused it. `resumed_ms`: failures of before
- * count no more. An older node leaves such a task running, and after a resume by it earlier failures count again.
+ * `paused_failures`: the failures in a row that paused a task automatically; null: a person paused it. `resumed_ms`: failures before this
+ * time do not count any more. An older node does not pause such a task, and after its resume earlier failures count again.
  */
 export const pauseAfter = (s: string) => `
 alter table ${s}.task add column paused_failures int, add column resumed_ms bigint;

@@ -1,7 +1,7 @@
 /**
- * `of_name`: the task whose schedule this task is; null: it is no schedule. `of_version`: the version of that task by which the schedule's
- * definition was made. An older node runs schedules as what they are in the store, tasks; what changes in their task reaches them with the
- * next leader that knows of them.
+ * `of_name`: the task whose schedule this task is; null: it is not a schedule. `of_version`: the version of that task by which the
+ * schedule's definition was made. An older node runs schedules as tasks, which is how the store has them. Changes of their task reach them
+ * with the next leader of newer code.
  */
 export const schedules = (s: string) => `
 alter table ${s}.task add column of_name text, add column of_version int;

@@ -1,5 +1,5 @@
 /**
- * `at_end`: the task's definition says what becomes of it when no slot is left. An older leader leaves such tasks as they are, and one that
+ * `at_end`: the task's definition says what happens to it when no slot is left. An older leader leaves such tasks as they are. A task that
  * an older node edits keeps this mark: the definition itself is read wherever it counts.
  */
 export const atEnd = (s: string) => `

@@ -1,6 +1,6 @@
 /**
- * `routed` counts `pin` too. A generated column's expression cannot be changed without writing each task anew under a lock, so a trigger
- * makes it from now on. An older leader sends each try of such a task to any worker.
+ * `routed` counts `pin` too. The expression of a generated column cannot be changed without rewriting each task under a lock, so from now
+ * on a trigger sets the column. An older leader sends each try of such a task to any worker.
  */
 export const pin = (s: string) => `
 alter table ${s}.task alter column routed drop expression;
