@@ -65,16 +65,16 @@ export interface ApiOptions {
   /** The name of this node. */
   node: string;
   behindProxy: boolean;
-  /** Who signs people in beside passwords. */
+  /** The identity provider that signs users in, beside passwords. */
   provider: ProviderSettings | null;
   signIns: SignInSettings;
   security: SecurityLog;
   checkPassword: PasswordCheck;
-  /** This process's. */
+  /** The enqueuer of this process. */
   enqueuer: Pick<Enqueuer, "add">;
   tracing: EnqueueTracing | undefined;
   secretKeys: SecretKeys;
-  /** Whom this process tells of what goes wrong. */
+  /** The receivers of this process's alarms. */
   alarms: AlarmSettings | null;
   /** Called before the answer to the revocation of a worker key. */
   onKeyRevoked: (keyId: number) => void;
@@ -99,13 +99,13 @@ export class Api {
   readonly #factors: SecondFactors;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
-  /** Event streams that this server sends now, each with the number of the user who listens. */
+  /** The event streams that this server sends now, each with the number of its user. */
   readonly #streams = new Map<Promise<unknown>, number | undefined>();
 
   constructor(options: ApiOptions) {
     const { store, clock, storeClock, log, node, enqueuer, tracing } = options;
     const now = () => storeClock.now();
-    // As many requests wait on it as there are; Node would take more than ten for a leak.
+    // Every waiting request listens to this signal; Node would report more than ten listeners as a leak.
     setMaxListeners(0, this.#stopping.signal);
     this.#options = options;
     this.#principals = new Principals(store.access, clock, now, log, options.signIns.idleMs);
@@ -146,10 +146,10 @@ export class Api {
         method: shape.method,
         url: shape.path.replace(/\{(\w+)\}/g, ":$1"),
         config: { policy: shape.policy, touches: shape.touches },
-        // Answers are packed by `send`: a hook for each costs every small answer, too.
+        // `send` packs the answers: a hook would cost every small answer, too.
         ...(writes(shape) ? { preParsing: unpack } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
-        // Before the body is read: a stranger's is not.
+        // Runs before the body is read: the server reads no body of an unknown caller.
         onRequest: async (request) => {
           request.shown = await this.admit(request, shape);
         },
@@ -162,7 +162,7 @@ export class Api {
     );
   }
 
-  /** Loaded where there is one: all others start without it. */
+  /** Loaded only if there is a provider: a server without one starts without it. */
   async registerProvider(app: FastifyInstance): Promise<void> {
     const { provider, store, clock, storeClock, log, security, behindProxy, signIns } = this.#options;
     if (!provider) return;
@@ -200,19 +200,19 @@ export class Api {
     const { policy } = shape;
     const changes = writes(shape);
     if (policy === "anyone") {
-      // A sign-in sets a cookie: a page from elsewhere could sign a browser in as somebody else.
+      // A sign-in sets a cookie. Without this check, a page of another origin could sign a browser in as another user.
       if (changes) checkOrigin(request, true);
       return null;
     }
     if (policy === "worker") throw new Error("the contract's routes are not for workers");
     const shown = await this.#shown(request, true);
     if (shown.cookie !== null) checkOrigin(request, changes);
-    // Whoever is refused from here on is known.
+    // A refusal from here on has a known caller.
     request.shown = { ...shown, reach: noReach };
     const { touches, noun, byTemporary } = shape;
     const reach = checkPolicy(shown.who, { policy, touches, noun, writes: changes, byTemporary });
     if (!shape.withoutFactor) this.#factors.demand(shown);
-    // A name in the path says by itself which namespace it is in, whether there is such a thing or not.
+    // A name in the path shows its namespace, even if nothing with that name exists.
     const named = (request.params as Record<string, unknown> | undefined)?.[touches];
     if (isNamed(touches) && typeof named === "string") reach.check(named);
     return { ...shown, reach };
@@ -263,7 +263,7 @@ export class Api {
     return send(request, reply, shape, answered);
   }
 
-  /** What has a number is not there for whoever may not see it. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
+  /** A run or operation that the caller may not see is reported as unknown. @throws RUN_UNKNOWN, OPERATION_UNKNOWN, ACCESS_DENIED */
   async #checkThere({ touches }: RouteShape, given: Record<string, unknown>, { who, reach }: Shown): Promise<void> {
     if (reach.namespaces === null || (touches !== "run" && touches !== "operation")) return;
     const { store } = this.#options;
@@ -279,7 +279,7 @@ export class Api {
     }
   }
 
-  /** @param signal of a stream its caller's, which costs what a read need not pay; of anything else the server's */
+  /** @param signal for a stream: its caller's signal, whose cost a read should not pay; otherwise the server's */
   #callOf(
     request: FastifyRequest,
     reply: FastifyReply,
@@ -291,7 +291,7 @@ export class Api {
     const last = request.headers["last-event-id"];
     const { who = null, reach = noReach, expiresMs = null } = request.shown ?? {};
     const factorNeeded = request.shown !== null && this.#factors.isLackedBy(request.shown);
-    // Whoever asks what anyone may shows nothing: that a cookie came says nothing of whether it still holds.
+    // On a route that is open to anyone, a request has no known caller: its cookie is not checked there.
     const knownName = `${cookieName(behindProxy)}-known`;
     const cookie = request.shown ? request.shown.cookie : readCookie(request, cookieName(behindProxy));
     return {
@@ -343,12 +343,12 @@ export class Api {
     const gone = goneWith(request, this.#stopping.signal);
     try {
       const call = this.#callOf(request, reply, null, drawnByNone, gone.signal);
-      // What refuses the stream is a plain answer: nothing was sent yet.
+      // An error of this call is a plain answer: no part of the stream has been sent yet.
       const events = await handle(given, call);
       reply.hijack();
       const { raw } = reply;
       raw.writeHead(200, streamHeaders(this.#options.behindProxy));
-      // Until there is an event, a proxy or a client that waits for an answer would give up.
+      // Sends the head at once: a proxy or a client that waits for it would give up before the first event.
       raw.flushHeaders();
       await this.#send(events, request, raw, gone);
       return reply;
@@ -357,12 +357,12 @@ export class Api {
     }
   }
 
-  /** A comment now and then shows that the line stands; who may no longer listen hears no more. */
+  /** Sends a comment at intervals, which shows that the connection lives. Ends the stream of a caller that has lost its right. */
   async #send(events: Events, request: FastifyRequest, raw: FastifyReply["raw"], gone: Gone): Promise<void> {
     const { clock, log } = this.#options;
     const rightsOf = (who: Principal | undefined) => JSON.stringify([who?.role, who?.grants]);
     const rights = rightsOf(request.shown?.who);
-    // Whoever may see something else now, or must make a second factor first, comes again, and is asked anew.
+    // A caller whose rights have changed, or that must set up a second factor first, has to connect again, and is checked anew.
     const goesOn = async () => {
       try {
         const shown = await this.#shown(request, false);
@@ -408,7 +408,7 @@ async function send(
   if (location !== null) reply.header("location", location);
   reply.code(status);
   if (answer === undefined) return reply.send();
-  // Whoever checks answers against the contract is a test; here they are what the compiler holds them to.
+  // Tests check answers against the contract; here the compiler holds them to it.
   const text = JSON.stringify(answer);
   if (version !== null) {
     const tag = writes(shape) ? `"${version}"` : tagOf(version, text);
@@ -425,7 +425,7 @@ async function sendText(request: FastifyRequest, reply: FastifyReply, text: stri
   return reply.send(await packed(text));
 }
 
-/** `"7"` → 7; `*` → null: whatever is there. @throws PRECONDITION_NEEDED, REQUEST_INVALID */
+/** The key in an Idempotency-Key header. @throws REQUEST_INVALID */
 function keyOf(header: string | string[]): string {
   const key = [header].flat().join(",");
   if (/^[\x21-\x7e]{1,200}$/.test(key)) return key;
@@ -434,7 +434,9 @@ function keyOf(header: string | string[]): string {
   });
 }
 
-/** By which a repeated request is known: a hash of it is kept, by which a password or a short secret could be guessed. */
+/**
+ * Identifies a repeated request. Only a hash is stored; passwords and short secrets are left out, because they could be guessed from it.
+ */
 const seenOf = ({ unseen = [] }: RouteShape, given: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(given).filter(([name]) => !unseen.includes(name)));
 
@@ -448,7 +450,7 @@ const runsOf = (routeId: RouteId, given: Record<string, unknown>): number =>
 interface Gone {
   signal: AbortSignal;
   abort: () => void;
-  /** Listens no more. */
+  /** Removes the listeners. */
   end: () => void;
 }
 
@@ -472,9 +474,9 @@ function goneWith(request: FastifyRequest, stopping: AbortSignal): Gone {
 
 function drained(raw: FastifyReply["raw"], signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    // Whoever has gone already is not told of again.
+    // A caller that is gone already emits no further event.
     if (signal.aborted || raw.destroyed) return resolve();
-    // A stream waits often: what it waits for no more is let go of, or each time would leave two listeners behind.
+    // A stream waits often, so each wait removes its listeners: otherwise each would leave two behind.
     const end = () => {
       raw.off("drain", end);
       raw.off("close", end);

@@ -47,6 +47,7 @@ export const hasAlready = (header: string | undefined, tag: string): boolean =>
     .map((one) => one.trim().replace(/^W\//, ""))
     .some((one) => one === "*" || one === tag);
 
+/** `"7"` → 7; `*` → null: any version. @throws PRECONDITION_NEEDED, REQUEST_INVALID */
 function versionOf(header: string | undefined): number | null {
   if (header === undefined) {
     throw new CarillonError("PRECONDITION_NEEDED", "the request has no If-Match", {

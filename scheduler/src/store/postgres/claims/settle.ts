@@ -5,7 +5,10 @@ import { heardSql, hearSql } from "../runs/awaited.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
 import { makesRoomSql } from "./group-limits.ts";
 
-/** Whoever writes many runs does it in the order of their numbers, so that no two wait for each other; of a backlog they come so. */
+/**
+ * A statement that writes many runs writes them in the order of their numbers, so that no two statements wait for each other. Runs of a
+ * backlog arrive in that order.
+ */
 export function byNumber<Item extends { readonly runId: number }>(given: Item[]): Item[] {
   const rises = given.every(({ runId }, i) => i === 0 || runId >= (given[i - 1] as Item).runId);
   return rises ? given : given.toSorted((a, b) => a.runId - b.runId);
@@ -57,7 +60,7 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   )${more}, ${hearSql(s)}
   ${answer}`;
 
-/** All in one row: how many ended, which where it is not all of them, and of which tasks that count their places or plan from an end. */
+/** One row for all: how many ended; their fences, if not all ended; and the tasks among them that count places or plan from an end. */
 const endedSql = `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
     array_agg(distinct task_id) filter (where linked) as linked, ${heardSql} from gone`;
 
@@ -73,8 +76,8 @@ export function fencesOf(told: EndedTogether | undefined, asked: readonly Settle
 }
 
 /*
- * Other runs read the rows of children, of what they go on from, and of what they come after: those are kept all the same.
- * Of the others a trace is left, so that what was done can be told from what was not, should a reply get lost.
+ * Other runs read the rows of a child, of a run that another goes on from, and of a run of a followed task: those rows are kept. The other
+ * runs leave a trace, so that a lost reply can be resolved: the trace shows which runs ended.
  */
 const unkept = (s: string) => `
     where ${readByOthers(s, "gone")}
@@ -88,8 +91,8 @@ const tracedSql = (s: string) => `traced as (
     select max(ended_ms), array_agg(id), array_agg(fence) from gone having count(*) > 0`;
 
 /**
- * Successes that leave no row: what `finishSql` does with them, for these alone and by a sixth quicker: it carries nothing of
- * what a row of history has. Those that others read it leaves to that.
+ * Ends successes that leave no row. It does what `finishSql` does, for these alone, and a sixth faster: it carries none of the columns of a
+ * history row. It leaves successes whose rows other runs read to `finishSql`.
  *
  * $1 numbers, $2 fences, $3 ends from $4 on
  */
@@ -111,7 +114,7 @@ export function leaveValues(items: readonly Settlement[]): unknown[] {
   return [runId, fence, endedIn, sinceMs];
 }
 
-/** Times travel as what they are from one of them: of full ones most of the work was to write and read their digits. */
+/** Times are sent as differences from one of them: with full numbers, most of the work was to write and read their digits. */
 function endedColumns(items: readonly Settlement[]) {
   const sinceMs = Math.round(items[0]?.endedMs ?? 0);
   return {
@@ -122,7 +125,7 @@ function endedColumns(items: readonly Settlement[]) {
   };
 }
 
-/** What `follow` must know of each ended run, and whether others wait for its end. */
+/** The columns that `follow` needs of each ended run, and whether other runs wait for its end. */
 export const endedEachSql = (
   s: string,
 ) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", cancelling,
