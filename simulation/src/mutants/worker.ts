@@ -61,8 +61,8 @@ export const workerMutants: readonly Mutant[] = [
   },
   {
     name: "a pause does not wait for the workers' word",
-    file: "library/carillon.ts",
-    find: "return { started: await awaitRecall(store.runs, this.#surroundings.callersClock, recalled), held, skipped };",
+    file: "library/acts/task-acts.ts",
+    find: "return { started: await awaitRecall(store.runs, this.#options.clock, recalled), held, skipped };",
     put: "return { started: recalled, held, skipped };",
     breaks: "14",
     play: "stops",
