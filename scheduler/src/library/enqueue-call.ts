@@ -17,7 +17,7 @@ const askedMost = 8_000;
 
 /** The parts that enqueueing needs, available once the store is open. */
 export interface EnqueuePlace {
-  runs: Pick<RunStore, "enqueueIn" | "requireTransaction">;
+  runs: Pick<RunStore, "enqueueIn" | "enqueueReplacing" | "requireTransaction">;
   enqueuer: Enqueuer<RunHandle>;
   tracing: EnqueueTracing | undefined;
   /** Looks up the id of a task that this process has not looked up yet. */
@@ -65,7 +65,14 @@ export class EnqueueCall {
     try {
       const place = this.#place;
       const taskId = this.#defined.known(task);
-      if (!place || taskId === undefined || place.tracing || options.tx || this.#defined.schemaOf(task))
+      if (
+        !place ||
+        taskId === undefined ||
+        place.tracing ||
+        options.tx ||
+        options.ifKeyTaken ||
+        this.#defined.schemaOf(task)
+      )
         return this.#inTime(options, () => this.#wait(task, payload, options, source));
       checkEnqueueOptions(options);
       const text = jsonText(payload, payloadName(task));
@@ -165,8 +172,17 @@ export class EnqueueCall {
     const write = writeOf(taskId, text, options, source, nowMs);
     const { tx } = options;
     const send = (write: EnqueueWrite) =>
-      tx ? this.#sendIn(tx, place, write, nowMs) : place.enqueuer.add(write, patienceOf(options));
+      tx
+        ? this.#sendIn(tx, place, write, nowMs)
+        : write.replaces
+          ? this.#replace(place, write, nowMs, options)
+          : place.enqueuer.add(write, patienceOf(options));
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
+  }
+
+  /** One transaction each: these are rare, and hold the lock of their task's plan. */
+  async #replace(place: EnqueuePlace, write: EnqueueWrite, nowMs: number, { signal }: EnqueueOptions) {
+    return this.#handleOf(await place.runs.enqueueReplacing(write, nowMs, signal));
   }
 
   async #sendIn(given: Transaction, { runs }: EnqueuePlace, write: EnqueueWrite, nowMs: number): Promise<RunHandle> {
@@ -195,6 +211,7 @@ function writeOf(
   source: "enqueue" | "manual",
   nowMs: number,
 ): EnqueueWrite {
-  const { key = null, limitKey = null, priority = null } = options;
-  return { taskId, payload, dueMs: dueOfEnqueue(options, nowMs), key, limitKey, priority, source };
+  const { key = null, limitKey = null, priority = null, ifKeyTaken } = options;
+  const replaces = ifKeyTaken === "replace" ? { replaces: true } : {};
+  return { taskId, payload, dueMs: dueOfEnqueue(options, nowMs), key, limitKey, priority, source, ...replaces };
 }

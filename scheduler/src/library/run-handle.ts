@@ -39,6 +39,8 @@ export interface RunHandle<Result = unknown> {
   readonly runId: number;
   /** False: an unfinished run already had the key, and this handle is that run's. */
   readonly created: boolean;
+  /** The number of the waiting run that this one replaced, by `ifKeyTaken: "replace"`. */
+  readonly replaced: number | undefined;
   /**
    * The handler's result, as JSON, once the run has succeeded.
    * @throws RUN_FAILED with the error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task keeps no results,
@@ -67,11 +69,13 @@ export interface HandledRuns {
 export class EnqueuedRun implements RunHandle<Json> {
   readonly runId: number;
   readonly created: boolean;
+  readonly replaced: number | undefined;
   readonly #runs: HandledRuns;
 
-  constructor({ runId, created }: Enqueued, runs: HandledRuns) {
+  constructor({ runId, created, replaced }: Enqueued, runs: HandledRuns) {
     this.runId = runId;
     this.created = created;
+    this.replaced = replaced;
     this.#runs = runs;
   }
 

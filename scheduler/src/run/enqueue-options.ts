@@ -13,6 +13,11 @@ export interface EnqueueOptions {
   at?: Date | number;
   /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
   key?: string;
+  /**
+   * If an unfinished run has the key: "keep" it as it is, the default, or "replace" it as long as it waits for its first try. The replaced
+   * run ends as skipped.
+   */
+  ifKeyTaken?: "keep" | "replace";
   /** What `limit.perKey`, a rate by key and `route: { hash: "key" }` go by; default the key. Any number of runs may have it. */
   limitKey?: string;
   /** 0 to 9, higher first; default the task's. */
@@ -28,14 +33,15 @@ export interface EnqueueOptions {
   signal?: AbortSignal;
 }
 
-const names = ["in", "at", "key", "limitKey", "priority", "tx", "timeout", "signal"];
+const names = ["in", "at", "key", "ifKeyTaken", "limitKey", "priority", "tx", "timeout", "signal"];
 
 /** @throws OPTION_INVALID */
 export function checkEnqueueOptions(options: EnqueueOptions): void {
   checkNames("enqueue", options, names);
-  const { in: delay, at, key, limitKey, priority, tx, timeout, signal } = options;
+  const { in: delay, at, key, ifKeyTaken, limitKey, priority, tx, timeout, signal } = options;
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
   checkKey("key", key);
+  checkIfKeyTaken(ifKeyTaken, key);
   checkKey("limitKey", limitKey);
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");
@@ -62,6 +68,14 @@ export function checkKey(what: string, key: unknown): void {
   if (key === undefined) return;
   if (typeof key !== "string" || key === "" || key.length > limits.keyLength || key.includes("\0"))
     throw optionInvalid(`${what} must be a text of 1 to ${limits.keyLength} characters, none of them NUL`);
+}
+
+/** @throws OPTION_INVALID */
+export function checkIfKeyTaken(ifKeyTaken: unknown, key: string | undefined): void {
+  if (ifKeyTaken === undefined) return;
+  if (ifKeyTaken !== "keep" && ifKeyTaken !== "replace")
+    throw optionInvalid(`ifKeyTaken cannot be ${shownValue(ifKeyTaken)}`, 'Give "keep" or "replace".');
+  if (key === undefined) throw optionInvalid("ifKeyTaken needs a key", "Give `key` too.");
 }
 
 /** Epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */

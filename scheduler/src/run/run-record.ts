@@ -12,6 +12,8 @@ export interface EnqueueWrite {
   limitKey?: string | null;
   /** A number drawn for it in advance: an existing run with this number is this run. */
   runId?: number | undefined;
+  /** It replaces a run that has the key and has not had a try. */
+  replaces?: boolean;
   /** null: the task's priority. */
   priority: number | null;
   source: RunSource;
@@ -32,6 +34,8 @@ export interface Enqueued {
   runId: number;
   /** False: a live run of this task had the key already, and this is that run. */
   created: boolean;
+  /** The waiting run with the key, which has ended as skipped in favour of this one. */
+  replaced?: number | undefined;
 }
 
 export interface RunRecord {

@@ -18,6 +18,11 @@ export interface RunStore extends EndStore {
     drawn?: number[],
     signal?: AbortSignal,
   ): Promise<Enqueued[]>;
+  /**
+   * Enqueues a run that replaces the waiting run of its key: see `EnqueueWrite.replaces`. If a run with the key has had a try, or a worker
+   * has it, no run is made, and that run is returned. Repeated until the store answers, as `enqueue`.
+   */
+  enqueueReplacing(write: EnqueueWrite, nowMs: number, signal?: AbortSignal): Promise<Enqueued>;
   /** Resolves when the other processes have been sent a signal of all that this one has enqueued and committed by now. */
   announced(): Promise<void>;
   /** The origins of those of these runs that were enqueued with a trace context. */

@@ -258,6 +258,12 @@ describe("runs", () => {
     const one = { task: "bulk", key: "one" };
     const first = await api.runTask(one);
     expect(await api.runTask(one)).toEqual({ run: first.run, created: false });
+    const later = await api.runTask({ ...one, key: "later", in: "1h" });
+    const next = await api.runTask({ ...one, key: "later", in: "2h", ifKeyTaken: "replace" });
+    expect(next).toEqual({ run: expect.any(Number), created: true, replaced: later.run });
+    expect(await api.getRun({ run: later.run })).toMatchObject({ state: "skipped" });
+    const keyless = { task: "bulk", ifKeyTaken: "replace" as const };
+    await expect(api.runTask(keyless)).rejects.toMatchObject({ code: "OPTION_INVALID" });
     await expect(api.enqueueRuns({ runs: [{ task: "bulk" }, { task: "none" }] })).rejects.toMatchObject({
       code: "TASK_UNKNOWN",
     });

@@ -111,6 +111,7 @@ const enqueued = z
   .strictObject({
     run: id,
     created: z.boolean().describe("False: an unfinished run had the key already, and this is that run."),
+    replaced: id.optional().describe("The waiting run with the key, which ended as skipped in favour of this one."),
   })
   .meta({ id: "Enqueued" });
 
@@ -262,9 +263,18 @@ export const runRoutes = {
     makes: { readBy: "getRun", places: { run: "run" } },
     summary: "Run a task now or later, beside its schedule",
     params: z.strictObject({ task: taskName.describe("The task's name.") }),
-    body: z.strictObject({ ...when, reason }),
+    body: z.strictObject({
+      ...when,
+      ifKeyTaken: z
+        .enum(["keep", "replace"])
+        .optional()
+        .describe(
+          "What is done if an unfinished run has the key. `replace`: a run that waits for its first try ends as skipped. Default: `keep`.",
+        ),
+      reason,
+    }),
     answer: enqueued,
-    errors: [...payloadErrors, "QUOTA_EXCEEDED"],
+    errors: [...payloadErrors, "OPTION_INVALID", "QUOTA_EXCEEDED"],
   }),
   enqueueRuns: route({
     touches: "body",

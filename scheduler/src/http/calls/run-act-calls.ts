@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
-import { dueOfEnqueue } from "../../run/enqueue-options.ts";
+import { checkIfKeyTaken, dueOfEnqueue } from "../../run/enqueue-options.ts";
 import type { EnqueueWrite } from "../../run/run-record.ts";
 import type { Enqueuer } from "../../store/enqueuer.ts";
 import { awaitRecall } from "../../store/recall.ts";
@@ -85,10 +85,15 @@ export function runActCalls({
   };
 
   return {
-    async runTask({ task, reason, ...given }, call) {
+    async runTask({ task, reason, ifKeyTaken, ...given }, call) {
+      checkIfKeyTaken(ifKeyTaken, given.key);
       const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
       await take(call, [{ task, write }]);
-      const { runId, created } = await traced(task, call, (context) => enqueuer.add({ ...write, context }));
+      const { runId, created, replaced } = await traced(task, call, (context) =>
+        ifKeyTaken === "replace"
+          ? store.runs.enqueueReplacing({ ...write, context, replaces: true }, call.nowMs)
+          : enqueuer.add({ ...write, context }),
+      );
       const { author, reason: why } = changeOf(call, reason);
       // The run itself records that it was requested; this entry records the caller. A crash between the two loses only this entry.
       if (created) {
@@ -103,7 +108,7 @@ export function runActCalls({
           why,
         });
       }
-      return { run: runId, created };
+      return { run: runId, created, ...(replaced === undefined ? {} : { replaced }) };
     },
 
     async enqueueRuns({ runs }, call) {

@@ -14,6 +14,7 @@ import { runState } from "../states.ts";
 import { anyInsertSql, anyValues, type Made, type MadeTogether } from "./any-enqueue.ts";
 import { oneInsertSql, oneValues } from "./one-enqueue.ts";
 import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
+import { endWaiting, enqueueReplacing, hasBegun } from "./replacing.ts";
 import { RunIds } from "./run-ids.ts";
 
 const preparedRowsMax = 50;
@@ -51,7 +52,10 @@ interface Batch {
   local: LocalClaims | undefined;
 }
 
-export function enqueueStore(database: Database, announcer: Announcer): Pick<RunStore, "enqueue" | "enqueueIn"> {
+export function enqueueStore(
+  database: Database,
+  announcer: Announcer,
+): Pick<RunStore, "enqueue" | "enqueueIn" | "enqueueReplacing"> {
   const s = database.schema;
   const enqueuing: Enqueuing = {
     database,
@@ -70,6 +74,20 @@ export function enqueueStore(database: Database, announcer: Announcer): Pick<Run
   };
   return {
     enqueue: (writes, nowMs, local, ids = [], signal) => enqueue(enqueuing, { writes, nowMs, local, ids }, signal),
+    enqueueReplacing: (write, nowMs, signal) =>
+      enqueueReplacing(
+        {
+          database,
+          draw: async (signal) => (await enqueuing.runIds.take(1, signal))[0] as number,
+          enqueueIn: (client, one, now) => enqueueIn(enqueuing, client, one, now),
+          existing: (query, ids, now, live) => existing(query, s, ids, now, live),
+          endedMeanwhile,
+          remember: (one, made, now) => remember(database, [one], [made], now),
+        },
+        write,
+        nowMs,
+        signal,
+      ),
     enqueueIn: (client, write, nowMs, places) =>
       enqueueIn(enqueuing, client, write, nowMs, places).catch((error) => database.refused(error)),
   };
@@ -149,6 +167,7 @@ async function enqueueIn(
   nowMs: number,
   places?: "later",
 ): Promise<Enqueued> {
+  let replaced = write.replaces ? await endWaiting(client, s, write, nowMs) : undefined;
   for (;;) {
     const { rows } = await client.query(
       inserts["run-insert-keyed"],
@@ -157,9 +176,14 @@ async function enqueueIn(
     const made = rows[0] as unknown as Made;
     if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
     if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
+    if (write.replaces && made.id !== null && !made.created) {
+      // Another enqueue may have made this run since, and a third may replace it just now.
+      replaced = await endWaiting(client, s, write, nowMs);
+      if (replaced !== undefined || !(await hasBegun(client, s, made.id))) continue;
+    }
     if (made.id !== null && made.created && write.context !== undefined)
       await client.query(originSql(s), originsOf([write], [made.id], nowMs));
-    if (made.id !== null) return { runId: Number(made.id), created: made.created };
+    if (made.id !== null) return { runId: Number(made.id), created: made.created, ...(replaced ? { replaced } : {}) };
     const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [
       write.taskId,
     ]);
