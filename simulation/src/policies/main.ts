@@ -7,6 +7,7 @@
  *   … --mutants [--mutant NAME]                        bugs are planted, and must be found
  *   … --processes [--beside N]                         in real time, N at once (default 6), by workers that are killed with -9; 60 seeds
  *                                                      by default; with --seed S and --seeds N that seed N times
+ *   … --react MS                                        with --processes: how long a consequence may take; default 3000
  *   … --rule NAME                                      only this rule is looked at
  *   … --until                                          ends with the first scenario that breaks one
  *   … --json                                           only the closing line
@@ -34,6 +35,7 @@ const { values } = parseArgs({
     mutant: { type: "string" },
     processes: { type: "boolean", default: false },
     beside: { type: "string", default: "6" },
+    react: { type: "string", default: "3000" },
     work: { type: "string" },
     rule: { type: "string" },
     until: { type: "boolean", default: false },
@@ -92,12 +94,13 @@ async function onProcesses(url: string): Promise<void> {
   const asked =
     seed === undefined ? scenarios : Array.from({ length: values.seeds ? count : 1 }, () => scenarioOf(seed));
   const waiting = [...asked];
+  const reactMs = wholeNumber("react", values.react);
   const broken: (Violation & { seed: number })[] = [];
   const counts = { scenarios: asked.length, runs: 0, tries: 0, kills: 0 };
   const began = process.hrtime.bigint();
   const player = async () => {
     for (let scenario = waiting.shift(); scenario; scenario = waiting.shift()) {
-      const seen = await playOnProcesses(url, scenario);
+      const seen = await playOnProcesses(url, scenario, reactMs);
       counts.runs += seen.runs.length;
       counts.tries += seen.tries.length;
       counts.kills += seen.done.filter(({ act }) => act.op === "lose").length;

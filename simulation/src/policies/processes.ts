@@ -12,7 +12,7 @@ import { dropSchema } from "../../../scheduler/src/testing/schema.ts";
 import type { Notice } from "./notices.ts";
 import { Player } from "./player.ts";
 import { groupCount, type Scenario } from "./scenario.ts";
-import type { Seen } from "./seen.ts";
+import type { Pace, Seen } from "./seen.ts";
 import { type Line, monotonicMs, taskName, type WorkerOptions } from "./worker-process.ts";
 import type { World } from "./world.ts";
 
@@ -22,8 +22,8 @@ const settleMs = 300;
 const lookMs = 100;
 
 /** Plays a scenario in real time: its worker is a process of its own, which is killed with -9 where the scenario loses it. */
-export async function playOnProcesses(url: string, scenario: Scenario): Promise<Seen> {
-  const world = new ProcessWorld(url, scenario.concurrency);
+export async function playOnProcesses(url: string, scenario: Scenario, reactMs: number): Promise<Seen> {
+  const world = new ProcessWorld(url, scenario.concurrency, reactMs);
   try {
     await world.open(scenario.tasks.length);
     const seen = await new Player(world, scenario, world.now()).play();
@@ -37,7 +37,7 @@ export async function playOnProcesses(url: string, scenario: Scenario): Promise<
 class ProcessWorld implements World {
   readonly carillon: Carillon;
   readonly calendar = "calendar";
-  readonly pace = { slackMs: 100, reactMs: 3_000 };
+  readonly pace: Pace;
   readonly quietMs = 15 * 60_000;
   /** Warnings and errors of the log. */
   readonly told: string[] = [];
@@ -49,7 +49,8 @@ class ProcessWorld implements World {
   #workers = 0;
   #worker: ChildProcess | undefined;
 
-  constructor(url: string, concurrency: number) {
+  constructor(url: string, concurrency: number, reactMs: number) {
+    this.pace = { slackMs: 100, reactMs };
     this.#url = url;
     this.#concurrency = concurrency;
     const tell = (fields: object, message: string) => void this.told.push(`${message} ${JSON.stringify(fields)}`);

@@ -194,7 +194,7 @@ function isUnheard(seen: Seen, group: number, ms: number): boolean {
 function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
   if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
   // There is no worker until the lost one is replaced.
-  if (seen.done.some(({ act, fromMs, toMs }) => act.op === "lose" && fromMs < ms && ms < toMs)) return true;
+  if (seen.done.some(({ act, fromMs, toMs }) => act.op === "lose" && fromMs <= ms && ms <= toMs)) return true;
   const running = seen.tries.filter((one) => one.runId !== run.runId && one.fromMs <= ms && ms < placeUntil(one));
   const busy = seen.tries.filter((one) => one.fromMs <= ms && ms < workerUntil(one));
   if (busy.length >= seen.scenario.concurrency) return true;
