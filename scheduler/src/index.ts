@@ -33,7 +33,7 @@ export type { BeginOperation, Operation, Operations, OperationTarget } from "./l
 export type { TaskName, TaskRegistry } from "./library/acts/task-registry.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
 export type { ResultOptions, RunHandle } from "./library/run-handle.ts";
-export type { RunSummary, Runs, RunsFilter, RunsPage } from "./library/runs.ts";
+export type { RunSummary, Runs, RunsCount, RunsFilter, RunsPage } from "./library/runs.ts";
 export type {
   NamedSchedule,
   NewSchedule,

@@ -39,6 +39,11 @@ export interface RunsPage {
   next: string | null;
 }
 
+export interface RunsCount {
+  runs: number;
+  more: boolean;
+}
+
 /** A run without payload, progress and result; its error has only code and message. */
 export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
 
@@ -53,6 +58,7 @@ export interface RunsOptions {
 
 const pageDefault = 50;
 const pageMost = 1_000;
+const countMost = 10_000;
 /** The most statements for one page of runs that have to be tested. */
 const looksMost = 10;
 const logsDefault = 1_000;
@@ -61,7 +67,7 @@ const tracedMs = 600_000;
 
 /** @throws OPTION_INVALID */
 export function timeOf(end: "since" | "until", date: Date): number {
-  const ms = date.getTime?.();
+  const ms = date?.getTime?.();
   if (ms !== undefined && !Number.isNaN(ms)) return ms;
   throw new CarillonError("OPTION_INVALID", `${end} is no time`, { path: end, hint: "Give a Date." });
 }
@@ -136,7 +142,9 @@ export class Runs implements HandledRuns {
         path: "limit",
       });
     const { task, states = [...liveStates, ...outcomes] } = filter;
-    const [sinceMs, untilMs] = (["since", "until"] as const).map((end) => filter[end] && timeOf(end, filter[end]));
+    const [sinceMs, untilMs] = (["since", "until"] as const).map((end) =>
+      filter[end] === undefined ? undefined : timeOf(end, filter[end]),
+    );
     const match = matchOf(filter);
     const { store } = await this.#options.open();
     const browse = {
@@ -168,6 +176,19 @@ export class Runs implements HandledRuns {
       yield* items;
       after = next === null ? undefined : { cursor: next };
     }
+  }
+
+  /**
+   * The number of matching runs, counted up to `most`, 10,000 by default. The runs are read page by page, so a count costs as much as a list.
+   * @returns `more`: there are more than that
+   */
+  async count(filter: RunsFilter = {}, { most = countMost }: { most?: number } = {}): Promise<RunsCount> {
+    let runs = 0;
+    for await (const _ of this.each(filter)) {
+      if (runs === most) return { runs, more: true };
+      runs++;
+    }
+    return { runs, more: false };
   }
 
   /** Waits for the run's end. @returns what its handler returned @throws as `RunHandle.result` */

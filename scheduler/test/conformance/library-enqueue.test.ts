@@ -86,6 +86,12 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
       code: "PAYLOAD_INVALID",
       path: expect.stringMatching(/^\[1\]/),
     });
+    expect(await producing.runs.count({ task: "sum" })).toEqual({ runs: 3, more: false });
+    expect(await producing.runs.count({ task: "sum", states: ["succeeded"] }, { most: 2 })).toEqual({
+      runs: 2,
+      more: true,
+    });
+    await expect(producing.runs.count({ since: null as never })).rejects.toMatchObject({ code: "OPTION_INVALID" });
     const named = await producer.schedule("tenant-7", every("1h"), { payload: { numbers: [7] } });
     expect(named.changed).toBe(true);
   });

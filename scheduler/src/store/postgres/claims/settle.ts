@@ -17,7 +17,7 @@ export function byNumber<Item extends { readonly runId: number }>(given: Item[])
 /** A verdict by which a run ends. */
 export type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
-/** What a verdict `i` is about, while its claim stands. */
+/** The run of a verdict `i`, as long as the verdict's claim is valid. */
 const standing = `r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed}`;
 
 /**
@@ -28,15 +28,17 @@ const unfollowed = (s: string) =>
   `(not exists (select from ${s}.follow) or not exists (select from ${s}.follow f where f.upstream_id = r.task_id))`;
 
 /*
- * Ends of runs, as many as came together, in one statement: out of the live table where the fence is still the run's,
- * into history, and one counter row a task. Nobody's lock is waited for: the runs are ours, all else is inserted.
- * Measured beside a separate INSERT: one statement saves a round trip and a commit. `more`: statements beside it;
- * `answer`: the result columns, from `gone`; by default those of all ends together, and then runs of followed tasks are left out.
- * `kept`: false where those that went well leave no row; see unkept below.
+ * Ends many runs in one statement: deletes each from the live table if the fence is still the run's, inserts it into history, and inserts
+ * one counter row per task. It waits for no lock: the runs are this worker's, and all other rows are inserted. Compared with a separate
+ * INSERT it saves a round trip and a commit.
  *
- * Not `state = 3`, here and wherever claims come by their numbers: with statistics of a moment at which nothing was claimed, the planner would take the index of claims
- * for the smallest and compare every claim with every verdict: 400 ms for 350 of them. And arrays behind a select, whose
- * length it cannot see: for 2,000 verdicts on 100,000 runs it would read all of these instead of asking the key.
+ * `more`: further CTEs. `answer`: the result columns, from `gone`; by default one row for all ends, and then the statement leaves out runs
+ * of followed tasks. `kept`: false if successful runs leave no row; see `unkept` below.
+ *
+ * The condition is not `state = 3`, here and wherever claims are given by their numbers. With statistics from a moment without claims, the
+ * planner would take the index of claims for the smallest and compare every claim with every verdict: 400 ms for 350 of them. The arrays
+ * stand behind a SELECT, so that the planner cannot see their length: for 2,000 verdicts on 100,000 runs it would read all runs instead of
+ * using the key.
  */
 export const finishSql = (s: string, more = "", answer = endedSql, kept = true) => `
   with i as (
