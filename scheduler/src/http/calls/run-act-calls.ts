@@ -91,7 +91,7 @@ export function runActCalls({
       await take(call, [{ task, write }]);
       const { runId, created, replaced } = await traced(task, call, (context) =>
         ifKeyTaken === "replace"
-          ? store.runs.enqueueReplacing({ ...write, context, replaces: true }, call.nowMs)
+          ? store.runs.enqueueReplacing({ ...write, context }, call.nowMs)
           : enqueuer.add({ ...write, context }),
       );
       const { author, reason: why } = changeOf(call, reason);

@@ -14,7 +14,7 @@ import { runState } from "../states.ts";
 import { anyInsertSql, anyValues, type Made, type MadeTogether } from "./any-enqueue.ts";
 import { oneInsertSql, oneValues } from "./one-enqueue.ts";
 import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
-import { endWaiting, enqueueReplacing, hasBegun } from "./replacing.ts";
+import { endWaiting, hasBegun } from "./replacing.ts";
 import { RunIds } from "./run-ids.ts";
 
 const preparedRowsMax = 50;
@@ -74,20 +74,7 @@ export function enqueueStore(
   };
   return {
     enqueue: (writes, nowMs, local, ids = [], signal) => enqueue(enqueuing, { writes, nowMs, local, ids }, signal),
-    enqueueReplacing: (write, nowMs, signal) =>
-      enqueueReplacing(
-        {
-          database,
-          draw: async (signal) => (await enqueuing.runIds.take(1, signal))[0] as number,
-          enqueueIn: (client, one, now) => enqueueIn(enqueuing, client, one, now),
-          existing: (query, ids, now, live) => existing(query, s, ids, now, live),
-          endedMeanwhile,
-          remember: (one, made, now) => remember(database, [one], [made], now),
-        },
-        write,
-        nowMs,
-        signal,
-      ),
+    enqueueReplacing: (write, nowMs, signal) => enqueueReplacing(enqueuing, write, nowMs, signal),
     enqueueIn: (client, write, nowMs, places) =>
       enqueueIn(enqueuing, client, write, nowMs, places).catch((error) => database.refused(error)),
   };
@@ -167,8 +154,8 @@ async function enqueueIn(
   nowMs: number,
   places?: "later",
 ): Promise<Enqueued> {
-  let replaced = write.replaces ? await endWaiting(client, s, write, nowMs) : undefined;
   for (;;) {
+    const replaced = write.replaces ? await endWaiting(client, s, write, nowMs) : undefined;
     const { rows } = await client.query(
       inserts["run-insert-keyed"],
       anyValues([write], nowMs, write.runId === undefined ? null : [write.runId]),
@@ -176,11 +163,8 @@ async function enqueueIn(
     const made = rows[0] as unknown as Made;
     if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
     if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
-    if (write.replaces && made.id !== null && !made.created) {
-      // Another enqueue may have made this run since, and a third may replace it just now.
-      replaced = await endWaiting(client, s, write, nowMs);
-      if (replaced !== undefined || !(await hasBegun(client, s, made.id))) continue;
-    }
+    // Another enqueue has made this run since, and it may wait, or have been replaced by a third.
+    if (write.replaces && made.id !== null && !made.created && !(await hasBegun(client, s, made.id))) continue;
     if (made.id !== null && made.created && write.context !== undefined)
       await client.query(originSql(s), originsOf([write], [made.id], nowMs));
     if (made.id !== null) return { runId: Number(made.id), created: made.created, ...(replaced ? { replaced } : {}) };
@@ -189,6 +173,38 @@ async function enqueueIn(
     ]);
     if (tasks.length === 0) throw removed();
   }
+}
+
+/** One run in a transaction of its own. The run is made once, also if a reply is lost. */
+async function enqueueReplacing(
+  enqueuing: Enqueuing,
+  write: EnqueueWrite,
+  nowMs: number,
+  signal: AbortSignal | undefined,
+): Promise<Enqueued> {
+  const { database, s, runIds, enqueuedMore } = enqueuing;
+  let runId = write.runId ?? ((await runIds.take(1, signal))[0] as number);
+  const make = (known: boolean) =>
+    database.transaction(async (client) => {
+      const made = await enqueueIn(enqueuing, client, { ...write, runId, replaces: true }, nowMs);
+      // An earlier try may have been committed since, and its run may have ended.
+      if (known && (await existing(queryIn(client), s, [runId], nowMs, false)).size > 0) throw endedMeanwhile();
+      return made.runId === runId ? { ...made, created: true } : made;
+    });
+  return database.persist(async (repeats) => {
+    const known = repeats || write.runId !== undefined;
+    // The reply to an earlier try may have been lost after its commit; its run stands.
+    if (known && (await existing(queryOf(database), s, [runId], nowMs)).has(runId)) return { runId, created: true };
+    for (;;) {
+      const made = await make(known).catch((error) => unlessTaken(error, known));
+      if (made !== "bounded") {
+        enqueuedMore(1);
+        remember(database, [write], [made], nowMs);
+        return made;
+      }
+      runId = (await runIds.fresh(1))[0] as number;
+    }
+  }, signal);
 }
 
 function originsOf(writes: EnqueueWrite[], ids: number[], nowMs: number): unknown[] {
