@@ -54,7 +54,7 @@ import type { ResultOf, RunHandle } from "./run-handle.ts";
 import { Runs } from "./runs.ts";
 import { Schedules } from "./schedules.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
-import { closeStore, endNode, following, healthOf, hearing, type Started, standInOf } from "./started.ts";
+import { closeStore, endNode, following, healthOf, hearing, type Started, standInOf, unreadyOf } from "./started.ts";
 import { type DefineTask, type EnqueueMany, handleOf, type IsolatedOptions, type Producer } from "./task-handle.ts";
 import type { TaskType } from "./task-type.ts";
 
@@ -373,7 +373,7 @@ export class Carillon {
       readMetrics: () => this.metrics(),
       untilAnswered: this.#untilAnswered,
       listen: settings.listen ?? "",
-      unready: () => (this.#stopping.signal.aborted ? "stopping" : membership.trusted() ? null : "store"),
+      unready: () => unreadyOf(membership, this.#stopping.signal),
     };
     const http = server && new server.HttpServer({ ...shared, ...more });
     started.http = http;

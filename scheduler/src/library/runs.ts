@@ -1,5 +1,4 @@
-import type { Change, Why } from "../base/change.ts";
-import type { Clock } from "../base/clock.ts";
+import type { Why } from "../base/change.ts";
 import { formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
@@ -9,7 +8,7 @@ import { resultOf } from "../run/run-end.ts";
 import type { Enqueued, LogLine, RunMatch, RunRecord } from "../run/run-record.ts";
 import { placeOfRun, type RunPlace } from "../store/browse-store.ts";
 import { awaitRecall } from "../store/recall.ts";
-import type { Store } from "../store/store.ts";
+import type { Acting } from "./acts/acting.ts";
 import { AwaitedEnds } from "./awaited-ends.ts";
 import { EnqueuedRun, type HandledRuns, type ResultOptions, type RunHandle } from "./run-handle.ts";
 
@@ -47,13 +46,9 @@ export interface RunsCount {
 /** A run without payload, progress and result; its error has only code and message. */
 export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
 
-export interface RunsOptions {
-  /** The clock of the waiting callers. */
-  clock: Clock;
+export interface RunsOptions extends Acting {
   /** The store's time. */
   now: () => number;
-  open: () => Promise<{ store: Store }>;
-  change: (why: Why) => Change;
 }
 
 const pageDefault = 50;

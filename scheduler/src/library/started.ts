@@ -32,10 +32,15 @@ export interface Started {
   isComplete?: boolean;
 }
 
+/** Why this node cannot answer for the cluster; null: it can. */
+export function unreadyOf(membership: Membership | undefined, stopping: AbortSignal): "stopping" | "store" | null {
+  if (stopping.aborted) return "stopping";
+  return membership?.trusted() ? null : "store";
+}
+
 /** The state of this node. @param stopping aborted once the process stops */
 export function healthOf(started: Started | undefined, node: string, stopping: AbortSignal): Health {
-  const untilReady = started?.isComplete ? (started.membership.trusted() ? null : "store") : "starting";
-  const why = stopping.aborted ? "stopping" : untilReady;
+  const why = started?.isComplete || stopping.aborted ? unreadyOf(started?.membership, stopping) : "starting";
   return {
     ready: why === null,
     why,

@@ -1,18 +1,15 @@
-import type { Change, Why } from "../../base/change.ts";
-import { type Clock, pause } from "../../base/clock.ts";
+import type { Why } from "../../base/change.ts";
+import { pause } from "../../base/clock.ts";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
 import type { DrainedNode, Holds } from "../../cluster/drain-store.ts";
 import type { Member } from "../../cluster/session-store.ts";
-import type { Store } from "../../store/store.ts";
 import type { ResultOptions } from "../run-handle.ts";
+import type { Acting } from "./acting.ts";
 
 export interface DrainOptions extends Why, ResultOptions {}
 
-export interface NodesOptions {
-  clock: Clock;
-  open: () => Promise<{ store: Store }>;
-  change: (why: Why) => Change;
+export interface NodesOptions extends Acting {
   /** The name of this process. */
   own: () => string;
 }

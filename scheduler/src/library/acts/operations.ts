@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
-import type { Change, Why } from "../../base/change.ts";
-import { type Clock, pause } from "../../base/clock.ts";
+import type { Why } from "../../base/change.ts";
+import { pause } from "../../base/clock.ts";
 import { type Duration, parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { checkNames } from "../../run/enqueue-options.ts";
 import type { BackfillRange, OperationFilter, OperationKind, OperationRecord } from "../../run/operations.ts";
-import type { Store } from "../../store/store.ts";
 import type { ResultOptions } from "../run-handle.ts";
 import { timeOf } from "../runs.ts";
+import type { Acting } from "./acting.ts";
 import { type PauseOptions, pauseChange } from "./pause.ts";
 
 /** What an operation acts on. All given fields must match. */
@@ -27,12 +27,6 @@ export interface BeginOperation extends Why {
   token?: string;
 }
 
-export interface OperationsOptions {
-  clock: Clock;
-  open: () => Promise<{ store: Store }>;
-  change: (why: Why) => Change;
-}
-
 const lookMs = 100;
 
 /**
@@ -40,9 +34,9 @@ const lookMs = 100;
  * some of its steps: so it ends also where no process schedules.
  */
 export class Operations {
-  readonly #options: OperationsOptions;
+  readonly #options: Acting;
 
-  constructor(options: OperationsOptions) {
+  constructor(options: Acting) {
     this.#options = options;
   }
 
@@ -89,10 +83,10 @@ export class Operations {
 
 export class Operation {
   readonly operationId: number;
-  readonly #options: OperationsOptions;
+  readonly #options: Acting;
 
   /** @internal `Operations` makes it. */
-  constructor(operationId: number, options: OperationsOptions) {
+  constructor(operationId: number, options: Acting) {
     this.operationId = operationId;
     this.#options = options;
   }

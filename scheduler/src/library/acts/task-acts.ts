@@ -1,27 +1,19 @@
-import type { Change, Why } from "../../base/change.ts";
-import type { Clock } from "../../base/clock.ts";
+import type { Why } from "../../base/change.ts";
 import { awaitRecall } from "../../store/recall.ts";
-import type { Store } from "../../store/store.ts";
 import { checkGroupLimit } from "../../task/group-store.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
+import type { Acting } from "./acting.ts";
 import { type PauseOptions, type PauseResult, pauseChange } from "./pause.ts";
-
-export interface TaskActsOptions {
-  /** The clock of the waiting callers. */
-  clock: Clock;
-  open: () => Promise<{ store: Store }>;
-  change: (why: Why) => Change;
-}
 
 export type SaveOptions = Why & { expectedVersion?: number | null };
 export type Saved = { record: TaskRecord; changed: boolean };
 
 /** Acts on one task or group; the public methods of Carillon, which call these, say what each does. */
 export class TaskActs {
-  readonly #options: TaskActsOptions;
+  readonly #options: Acting;
 
-  constructor(options: TaskActsOptions) {
+  constructor(options: Acting) {
     this.#options = options;
   }
 
