@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
 import { type RouteShape, writes } from "../api/contract/route.ts";
+import { issuesText } from "../api/issues.ts";
 import { CarillonError, pathTo } from "../base/errors.ts";
 
-const issuesTold = 3;
 /** 96 bits of a hash in base64url. */
 const tagLength = 16;
 
@@ -76,12 +76,10 @@ function parsed(where: string, schema: z.ZodObject, value: unknown): Record<stri
       },
     );
   }
-  const told = result.error.issues
-    .slice(0, issuesTold)
-    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message));
-  throw new CarillonError("REQUEST_INVALID", `${where} is not what the contract says: ${told.join("; ")}`, {
+  const { issues } = result.error;
+  throw new CarillonError("REQUEST_INVALID", `${where} is not what the contract says: ${issuesText(issues)}`, {
     hint: "See /v1/openapi.json.",
-    path: pathOf(result.error.issues[0]?.path ?? []),
+    path: pathOf(issues[0]?.path ?? []),
   });
 }
 

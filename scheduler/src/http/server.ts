@@ -11,6 +11,7 @@ import { type Policy, type Principal, principalText, type Reach, type Touches } 
 import { type PasswordCheck, passwordCheck } from "../access/password.ts";
 import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import type { WorkerKey } from "../access/worker-store.ts";
+import { issuesText } from "../api/issues.ts";
 import { methodsAt } from "../api/methods-at.ts";
 import { statusOf } from "../api/problem-status.ts";
 import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../api/worker-protocol.ts";
@@ -99,7 +100,6 @@ const packing = { encodings: ["gzip" as const], threshold: packFromBytes, zlibOp
 const arrival = { requestMs: 30_000, headMs: 10_000, lookMs: 100 };
 /** The server closes a connection that carries no data for this long, such as one whose client reads no answer. Polls and streams send data sooner. */
 const silentMs = 120_000;
-const issuesTold = 3;
 /** Refusals that the security log records: their reason is the caller, or where the request comes from. */
 const refusalsTold: ReadonlySet<ErrorCode> = new Set([
   ...(["KEY_UNKNOWN", "KEY_FORBIDDEN", "KEY_THROTTLED"] as const),
@@ -364,11 +364,8 @@ function requestIdOf(header: string | string[] | undefined): string | undefined 
 function checked(body: unknown): PollRequest {
   const parsed = pollRequest.safeParse(body);
   if (parsed.success) return parsed.data;
-  const { issues } = parsed.error;
-  const told = issues
-    .slice(0, issuesTold)
-    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message));
-  throw new CarillonError("REQUEST_INVALID", `the request is not what the contract says: ${told.join("; ")}`, {
+  const told = issuesText(parsed.error.issues);
+  throw new CarillonError("REQUEST_INVALID", `the request is not what the contract says: ${told}`, {
     hint: `See docs/worker-protocol.md, or GET ${pollPath}/contract.`,
   });
 }

@@ -9,6 +9,7 @@ import { z } from "zod";
 import type { Client } from "../../api/client.ts";
 import { limit } from "../../api/contract/route.ts";
 import { type RouteId, shapeOf } from "../../api/contract.ts";
+import { issuesText } from "../../api/issues.ts";
 import { CarillonError, isCarillonError, messageOf, pathTo } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { bounded } from "./bounded.ts";
@@ -121,17 +122,12 @@ export const listedOutput = ({ output }: Tool) =>
     }) as JsonSchema,
   );
 
-const issuesTold = 3;
-
 /** @throws REQUEST_INVALID */
 export function givenTo({ name, input }: Tool, given: unknown): Record<string, unknown> {
   const result = input.safeParse(given ?? {});
   if (result.success) return result.data;
   const { issues } = result.error;
-  const told = issues
-    .slice(0, issuesTold)
-    .map(({ path, message }) => (path.length > 0 ? `${path.join(".")}: ${message}` : message));
-  throw new CarillonError("REQUEST_INVALID", `the arguments are not what ${name} takes: ${told.join("; ")}`, {
+  throw new CarillonError("REQUEST_INVALID", `the arguments are not what ${name} takes: ${issuesText(issues)}`, {
     hint: "See the tool's input schema.",
     path: (issues[0]?.path ?? []).reduce<string>(
       (path, step) => pathTo(path, typeof step === "number" ? `[${step}]` : String(step)),
