@@ -1,14 +1,12 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
 import type { TaskOptions } from "../../../scheduler/src/task/task.ts";
 import { dropSchema } from "../../../scheduler/src/testing/schema.ts";
+import { OwnProcess } from "../own-process.ts";
 import type { Notice } from "./notices.ts";
 import { Player } from "./player.ts";
 import { groupCount, type Scenario } from "./scenario.ts";
@@ -47,7 +45,7 @@ class ProcessWorld implements World {
   readonly #concurrency: number;
   readonly #losses: Line[] = [];
   #workers = 0;
-  #worker: ChildProcess | undefined;
+  #worker: OwnProcess | undefined;
 
   constructor(url: string, concurrency: number, reactMs: number) {
     this.pace = { slackMs: 100, reactMs };
@@ -72,7 +70,7 @@ class ProcessWorld implements World {
   }
 
   async close(): Promise<void> {
-    await this.#killWorker();
+    await this.#worker?.kill();
     await this.carillon.stop();
     await dropSchema(this.#url, this.#schema);
     rmSync(this.#folder, { recursive: true });
@@ -101,7 +99,7 @@ class ProcessWorld implements World {
   async lose(tasks: readonly TaskOptions[]): Promise<{ runIds: number[]; atMs: number }> {
     const { store } = await this.carillon.open();
     const name = this.#workerName;
-    await this.#killWorker();
+    await this.#worker?.kill();
     const [atMs, mono] = [Date.now(), monotonicMs()];
     // A verdict that the process had sent may be committed after its end: its session has no open statement then.
     await sleep(settleMs);
@@ -143,23 +141,7 @@ class ProcessWorld implements World {
       log: this.#log,
       endlessMs,
     };
-    const child = spawn(process.execPath, [process.argv[1] as string, "--work", JSON.stringify(options)], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
-    this.#worker = child;
-    const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
-    const ended = once(child, "exit").then(() => {
-      throw new Error(`${options.name} ended before it was ready`);
-    });
-    ended.catch(() => undefined); // its end is wanted from then on
-    await Promise.race([once(lines, "line"), ended]);
-  }
-
-  async #killWorker(): Promise<void> {
-    const child = this.#worker;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, "exit");
-    child.kill("SIGKILL");
-    await gone;
+    this.#worker = new OwnProcess(options.name, "--work", options);
+    await this.#worker.ready;
   }
 }

@@ -1,8 +1,6 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
 import { silentLog } from "../../../scheduler/src/base/log.ts";
 import { Carillon } from "../../../scheduler/src/library/carillon.ts";
+import { OwnProcess } from "../own-process.ts";
 
 /** A server of the cluster under test, which can be ended abruptly and restarted. */
 export interface ServerNode {
@@ -69,7 +67,7 @@ export class ProcessNode implements ServerNode {
   url: string | undefined;
   downs = 0;
   readonly #options: ServerOptions;
-  #child: ChildProcess | undefined;
+  #process: OwnProcess | undefined;
   #times = 0;
 
   constructor(options: ServerOptions) {
@@ -78,26 +76,14 @@ export class ProcessNode implements ServerNode {
 
   async start(): Promise<void> {
     const options: ServerOptions = { ...this.#options, name: `${this.#options.name}-${this.#times++}` };
-    const child = spawn(process.execPath, [process.argv[1] as string, "--serve", JSON.stringify(options)], {
-      stdio: ["pipe", "pipe", "inherit"],
-    });
-    this.#child = child;
-    const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });
-    const ended = once(child, "exit").then(() => {
-      throw new Error(`${options.name} ended before it listened`);
-    });
-    ended.catch(() => undefined); // its end is wanted from then on
-    const [line] = (await Promise.race([once(lines, "line"), ended])) as [string];
+    this.#process = new OwnProcess(options.name, "--serve", options);
+    const line = await this.#process.ready;
     this.url = `http://${line}`;
   }
 
   async end(): Promise<void> {
-    const child = this.#child;
     this.downs++;
     this.url = undefined;
-    if (!child || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, "exit");
-    child.kill("SIGKILL");
-    await gone;
+    await this.#process?.kill();
   }
 }
