@@ -1,37 +1,14 @@
 /** Many runs at a time, and runs that are made by the caller's own transaction. */
 import { randomBytes } from "node:crypto";
 import pg from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type Carillon, carillon, every, taskType } from "../../src/index.ts";
-import type { CarillonOptions } from "../../src/settings/settings.ts";
+import { every, taskType } from "../../src/index.ts";
+import { ownSchema } from "../support/own-schema.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { recordingLog } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
-  const schema = `enqueue_${randomBytes(4).toString("hex")}`;
-  const database = new pg.Client({ connectionString: url });
-  const towers: Carillon[] = [];
-
-  beforeAll(() => database.connect());
-  afterEach(async () => {
-    await Promise.all(towers.splice(0).map((tower) => tower.stop()));
-    await database.query(`drop schema if exists ${schema} cascade`);
-  });
-  afterAll(() => database.end());
-
-  function make(options: CarillonOptions = {}): Carillon {
-    const tower = carillon({
-      store: url,
-      schema,
-      handleSignals: false,
-      log: recordingLog().log,
-      drain: "5s",
-      ...options,
-    });
-    towers.push(tower);
-    return tower;
-  }
+  const { schema, database, make } = ownSchema(url, "enqueue", { drain: "5s" });
 
   test("many are enqueued in the order given; a list with a wrong one makes none, a stream is asked for more as it is taken", async () => {
     const tower = make({ worker: false });

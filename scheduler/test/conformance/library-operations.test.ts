@@ -1,27 +1,13 @@
 /** Operations, drains and the state of a process, by the library. */
 import { randomBytes } from "node:crypto";
-import pg from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type Carillon, type CarillonOptions, carillon, every } from "../../src/index.ts";
+import { describe, expect, test } from "vitest";
+import { every } from "../../src/index.ts";
+import { ownSchema } from "../support/own-schema.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { recordingLog, until } from "../support/store-stage.ts";
+import { until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("the library on $title", ({ url }) => {
-  const schema = `acts_${randomBytes(4).toString("hex")}`;
-  const database = new pg.Client({ connectionString: url });
-  const towers: Carillon[] = [];
-  beforeAll(() => database.connect());
-  afterEach(async () => {
-    await Promise.all(towers.splice(0).map((tower) => tower.stop()));
-    await database.query(`drop schema if exists ${schema} cascade`);
-  });
-  afterAll(() => database.end());
-
-  function make(options: CarillonOptions = {}): Carillon {
-    const tower = carillon({ store: url, schema, handleSignals: false, log: recordingLog().log, drain: 0, ...options });
-    towers.push(tower);
-    return tower;
-  }
+  const { make } = ownSchema(url, "acts", { drain: 0 });
 
   test("pauses and resumes all tasks, cancels and redrives runs; with no process that schedules too", async () => {
     const tower = make({ scheduler: false });

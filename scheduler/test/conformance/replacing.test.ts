@@ -1,28 +1,12 @@
-/** An enqueue that replaces the waiting run of its key. */
-import { randomBytes } from "node:crypto";
-import pg from "pg";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type Carillon, type CarillonOptions, carillon } from "../../src/index.ts";
+import { describe, expect, test } from "vitest";
+import type { Carillon } from "../../src/index.ts";
+import { ownSchema } from "../support/own-schema.ts";
 import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { recordingLog, until } from "../support/store-stage.ts";
+import { until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("replacing on $title", ({ url }) => {
-  const schema = `replacing_${randomBytes(4).toString("hex")}`;
-  const database = new pg.Client({ connectionString: url });
-  const towers: Carillon[] = [];
-  beforeAll(() => database.connect());
-  afterEach(async () => {
-    await Promise.all(towers.splice(0).map((tower) => tower.stop()));
-    await database.query(`drop schema if exists ${schema} cascade`);
-  });
-  afterAll(() => database.end());
-
-  function make(options: CarillonOptions = {}): Carillon {
-    const tower = carillon({ store: url, schema, handleSignals: false, log: recordingLog().log, drain: 0, ...options });
-    towers.push(tower);
-    return tower;
-  }
+  const { schema, database, make } = ownSchema(url, "replacing", { drain: 0 });
   const live = async () =>
     (await database.query(`select id::int, payload, key from ${schema}.run order by id`)).rows as object[];
 

@@ -1,33 +1,13 @@
-/** The enqueuer of a run waits for its result, in whichever process it runs. */
-import { randomBytes } from "node:crypto";
-import pg from "pg";
-import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Signal } from "../../src/cluster/signal-store.ts";
-import { type Carillon, carillon, type RunHandle } from "../../src/index.ts";
-import type { CarillonOptions } from "../../src/settings/settings.ts";
+import type { Carillon, RunHandle } from "../../src/index.ts";
+import { ownSchema } from "../support/own-schema.ts";
 import { everyPostgres } from "../support/servers.ts";
-import { openStage, recordingLog, settlement, succeededVerdict, until } from "../support/store-stage.ts";
+import { openStage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
 describe.each(everyPostgres())("results on $title", (server) => {
   const { url } = server;
-  const schema = `results_${randomBytes(4).toString("hex")}`;
-  const database = new pg.Client({ connectionString: url });
-  const connected = database.connect();
-  const towers: Carillon[] = [];
-
-  afterEach(async () => {
-    await Promise.all(towers.splice(0).map((tower) => tower.stop()));
-    await connected;
-    await database.query(`drop schema if exists ${schema} cascade`);
-  });
-  afterAll(() => database.end());
-
-  function make(options: CarillonOptions = {}): Carillon {
-    const { log } = recordingLog();
-    const tower = carillon({ store: url, schema, handleSignals: false, log, drain: "5s", ...options });
-    towers.push(tower);
-    return tower;
-  }
+  const { schema, database, make } = ownSchema(url, "results", { drain: "5s" });
 
   /** One that works, and one that only enqueues. */
   async function pair(define: (tower: Carillon) => void): Promise<Carillon> {
@@ -169,7 +149,6 @@ describe.each(everyPostgres())("results on $title", (server) => {
   });
 
   async function rows(text: string): Promise<unknown[]> {
-    await connected;
     return (await database.query(text.replaceAll("$s", schema))).rows;
   }
 });

@@ -147,26 +147,22 @@ describe("the packages as they are published", () => {
       }
   });
 
+  /** The compiler's answer for a file of the application. */
+  const compiled = (file: string, ...options: string[]) => {
+    const tsc = join(root, "node_modules/typescript/bin/tsc");
+    const args = [tsc, "--noEmit", "--strict", "--target", "es2023", "--types", "node", ...options, file];
+    return spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+  };
+
   it.each(["nodenext", "bundler"])("each entry's types are whole, with module resolution %s", (moduleResolution) => {
     const entries = names.flatMap((name) => entriesOf(join(modules, name)));
     const program = entries.map((entry, n) => `import * as e${n} from "${entry}";\nvoid e${n};\n`).join("");
     writeFileSync(join(folder, "app.ts"), program);
     const module = moduleResolution === "bundler" ? "esnext" : moduleResolution;
-    const options = [
-      "--noEmit",
-      "--strict",
-      "--target",
-      "es2023",
-      "--types",
-      "node",
-      "--lib",
-      "es2023,esnext.disposable",
-    ];
-    const tsc = join(root, "node_modules/typescript/bin/tsc");
-    const args = [tsc, ...options, "--module", module, "--moduleResolution", moduleResolution, "app.ts"];
-    const { stdout } = spawnSync(process.execPath, [...args, "--listFilesOnly"], { cwd: folder, encoding: "utf8" });
+    const options = ["--lib", "es2023,esnext.disposable", "--module", module, "--moduleResolution", moduleResolution];
+    const { stdout } = compiled("app.ts", ...options, "--listFilesOnly");
     expect(stdout, "what the compiler read").toContain("node_modules/carillon/dist/index.d.ts");
-    const checked = spawnSync(process.execPath, args, { cwd: folder, encoding: "utf8" });
+    const checked = compiled("app.ts", ...options);
     // Errors in the types of other packages are not ours to fix.
     const isOwn = (line: string) => /^(?:app\.ts|node_modules\/(?:carillon|@carillon)\/)/.test(line);
     expect(checked.stdout.split("\n").filter(isOwn)).toEqual([]);
@@ -187,19 +183,7 @@ await tower.enqueue("setle", { invoice: "7" });
 await tower.enqueue("settle", { invoice: 7 });
 `,
     );
-    const options = [
-      "--noEmit",
-      "--strict",
-      "--target",
-      "es2023",
-      "--types",
-      "node",
-      "--module",
-      "nodenext",
-      "--skipLibCheck",
-    ];
-    const tsc = join(root, "node_modules/typescript/bin/tsc");
-    const checked = spawnSync(process.execPath, [tsc, ...options, "registry.ts"], { cwd: folder, encoding: "utf8" });
+    const checked = compiled("registry.ts", "--module", "nodenext", "--skipLibCheck");
     expect(checked.stdout).toBe("");
   });
 
