@@ -116,6 +116,7 @@ export async function liveRuns(database: Database, browse: Asked, states: number
   const { among, sinceMs, untilMs, readyBeforeMs, after, limit, brief = true } = browse;
   const size = sizeOf(limit);
   const { taskIds } = among;
+  const several = taskIds !== null && taskIds.length > 1;
   // At most one unfinished run of a task has a key, and the index of keys finds it.
   const isKeyed = taskIds?.length === 1 && among.tested.includes("key");
   const tests = testsOf(s, browse, 7);
@@ -152,13 +153,13 @@ export async function liveRuns(database: Database, browse: Asked, states: number
     return `(${of(`r.state in (${runState.held}, ${runState.paused}, ${runState.undecided}) and r.state = ${state}`, "")})`;
   });
   const records = runRecordSql(s, "run", brief);
-  const typed = `($5::${taskIds !== null && taskIds.length > 1 ? "int[]" : "int"} is null or true) and $6::bigint is not null`;
+  const typed = `($5::${several ? "int[]" : "int"} is null or true) and $6::bigint is not null`;
   const values = [
     sinceMs ?? after?.atMs ?? Number.MIN_SAFE_INTEGER,
     untilMs ?? Number.MAX_SAFE_INTEGER,
     after?.atMs ?? Number.MIN_SAFE_INTEGER,
     after?.runId ?? 0,
-    taskIds !== null && taskIds.length > 1 ? taskIds : (taskIds?.[0] ?? null),
+    several ? taskIds : (taskIds?.[0] ?? null),
     readyBeforeMs ?? Number.MAX_SAFE_INTEGER,
     ...tests.values,
   ];
