@@ -190,6 +190,13 @@ function isUnheard(seen: Seen, group: number, ms: number): boolean {
   });
 }
 
+/** The task's runs without a row that are under way at that time. Such a run is known only by its tries, and holds its place between them too. */
+function rowlessAt(seen: Seen, task: number, ms: number): number[] {
+  const tries = seen.tries.filter((one) => one.task === task && !runOf(seen, one.runId));
+  const begun = new Set(tries.filter(({ fromMs }) => fromMs <= ms).map(({ runId }) => runId));
+  return [...begun].filter((runId) => tries.some((one) => one.runId === runId && ms < placeUntil(one)));
+}
+
 /** Whether something holds this run back then: its task's pause, or a lack of capacity. */
 function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
   if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
@@ -205,8 +212,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   const ahead = siblings.filter(
     (other) => readyMs(other) <= ms || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
   );
-  // A success without a row is known only by its tries.
-  const rowless = running.filter((one) => one.task === run.of && !runOf(seen, one.runId)).length;
+  const rowless = rowlessAt(seen, run.of, ms).length;
   if (ahead.length + rowless >= limitOf(seen, run.of, ms, Math.min)) return true;
   const [plan] = plansBetween(seen, run.of, ms, ms);
   if (
