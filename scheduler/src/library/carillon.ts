@@ -109,7 +109,7 @@ export class Carillon {
     this.#secrets = new OwnSecrets(options.secretKeys);
     this.#log = this.#secrets.redactor.log(options.log ?? standardErrorLog);
     this.#node = this.settings.name ?? madeName();
-    this.#handlers = new Handlers(this.settings, this.#clock, this.#log, this.#defined);
+    this.#handlers = new Handlers(this.settings, surroundings, this.#log, this.#defined);
     const { drainMs, sessionTimeoutMs, name: owner, failFast, metrics } = this.settings;
     this.#measuring = new Measuring(metrics ? this.#clock : null, (listener) => this.onRun(listener));
     const shared = { clock: this.#clock, log: this.#log, failFast };

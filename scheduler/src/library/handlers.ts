@@ -7,6 +7,8 @@ import { httpCaller } from "../executors/http/handler.ts";
 import { Isolates } from "../executors/isolate/isolates.ts";
 import type { Handler } from "../run/handler.ts";
 import type { HttpTaskOptions, Settings } from "../settings/settings.ts";
+import type { Surroundings } from "../settings/surroundings.ts";
+import { handlerTask } from "../task/schedule-of.ts";
 import { defineTask, requireOptions, type TaskDefinition } from "../task/task.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { Defined, DefinedTasks } from "./defined-tasks.ts";
@@ -21,13 +23,15 @@ export class Handlers {
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #defined: DefinedTasks;
+  readonly #instead: Surroundings["handlerFor"];
   #callHttp: ReturnType<typeof httpCaller>;
 
   /** @throws OPTION_INVALID */
-  constructor(settings: Settings, clock: Clock, log: Log, defined: DefinedTasks) {
+  constructor(settings: Settings, { clock, handlerFor }: Surroundings, log: Log, defined: DefinedTasks) {
     this.isolates = new Isolates({ ...settings, log });
     this.#settings = settings;
     this.#clock = clock;
+    this.#instead = handlerFor;
     this.#log = log;
     this.#defined = defined;
     this.#callHttp = this.httpOf(settings.httpTasks);
@@ -68,7 +72,7 @@ export class Handlers {
 
   /** The handler of a task; undefined: this process cannot run it. */
   of(task: TaskDefinition, tracing: Tracing | undefined): Handler | undefined {
-    const handler = this.#defined.handlerOf(task) ?? this.#ofUndefined(task);
+    const handler = this.#instead?.(handlerTask(task)) ?? this.#defined.handlerOf(task) ?? this.#ofUndefined(task);
     return handler && tracing ? tracing.handler(handler) : handler;
   }
 

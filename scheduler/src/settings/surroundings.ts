@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { type Random, systemRandom } from "../base/random.ts";
 import type { Witness, WitnessOptions } from "../cluster/witness.ts";
+import type { Handler } from "../run/handler.ts";
 import type { Store } from "../store/store.ts";
 import type { Settings } from "./settings.ts";
 
@@ -16,6 +17,8 @@ export interface Surroundings {
   postgres: object;
   /** Replaces the coordination service that the URL names. */
   openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
+  /** The handler that runs of this task call in place of their own; undefined: their own. */
+  handlerFor?: (task: string) => Handler | undefined;
   /** Returns the opened store, or a wrapper around it. */
   around(store: Store): Promise<Store>;
 }

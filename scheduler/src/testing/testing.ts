@@ -11,7 +11,7 @@ import { type Log, silentLog } from "../base/log.ts";
 import { type Random, seeded } from "../base/random.ts";
 import { type EmbeddedStore, openEmbedded } from "../embedded/index.ts";
 import { Carillon } from "../library/carillon.ts";
-import type { RunNotice } from "../run/handler.ts";
+import type { Handler, RunNotice } from "../run/handler.ts";
 import type { Outcome } from "../run/run.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../run/run-record.ts";
 import type { CarillonOptions } from "../settings/settings.ts";
@@ -70,6 +70,7 @@ const trustedMs = 10 * 86_400_000;
 /** In real time. */
 const storeAnswerMs = 60_000;
 const logLinesMost = 10_000;
+const liveRunsMost = 10_000;
 /** The worker sends log lines this often. */
 const logsAfterMs = 250;
 
@@ -100,6 +101,7 @@ export class TestTower {
   readonly #heldUp: HeldUp;
   #random: Random;
   readonly #notices: RunNotice[] = [];
+  readonly #fakes = new Map<string, Handler>();
   readonly #url: string;
   readonly #embedded: EmbeddedStore | undefined;
   #real: Store | undefined;
@@ -128,6 +130,7 @@ export class TestTower {
       // A month of the tower's time passes in a moment: creating each day's partitions would take longer than all else. The timeout is long
       // for a busy machine: a query that timed out would be repeated at a later time of the tower.
       postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs },
+      handlerFor: (task) => this.#fakes.get(task),
       around: async (real) => {
         this.#real = real;
         this.#watched = new WatchedStore(real, this.#clock);
@@ -187,6 +190,43 @@ export class TestTower {
     const from = this.#notices.length;
     await this.#alone((travel) => travel.travel(endMs));
     return this.#notices.slice(from).filter(({ kind }) => kind === "ended");
+  }
+
+  /**
+   * Moves time until no run waits or runs: through all that is enqueued, however late it is due, with what follows it, retries and their
+   * back-off. Slots that are due meanwhile fire; the next ones are left.
+   * @param within of the tower's time; default 1 day @returns the runs that ended, in that order
+   * @throws TIMEOUT when one has not ended by then
+   */
+  async runUntilIdle({ within = "1d" }: { within?: Duration } = {}): Promise<RunNotice[]> {
+    const store = this.#real as Store;
+    const from = this.#notices.length;
+    const endMs = this.#clock.wall() + parseDuration(within, "within");
+    let left: RunRecord | undefined;
+    const isIdle = async () => {
+      const live = await store.runs.list({ states: ["ready", "held", "claimed"], limit: liveRunsMost });
+      left = live.find(({ source, attempt, dueMs }) => source !== "slot" || attempt > 0 || dueMs <= this.#clock.wall());
+      return left === undefined;
+    };
+    if (await this.#alone((travel) => travel.travel(endMs, isIdle)))
+      return this.#notices.slice(from).filter(({ kind }) => kind === "ended");
+    throw new CarillonError(
+      "TIMEOUT",
+      `run ${left?.runId} of ${left?.task} is ${left?.state} after ${within} of the tower's time`,
+      { hint: "It waits for what does not come, or needs longer: `runUntilIdle({ within })`." },
+    );
+  }
+
+  /**
+   * Runs of this task that start from now on call `handler` in place of its own, of its command or of its HTTP request.
+   * @returns a function that ends this @throws TASK_UNKNOWN
+   */
+  async fake<Payload = never>(task: string, handler: Handler<Payload>): Promise<() => void> {
+    await (this.#real as Store).tasks.byName(task);
+    this.#fakes.set(task, handler as Handler);
+    return () => {
+      if (this.#fakes.get(task) === handler) this.#fakes.delete(task);
+    };
   }
 
   /**

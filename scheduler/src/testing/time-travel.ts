@@ -18,6 +18,7 @@ export interface TravelOptions {
 
 /** Chained promises settle within this many turns of the microtask queue; a further turn costs nothing. */
 const turns = 30;
+const patienceParts = 20;
 /** Sessions are trusted for longer than this (see tower.ts), so that none is lost on the way. */
 const longestLeapMs = 5 * 86_400_000;
 
@@ -136,11 +137,16 @@ export class TimeTravel {
     return calmMs > clock.wall() ? calmMs : null;
   }
 
-  /** @returns whether a run or a sleeper stirred within `ms` of real time */
+  /**
+   * Waits in parts: of a time in which the machine left this process standing, only one part passes, and what came in meanwhile is seen
+   * before the next one.
+   * @returns whether a run or a sleeper stirred within `ms` of real time
+   */
   async #stirred(ms: number): Promise<boolean> {
     const stirred = new AbortController();
     this.#stir = () => stirred.abort();
-    await pause(unfakedClock, ms, stirred.signal);
+    for (let part = 0; part < patienceParts && !stirred.signal.aborted; part++)
+      await pause(unfakedClock, ms / patienceParts, stirred.signal);
     return stirred.signal.aborted;
   }
 }

@@ -272,6 +272,56 @@ describe("a test tower", () => {
     expect((await store.tasks.counters([taskId])).get(taskId)).toMatchObject({ succeeded: 2, cancelled: 1 });
   });
 
+  it("runs until nothing waits: what is enqueued for later, retries, what follows, and no slot that is not due", async () => {
+    const ran: unknown[] = [];
+    const tower = await open({
+      tasks(carillon) {
+        carillon.task("hourly", { schedule: every("1h") }, () => void ran.push("hourly"));
+        carillon.task("flaky", { retry: { attempts: 3, delay: "20m", backoff: "fixed", jitter: 0 } }, (run) => {
+          ran.push(`try ${run.attempt}`);
+          if (run.attempt < 3) throw new Error("not yet");
+        });
+        carillon.task("then", { after: "flaky" }, () => void ran.push("then"));
+        carillon.task("never", {}, () => void ran.push("never"));
+      },
+    });
+    expect(await tower.runUntilIdle()).toEqual([]);
+    const handle = await tower.carillon.enqueue("flaky", null, { in: "15m" });
+    const ended = await tower.runUntilIdle();
+    expect(ran).toEqual(["try 1", "try 2", "try 3", "then"]);
+    expect(ended.map(({ task, outcome }) => [task, outcome])).toEqual([
+      ["flaky", "succeeded"],
+      ["then", "succeeded"],
+    ]);
+    expect(ended[0]?.runId).toBe(handle.runId);
+    expect(tower.now().toISOString()).toMatch(/^2030-01-01T00:55:0/);
+    await tower.carillon.enqueue("never", null, { in: "3d" });
+    await expect(tower.runUntilIdle({ within: "1h" })).rejects.toMatchObject({
+      code: "TIMEOUT",
+      message: expect.stringContaining("of never is ready after 1h"),
+    });
+    expect(ran.slice(4)).toEqual(["hourly"]);
+  });
+
+  it("lets a test stand in for a handler and for an HTTP request, until it ends that", async () => {
+    const tower = await open({
+      tasks(carillon) {
+        carillon.task("charge", { retry: { attempts: 2, delay: "1s" } }, () => "charged");
+        carillon.task("notify", { http: { url: "https://shop.example/notify" } });
+      },
+    });
+    const unfake = await tower.fake("charge", (run, amount: number) => {
+      if (run.attempt === 1) throw new Error("card declined");
+      return { charged: amount };
+    });
+    await tower.fake("notify", () => "told");
+    expect(await tower.run("charge", 5)).toMatchObject({ outcome: "succeeded", attempts: 2, result: { charged: 5 } });
+    expect(await tower.run("notify")).toMatchObject({ outcome: "succeeded", result: "told" });
+    unfake();
+    expect(await tower.run("charge", 5)).toMatchObject({ attempts: 1, result: "charged" });
+    await expect(tower.fake("chargge", () => null)).rejects.toMatchObject({ code: "TASK_UNKNOWN" });
+  });
+
   it("forgets what is past its retention", async () => {
     const tower = await open({ retention: "2d", tasks: (carillon) => void carillon.task("work", {}, () => "done") });
     const { runId } = await tower.run("work");
