@@ -30,6 +30,7 @@ export {
 export type { Health } from "./library/acts/health.ts";
 export type { DrainOptions, Nodes } from "./library/acts/nodes.ts";
 export type { BeginOperation, Operation, Operations, OperationTarget } from "./library/acts/operations.ts";
+export type { RunEvent } from "./library/acts/run-events.ts";
 export type { TaskName, TaskRegistry } from "./library/acts/task-registry.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
 export type { ResultOptions, RunHandle } from "./library/run-handle.ts";

@@ -3,6 +3,7 @@ import type { Duration } from "../base/duration.ts";
 import type { Json } from "../base/json.ts";
 import type { Continuation } from "../run/flow.ts";
 import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
+import type { RunEvent } from "./acts/run-events.ts";
 
 export interface ResultOptions {
   /** How long to wait at most; then the call rejects with RESULT_TIMEOUT, and the run goes on. Default: no limit. */
@@ -53,6 +54,8 @@ export interface RunHandle<Result = unknown> {
    * @returns "cancelled" when the run will not start; "stopping" when it runs and was asked to stop @throws RUN_STATE when it has ended
    */
   cancel(reason?: string): Promise<"cancelled" | "stopping">;
+  /** What becomes of the run, until its end: see `tower.runs.events`. */
+  events(options?: { signal?: AbortSignal }): AsyncGenerator<RunEvent>;
   /** The run's log so far, the oldest line first. */
   logs(options?: { limit?: number }): Promise<LogLine[]>;
 }
@@ -62,6 +65,7 @@ export interface HandledRuns {
   result(runId: number, options?: ResultOptions): Promise<Json>;
   get(runId: number): Promise<RunRecord>;
   cancel(runId: number, why?: Why): Promise<"cancelled" | "stopping">;
+  events(runId: number, options?: { signal?: AbortSignal }): AsyncGenerator<RunEvent>;
   logs(runId: number, options?: { limit?: number }): Promise<LogLine[]>;
 }
 
@@ -89,6 +93,10 @@ export class EnqueuedRun implements RunHandle<Json> {
 
   cancel(reason?: string): Promise<"cancelled" | "stopping"> {
     return this.#runs.cancel(this.runId, reason === undefined ? {} : { reason });
+  }
+
+  events(options?: { signal?: AbortSignal }): AsyncGenerator<RunEvent> {
+    return this.#runs.events(this.runId, options);
   }
 
   logs(options?: { limit?: number }): Promise<LogLine[]> {

@@ -7,8 +7,10 @@ import { keyNeedsTask, liveStates, outcomes, type RunSource, runSources } from "
 import { resultOf } from "../run/run-end.ts";
 import type { Enqueued, LogLine, RunMatch, RunRecord } from "../run/run-record.ts";
 import { placeOfRun, type RunPlace } from "../store/browse-store.ts";
+import { followed } from "../store/followed-run.ts";
 import { awaitRecall } from "../store/recall.ts";
 import type { Acting } from "./acts/acting.ts";
+import { eventsOf, type RunEvent } from "./acts/run-events.ts";
 import { AwaitedEnds } from "./awaited-ends.ts";
 import { EnqueuedRun, type HandledRuns, type ResultOptions, type RunHandle } from "./run-handle.ts";
 
@@ -105,14 +107,16 @@ function placeOf(cursor: string): RunPlace {
 export class Runs implements HandledRuns {
   readonly #options: RunsOptions;
   readonly #ends: AwaitedEnds;
+  readonly #closing = new AbortController();
 
   constructor(options: RunsOptions) {
     this.#options = options;
     this.#ends = new AwaitedEnds({ ...options, open: async () => (await options.open()).store });
   }
 
-  /** @internal Rejects all waits with this reason. */
+  /** @internal Rejects all waits with this reason, and ends all events. */
   close(why: unknown): void {
+    this.#closing.abort(why);
     this.#ends.close(why);
   }
 
@@ -232,6 +236,18 @@ export class Runs implements HandledRuns {
   async retry(runId: number, why: Why = {}): Promise<RunHandle> {
     const { store } = await this.#options.open();
     return this.handleOf(await store.operations.rerun(runId, this.#options.change(why)));
+  }
+
+  /**
+   * Follows the run until its end: its states, its progress, its log from the first line on, its end. Costs two statements each half
+   * second; to wait only for the end, `result` costs none.
+   * @param signal once aborted, the events end @throws RUN_UNKNOWN, also at the end of a success of which no row is kept
+   */
+  async *events(runId: number, { signal }: { signal?: AbortSignal } = {}): AsyncGenerator<RunEvent> {
+    const { store } = await this.#options.open();
+    const stopping = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
+    const from = { seen: null, reading: null, place: null };
+    yield* eventsOf(followed({ store, clock: this.#options.clock }, await store.runs.find(runId), from, stopping));
   }
 
   /** The run's log so far, the oldest line first; 1,000 lines by default. */

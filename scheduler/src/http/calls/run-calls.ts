@@ -174,5 +174,3 @@ export function runCalls({
     tailLogs: tail,
   };
 }
-
-export const isEnd = (state: string): boolean => (outcomes as readonly string[]).includes(state);
