@@ -5,7 +5,7 @@ import { useState } from "react";
 import { outdate, useAnswer } from "../api/answers.ts";
 import { call } from "../api/call.ts";
 import { useReach } from "../api/may.ts";
-import { useWords } from "../messages/words.ts";
+import { useWords, type Words } from "../messages/words.ts";
 import { Confirm, type Doing } from "../parts/form/confirm.tsx";
 import { Card, Facts, Page } from "../parts/layout/page.tsx";
 import { StateMark, Tag } from "../parts/state/mark.tsx";
@@ -126,6 +126,7 @@ function Whole({ run }: { run: Run }) {
               ...(run.shard === null
                 ? []
                 : [[t("run.shard"), `${run.shard.index + 1} / ${run.shard.total}`] as [string, string]]),
+              ...ownPolicies(run, t),
             ]}
           />
           <Relations run={run} />
@@ -166,6 +167,17 @@ function Whole({ run }: { run: Run }) {
       )}
     </>
   );
+}
+
+/** The policies that its enqueue gave to this run alone. */
+function ownPolicies({ overrides, expires }: Run, t: Words["t"]): [string, React.ReactNode][] {
+  const facts: [string, React.ReactNode][] = [];
+  const { retry, runTimeout } = overrides ?? {};
+  const attempts = typeof retry === "object" ? (retry as { attempts?: number } | null)?.attempts : retry;
+  if (typeof attempts === "number") facts.push([t("run.ownTries"), t("task.tries", { n: attempts })]);
+  if (runTimeout !== undefined) facts.push([t("run.ownTimeout"), runTimeout === null ? "–" : String(runTimeout)]);
+  if (expires !== null) facts.push([t("run.expires"), <Moment key="expires" at={expires} />]);
+  return facts;
 }
 
 function Relations({ run }: { run: Run }) {

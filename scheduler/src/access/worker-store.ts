@@ -1,5 +1,6 @@
 import type { Change } from "../base/change.ts";
 import type { SessionIdentity } from "../cluster/session-store.ts";
+import type { Overrides } from "../run/enqueue-options.ts";
 
 /** A session's number, the host of a worker that has the name, or how many sessions the key has, which are as many as one may have. */
 export type Opening = { sessionId: number } | { takenBy: { host: string; pid: number } } | { full: number };
@@ -101,4 +102,5 @@ export interface ClaimStanding {
   attempt: number;
   losses: number;
   linked: boolean;
+  overrides: Overrides | null;
 }

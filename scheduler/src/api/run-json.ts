@@ -1,4 +1,6 @@
 /** Runs as JSON for programs: the command line's --json and the HTTP API give the same. */
+
+import { writtenOverrides } from "../run/enqueue-options.ts";
 import type { LateResult, Relative } from "../run/flow.ts";
 import type { AttemptRecord, RunRecord } from "../run/run-record.ts";
 
@@ -28,6 +30,8 @@ export function runSummaryObject(run: RunRecord) {
     node: run.node,
     addressee: run.addressee ?? null,
     limitKey: run.limitKey ?? null,
+    overrides: run.overrides ? writtenOverrides(run.overrides) : null,
+    expires: iso(run.expiresMs ?? null),
     shard: run.shard ? { index: run.shard[0], total: run.shard[1] } : null,
     error: run.error,
   };

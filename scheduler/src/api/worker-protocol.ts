@@ -214,6 +214,16 @@ const run = z.strictObject({
   dueInMs: z.number().describe("Start it then; 0 or less: now."),
   dueMs: z.number(),
   slotMs: z.number().nullable().describe("The nominal time it stands for; null: it was enqueued."),
+  timeoutMs: z
+    .number()
+    .nullable()
+    .optional()
+    .describe("Only of a run with a timeout of its own: in place of the task's."),
+  retry: z.unknown().optional().describe("Only of a run with a retry policy of its own: in place of the task's."),
+  expiresInMs: z
+    .number()
+    .optional()
+    .describe("Only of a run that expires: do not begin its first attempt later than this; release it instead."),
   priority: z.int(),
   key: z.string().nullable(),
   payload: z.unknown(),

@@ -100,6 +100,8 @@ export class Janitor {
     const nowMs = storeClock.now();
     const taken = await store.tasks.takeUpLeft(nowMs - enqueuingMs, nowMs);
     if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
+    const ended = await store.runs.endExpired(nowMs);
+    if (ended > 0) log.info({ runs: ended }, "runs had not begun when they expired");
     const expired = await store.workers.revokeExpired({ author: membership.node, reason: "it has expired", nowMs });
     if (expired.length > 0)
       log.warn({ keys: expired.slice(0, toldAtMost) }, "worker keys have expired: their workers are locked out");

@@ -2,7 +2,13 @@ import type { Clock } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
-import { checkEnqueueOptions, dueOfEnqueue, type EnqueueOptions } from "../run/enqueue-options.ts";
+import {
+  checkEnqueueOptions,
+  dueOfEnqueue,
+  type EnqueueOptions,
+  expiryOf,
+  overridesOf,
+} from "../run/enqueue-options.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 import type { RunStore } from "../run/run-store.ts";
 import { clientOf, type Transaction } from "../run/transaction.ts";
@@ -213,5 +219,8 @@ function writeOf(
 ): EnqueueWrite {
   const { key = null, limitKey = null, priority = null, ifKeyTaken } = options;
   const replaces = ifKeyTaken === "replace" ? { replaces: true } : {};
-  return { taskId, payload, dueMs: dueOfEnqueue(options, nowMs), key, limitKey, priority, source, ...replaces };
+  const dueMs = dueOfEnqueue(options, nowMs);
+  const overrides = overridesOf(options);
+  const expiresMs = expiryOf(options, dueMs);
+  return { taskId, payload, dueMs, key, limitKey, priority, overrides, expiresMs, source, ...replaces };
 }

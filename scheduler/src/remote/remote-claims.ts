@@ -4,10 +4,12 @@ import { CarillonError, messageOf } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import type { ClaimAnswer, ClaimedRun, ClaimRequest, ClaimStore, Settlement, TurnRequest } from "../run/claim-store.ts";
+import type { Overrides } from "../run/enqueue-options.ts";
 import type { Onward } from "../run/flow.ts";
 import type { LogLine } from "../run/run-record.ts";
 import type { StoreClock } from "../store/store-clock.ts";
 import type { RunTrace, TraceSource } from "../store/trace-context.ts";
+import type { RetryPolicy } from "../task/policies.ts";
 import { nameOfSchedule } from "../task/schedule-of.ts";
 import { defineTask } from "../task/task.ts";
 import type { TaskRecord } from "../task/task-record.ts";
@@ -236,7 +238,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
     return Math.round(this.#options.timeoutMs / watchesPerTimeout);
   }
 
-  #runsOf({ runs, tasks }: PollAnswer): ClaimedRun[] {
+  #runsOf({ nowMs, runs, tasks }: PollAnswer): ClaimedRun[] {
     for (const facts of tasks) {
       this.#taskIds.set(nameOf(facts), facts.taskId);
       if ((this.#records.get(facts.taskId)?.version ?? 0) < facts.version)
@@ -259,12 +261,22 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
         key,
         payload: payload as never,
         shard: shard && [shard.index, shard.total],
+        overrides: overridesOf(run),
+        expiresMs: run.expiresInMs === undefined ? null : nowMs + run.expiresInMs,
         state: (state ?? null) as never,
         linked: false,
       };
     });
   }
 }
+
+const overridesOf = ({ timeoutMs, retry }: PollAnswer["runs"][number]): Overrides | null =>
+  timeoutMs === undefined && retry === undefined
+    ? null
+    : {
+        ...(timeoutMs === undefined ? {} : { timeoutMs }),
+        ...(retry === undefined ? {} : { retry: retry as RetryPolicy }),
+      };
 
 const nameOf = ({ task, schedule }: Pick<TaskFacts, "task" | "schedule">): string =>
   schedule === undefined ? task : nameOfSchedule(task, schedule);

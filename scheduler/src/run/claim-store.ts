@@ -13,6 +13,7 @@ export interface TurnRequest extends ClaimRequest {
 import type { SqlClient } from "../base/change.ts";
 import type { Json } from "../base/json.ts";
 import type { ComingAnswer, ComingRequest } from "./coming-runs.ts";
+import type { Overrides } from "./enqueue-options.ts";
 import type { Onward } from "./flow.ts";
 
 export interface ClaimRequest {
@@ -43,6 +44,10 @@ export interface ClaimedRun {
   payload: Json;
   /** The part of a split run, from 0, and the number of parts. */
   shard?: [index: number, total: number] | null;
+  /** Its own policies; absent or null: the task's. */
+  overrides?: Overrides | null;
+  /** A first attempt does not begin after this. Absent or null: the run does not expire. */
+  expiresMs?: number | null;
   /** The state saved by an attempt before this one, or by the run that this one goes on from. */
   state?: Json;
   /** The task counts its slots of concurrency or plans from a run's end, or other runs depend on it, so ending it takes more work. */

@@ -1,12 +1,14 @@
-import { type Duration, parseDuration } from "../base/duration.ts";
-import { CarillonError } from "../base/errors.ts";
+import { type Duration, formatDuration, parseDuration } from "../base/duration.ts";
+import { CarillonError, isCarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { meant } from "../base/nearest.ts";
 import { endOfTime } from "../schedule/zone.ts";
+import type { Kind } from "../task/kinds/kinds.ts";
+import { type TaskDefinition, type TaskOptions, taskOptions } from "../task/options.ts";
 import { clientOf, type Transaction } from "./transaction.ts";
 
-export interface EnqueueOptions {
+export interface EnqueueOptions extends RunPolicies {
   /** Due this long from now. */
   in?: Duration;
   /** Due at this time. */
@@ -22,6 +24,10 @@ export interface EnqueueOptions {
   limitKey?: string;
   /** 0 to 9, higher first; default the task's. */
   priority?: number;
+  /** If it has not begun this long after it is due, it ends as skipped. */
+  expiresIn?: Duration;
+  /** If it has not begun at this time, it ends as skipped. */
+  expiresAt?: Date | number;
   /**
    * Enqueue as a part of your own transaction on the store's database: a pg client that began one, or a transaction of Drizzle, Kysely,
    * Knex, TypeORM or postgres.js.
@@ -33,13 +39,29 @@ export interface EnqueueOptions {
   signal?: AbortSignal;
 }
 
-const names = ["in", "at", "key", "ifKeyTaken", "limitKey", "priority", "tx", "timeout", "signal"];
+const names = [
+  "in",
+  "at",
+  "key",
+  "ifKeyTaken",
+  "limitKey",
+  "priority",
+  "retry",
+  "runTimeout",
+  "expiresIn",
+  "expiresAt",
+  "tx",
+  "timeout",
+  "signal",
+];
 
 /** @throws OPTION_INVALID */
 export function checkEnqueueOptions(options: EnqueueOptions): void {
   checkNames("enqueue", options, names);
   const { in: delay, at, key, ifKeyTaken, limitKey, priority, tx, timeout, signal } = options;
   if (delay !== undefined && at !== undefined) throw optionInvalid("give `in` or `at`, not both");
+  if (options.expiresIn !== undefined && options.expiresAt !== undefined)
+    throw optionInvalid("give `expiresIn` or `expiresAt`, not both");
   checkKey("key", key);
   checkIfKeyTaken(ifKeyTaken, key);
   checkKey("limitKey", limitKey);
@@ -81,11 +103,26 @@ export function checkIfKeyTaken(ifKeyTaken: unknown, key: string | undefined): v
 /** Epoch milliseconds. @throws OPTION_INVALID, DURATION_INVALID */
 export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): number {
   if (delay !== undefined) return within("in", delay, nowMs + parseDuration(delay, "in", 0));
-  if (at === undefined) return Math.floor(nowMs);
-  const ms = at instanceof Date ? at.getTime() : at;
+  return at === undefined ? Math.floor(nowMs) : timeOf("at", at);
+}
+
+/** When the run expires, in epoch milliseconds; null: never. @throws OPTION_INVALID, DURATION_INVALID */
+export function expiryOf({ expiresIn, expiresAt }: EnqueueOptions, dueMs: number): number | null {
+  if (expiresIn !== undefined) return within("expiresIn", expiresIn, dueMs + parseDuration(expiresIn, "expiresIn", 1));
+  if (expiresAt === undefined) return null;
+  const ms = timeOf("expiresAt", expiresAt);
+  if (ms > dueMs) return ms;
+  throw optionInvalid(
+    "expiresAt is not after the time at which the run is due",
+    "Give a later time, or leave the run out.",
+  );
+}
+
+function timeOf(option: string, given: Date | number): number {
+  const ms = given instanceof Date ? given.getTime() : given;
   if (typeof ms !== "number" || Number.isNaN(ms))
-    throw optionInvalid(`at: ${shownValue(at)} is not a time`, "Give a Date or epoch milliseconds.");
-  return within("at", at, ms);
+    throw optionInvalid(`${option}: ${shownValue(given)} is not a time`, "Give a Date or epoch milliseconds.");
+  return within(option, given, ms);
 }
 
 /** A time outside these bounds cannot be shown as a date. @throws OPTION_INVALID */
@@ -98,3 +135,44 @@ function within(option: string, given: unknown, dueMs: number): number {
 }
 
 const optionInvalid = (what: string, hint = "") => new CarillonError("OPTION_INVALID", what, { hint });
+
+/** The policies of one run, in place of its task's. */
+export type Overrides = Partial<Pick<TaskDefinition, "retry" | "timeoutMs">>;
+
+/** The policies that an enqueue can give to its run alone. */
+export interface RunPolicies {
+  /** Tries in all, or the whole policy of tries and pauses; default the task's. */
+  retry?: TaskOptions["retry"];
+  /** The time after which an attempt of this run is stopped; null: none. Default the task's. */
+  runTimeout?: Duration | null;
+}
+
+/** @returns null: all as the task has it @throws OPTION_INVALID, DURATION_INVALID */
+export function overridesOf({ retry, runTimeout }: RunPolicies): Overrides | null {
+  if (retry === undefined && runTimeout === undefined) return null;
+  return {
+    ...(retry === undefined ? {} : { retry: read("retry", taskOptions.retry.kind, retry) }),
+    ...(runTimeout === undefined
+      ? {}
+      : { timeoutMs: runTimeout === null ? null : read("runTimeout", taskOptions.timeout.kind, runTimeout) }),
+  };
+}
+
+function read<Kept>(path: string, kind: Kind<Kept>, given: unknown): Kept {
+  try {
+    return kind.read(given, { task: undefined, path });
+  } catch (error) {
+    if (!isCarillonError(error) || error.code !== "TASK_INVALID") throw error;
+    throw new CarillonError("OPTION_INVALID", error.message, { hint: error.hint, path: error.path });
+  }
+}
+
+/** A task's definition as it holds for this run. */
+export const definitionFor = (definition: TaskDefinition, overrides: Overrides | null | undefined): TaskDefinition =>
+  overrides ? { ...definition, ...overrides } : definition;
+
+/** The same as an enqueue gives them. */
+export const writtenOverrides = ({ retry, timeoutMs }: Overrides) => ({
+  ...(retry === undefined ? {} : { retry: taskOptions.retry.kind.write(retry) }),
+  ...(timeoutMs === undefined ? {} : { runTimeout: timeoutMs === null ? null : formatDuration(timeoutMs) }),
+});

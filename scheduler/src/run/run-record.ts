@@ -1,4 +1,5 @@
 import type { Json } from "../base/json.ts";
+import type { Overrides } from "./enqueue-options.ts";
 import type { LiveState, Outcome, RunSource } from "./run.ts";
 
 export type { RunSource } from "./run.ts";
@@ -10,6 +11,10 @@ export interface EnqueueWrite {
   key: string | null;
   /** The key by which it is limited and hashed; null or absent: its key. */
   limitKey?: string | null;
+  /** Its own policies; absent or null: the task's. */
+  overrides?: Overrides | null;
+  /** If it has not begun by then, it ends as skipped; absent or null: it does not expire. */
+  expiresMs?: number | null;
   /** A number drawn for it in advance: an existing run with this number is this run. */
   runId?: number | undefined;
   /** It replaces a run that has the key and has not had a try. */
@@ -60,6 +65,8 @@ export interface RunRecord {
   addressee?: string | null;
   limitKey?: string | null;
   shard?: [index: number, total: number] | null;
+  overrides?: Overrides | null;
+  expiresMs?: number | null;
   payload: Json;
   progress: Json;
   result: Json;

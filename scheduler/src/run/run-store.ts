@@ -44,6 +44,8 @@ export interface RunStore extends EndStore {
   /** @returns "cancelled" at once if no worker has the run; "asked" if its worker must stop it; @throws RUN_UNKNOWN, RUN_STATE */
   /** @param by the caller whose request it is, if it is one: recorded in the audit */
   cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;
+  /** Ends the runs that had not begun when they expired, except those that workers have claimed. @returns how many */
+  endExpired(nowMs: number): Promise<number>;
   /** The runs among these whose worker has not answered a recall yet. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;

@@ -8,7 +8,7 @@ const lookMs = 500;
 const linesPerLook = 1_000;
 /** A worker sends lines in batches: a run's last lines may arrive this long after its end. */
 const lastLinesMs = 1_000;
-/** Of a run that ended longer ago, by any machine's clock, all lines have arrived. */
+/** All lines of a run that ended longer ago, by any machine's clock, have arrived. */
 const endedLongAgoMs = 60_000;
 
 export const isEnd = (state: string): state is Outcome => (outcomes as readonly string[]).includes(state);

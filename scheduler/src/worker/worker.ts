@@ -96,10 +96,7 @@ export class Worker implements RunHost {
     this.#blockage = new Blockage(options.clock, options.log);
     const own = { ...options, now: () => this.now(), sessionId: () => options.membership.sessionId };
     this.#reporter = new Reporter(own);
-    this.#outbox = new Outbox({
-      ...own,
-      acknowledged: (settlements, refused) => this.#acknowledged(settlements, refused),
-    });
+    this.#outbox = new Outbox({ ...own, acknowledged: (items, refused) => this.#acknowledged(items, refused) });
     this.#pace = new Pace(options.concurrency);
     this.#window = new ClaimWindow({ ...options, room: () => this.#room(), claim: () => this.#fetch() });
     this.#recalls = new Recalls({
@@ -373,6 +370,7 @@ export class Worker implements RunHost {
         const mono = this.clock.monotonic();
         if (!membership.trusted(mono)) break;
         const run = this.#overdue.shift() as HeldRun;
+        if (run.expired) this.#do(run, run.on("give back")); // the next claim ends it
         if (run.state !== "waiting") continue;
         run.mark = this.#standIn.starts(run.fence);
         if (run.mark === notStarted) this.#standIn.look();
@@ -385,7 +383,7 @@ export class Worker implements RunHost {
   }
 
   #start(run: HeldRun, mono: number): void {
-    const { timeoutMs } = run.known.definition;
+    const { timeoutMs } = run.policies;
     run.startedMs = this.#options.storeClock.at(mono);
     run.startedMono = mono;
     this.#running++;

@@ -18,6 +18,7 @@ import {
   text,
   time,
 } from "./route.ts";
+import { optionSchema } from "./task-options.ts";
 
 export const runStates = [...liveStates, ...outcomes] as const;
 
@@ -47,6 +48,11 @@ export const runSummary = z
     node: z.string().nullable(),
     addressee: z.string().nullable(),
     limitKey: z.string().nullable(),
+    overrides: z
+      .strictObject({ retry: json.optional(), runTimeout: duration.nullable().optional() })
+      .nullable()
+      .describe("Its own policies, in place of its task's; null: it has none."),
+    expires: maybeTime.describe("If it has not begun by then, it ends as skipped; null: it does not expire."),
     shard: z.strictObject({ index: z.int(), total: z.int() }).nullable(),
     error: failure,
   })
@@ -124,6 +130,13 @@ const when = {
     .optional()
     .describe("The key by which the task's limit counts the run. Default: `key`."),
   priority: z.int().min(0).max(9).optional().describe("The higher starts first. Default: the task's."),
+  retry: optionSchema("retry").optional().describe("Tries in all, or the whole policy. Default: the task's."),
+  runTimeout: duration
+    .nullable()
+    .optional()
+    .describe("The time after which an attempt of this run is stopped; null: none. Default: the task's."),
+  expiresIn: duration.optional().describe("If it has not begun this long after it is due, it ends as skipped."),
+  expiresAt: time.optional().describe("If it has not begun at this time, it ends as skipped."),
 };
 const payloadErrors = [
   "TASK_UNKNOWN",

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import type { FieldShape, Shape } from "../../task/kinds/kinds.ts";
-import { optionRows, type TaskOptions } from "../../task/options.ts";
+import { type OptionName, optionRows, taskOptions as options, type TaskOptions } from "../../task/options.ts";
 import { duration, json, name, text, texts } from "./route.ts";
 
 const bounds = {
@@ -122,6 +122,8 @@ const rows = optionRows.map(([option, { kind, nullable, description }]) => {
   const schema = schemaOf(kind.shape);
   return [option, (nullable ? schema.nullable() : schema).describe(description).optional()] as const;
 });
+
+export const optionSchema = (option: OptionName): z.ZodType => schemaOf(options[option].kind.shape);
 
 /** An edit may name some fields of a policy only. */
 type Some<Option> = Option | (Option extends object ? Partial<Option> : never);

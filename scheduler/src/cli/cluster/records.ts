@@ -8,6 +8,7 @@ import type { ApplyPlan, PlanStep } from "../../apply/apply-plan.ts";
 import { CarillonError, type ErrorCode } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { Member, Term } from "../../cluster/session-store.ts";
+import { overridesOf, type RunPolicies } from "../../run/enqueue-options.ts";
 import type { LateResult, Relative } from "../../run/flow.ts";
 import type { OperationFilter, OperationRecord } from "../../run/operations.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../../run/run-record.ts";
@@ -91,6 +92,8 @@ export function runRecord(
     node: run.node,
     addressee: run.addressee,
     limitKey: run.limitKey,
+    overrides: run.overrides && overridesOf(run.overrides as RunPolicies),
+    expiresMs: ms(run.expires),
     shard: run.shard && [run.shard.index, run.shard.total],
     payload: whole.payload as Json,
     progress: whole.progress as Json,

@@ -31,6 +31,8 @@ const run = (given: Partial<Run> = {}): Run => ({
   node: null,
   addressee: null,
   limitKey: null,
+  overrides: null,
+  expires: null,
   shard: null,
   error: null,
   payload: null,

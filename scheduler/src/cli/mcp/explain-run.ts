@@ -2,9 +2,11 @@
  * The reasons for which a run waits, is late, failed or was skipped, derived from what the API shows of the run, its task, the workers
  * and the group. Pure. Each reason has a code for programs, and the figures that show it.
  */
+
 import type { Answer } from "../../api/contract.ts";
 import { formatDuration } from "../../base/duration.ts";
 import { type ErrorCode, errorCodes } from "../../base/errors.ts";
+import { overridesOf, type RunPolicies } from "../../run/enqueue-options.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 
 type Item<Page extends { items: unknown[] }> = Page["items"][number];
@@ -211,12 +213,13 @@ const meaningOf = (code: string | undefined): string =>
 
 function endReasons(facts: Facts): Reason[] {
   const { run } = facts;
-  const { retry } = definitionOf(facts) ?? {};
+  const own = run.overrides && overridesOf(run.overrides as RunPolicies);
+  const retry = own?.retry ?? definitionOf(facts)?.retry;
   if (run.state === "succeeded") return [];
   const { code } = run.error ?? {};
   const found: Reason[] = [];
   if (run.state === "failed") {
-    const tries = retry ? ` Its task allows ${retry.attempts} attempts.` : "";
+    const tries = retry ? ` ${own?.retry ? "It" : "Its task"} allows ${retry.attempts} attempts.` : "";
     const words = `Attempt ${run.attempt} failed, and no other follows.${tries}${meaningOf(code)}`;
     found.push(reason("failed", words, { error: run.error, attempt: run.attempt, attempts: retry?.attempts ?? null }));
   } else found.push(reason(run.state, `It was ${run.state}.${meaningOf(code)}`, { error: run.error }));

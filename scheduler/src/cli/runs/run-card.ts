@@ -1,6 +1,7 @@
 import { attemptObject, lateObject, relativeObject, runObject } from "../../api/run-json.ts";
 import { isCarillonError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
+import { type Overrides, writtenOverrides } from "../../run/enqueue-options.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../../run/run-record.ts";
 import { compileSchedule, type ScheduleSpec } from "../../schedule/schedule.ts";
 import type { Zone } from "../../schedule/zone.ts";
@@ -121,6 +122,8 @@ function printRun(
   }
   if (run.attempt > 1) row("attempts", String(run.attempt));
   row("priority", String(run.priority));
+  if (run.overrides) row("policies", plain(overridesText(run.overrides)), "its own, in place of the task's");
+  if (run.expiresMs != null) row("expires", timeText(run.expiresMs, zone), ageText(run.expiresMs, now));
   if (directionText(run) !== "") row("route", plain(directionText(run)));
   const bars = barsOf(run, attempts);
   if (bars.length > 0) {
@@ -133,6 +136,11 @@ function printRun(
   printJson("result", run.result, terminal);
   printError(run.error, terminal);
 }
+
+const overridesText = (overrides: Overrides) =>
+  Object.entries(writtenOverrides(overrides))
+    .map(([option, value]) => `${option} ${JSON.stringify(value)}`)
+    .join(", ");
 
 const relativeToDue = (ms: number) =>
   ms < 0 ? `${spanText(-ms)} before it was due` : `${spanText(ms)} after it was due`;

@@ -1,7 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
-import { CarillonError } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
-import { checkIfKeyTaken, dueOfEnqueue } from "../../run/enqueue-options.ts";
+import {
+  checkEnqueueOptions,
+  checkIfKeyTaken,
+  dueOfEnqueue,
+  type EnqueueOptions,
+  expiryOf,
+  overridesOf,
+} from "../../run/enqueue-options.ts";
 import type { EnqueueWrite } from "../../run/run-record.ts";
 import type { Enqueuer } from "../../store/enqueuer.ts";
 import { awaitRecall } from "../../store/recall.ts";
@@ -24,6 +30,32 @@ export interface RunActOptions {
 
 const entriesPerStatement = 500;
 
+/** A run as the contract has it. */
+interface GivenRun {
+  task: string;
+  payload?: unknown;
+  in?: string | number | undefined;
+  at?: string | undefined;
+  key?: string | undefined;
+  limitKey?: string | undefined;
+  priority?: number | undefined;
+  retry?: unknown;
+  runTimeout?: string | number | null | undefined;
+  expiresIn?: string | number | undefined;
+  expiresAt?: string | undefined;
+}
+
+/** Its options that need more than the contract's check. */
+const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, ...given }: GivenRun): EnqueueOptions =>
+  ({
+    in: given.in,
+    at: at && Date.parse(at),
+    retry,
+    runTimeout,
+    expiresIn,
+    expiresAt: expiresAt && Date.parse(expiresAt),
+  }) as EnqueueOptions;
+
 /** The calls that begin, end or decide runs. */
 export function runActCalls({
   store,
@@ -44,32 +76,21 @@ export function runActCalls({
     send: (context: string | undefined) => Promise<Made>,
   ): Promise<Made> => (tracing ? tracing.enqueue(task, send, traceparent) : send(traceparent));
   const writeOf = async (
-    given: {
-      task: string;
-      payload?: unknown;
-      in?: string | number | undefined;
-      at?: string | undefined;
-      key?: string | undefined;
-      limitKey?: string | undefined;
-      priority?: number | undefined;
-    },
+    given: GivenRun,
     source: "enqueue" | "manual",
     { nowMs }: Call,
     runId: number | undefined,
   ): Promise<EnqueueWrite> => {
-    const { task, payload, in: delay, at, key = null, limitKey = null, priority = null } = given;
-    if (delay !== undefined && at !== undefined)
-      throw new CarillonError("OPTION_INVALID", "give `in` or `at`, not both");
+    const { task, payload, key = null, limitKey = null, priority = null } = given;
+    const options = optionsOf(given);
+    checkEnqueueOptions(options);
+    const dueMs = dueOfEnqueue(options, nowMs);
     return {
       taskId: await taskIdOf(task),
       payload: jsonText(payload, `the payload of task ${task}`),
-      dueMs: dueOfEnqueue(
-        {
-          ...(delay === undefined ? {} : { in: delay as number }),
-          ...(at === undefined ? {} : { at: Date.parse(at) }),
-        },
-        nowMs,
-      ),
+      dueMs,
+      overrides: overridesOf(options),
+      expiresMs: expiryOf(options, dueMs),
       key,
       limitKey,
       priority,

@@ -3,6 +3,7 @@ import type { GivenLog, GivenVerdict, PollAnswer, PollRequest, Refusal } from ".
 import { isStoreAway } from "../../base/errors.ts";
 import type { Random } from "../../base/random.ts";
 import type { Settlement } from "../../run/claim-store.ts";
+import { definitionFor } from "../../run/enqueue-options.ts";
 import { firstOfEach } from "../../run/first-of-each.ts";
 import type { LogLine } from "../../run/run-record.ts";
 import type { Definitions } from "../../store/definitions.ts";
@@ -239,7 +240,8 @@ export class Listening {
         runId: given.runId,
         claimedMs: 0,
       };
-      const definition = definitions.get(known.taskId)?.definition;
+      const task = definitions.get(known.taskId)?.definition;
+      const definition = task && definitionFor(task, known.overrides);
       const note = (message: string) =>
         void notes.push({
           runId: given.runId,

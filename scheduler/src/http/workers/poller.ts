@@ -302,7 +302,7 @@ export class Poller {
   // ---- the parts of its answer
 
   #given(run: ClaimedRun, nowMs: number): PollAnswer["runs"][number] {
-    const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null } = run;
+    const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null, overrides } = run;
     const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
     const definition = this.#options.definitions.get(taskId)?.definition;
     const dueInMs = dueMs - nowMs;
@@ -315,6 +315,8 @@ export class Poller {
       dueInMs,
       dueMs,
       slotMs,
+      ...overrides,
+      ...(run.expiresMs == null ? {} : { expiresInMs: run.expiresMs - nowMs }),
       priority,
       shard,
       state,

@@ -3,6 +3,7 @@ import type { Clock } from "../../base/clock.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
+import type { Overrides } from "../../run/enqueue-options.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import type { WaitingPoll } from "./waiting-poll.ts";
@@ -15,6 +16,7 @@ export interface Holding {
   /** How many of its attempts outlived their worker's session. Absent: none. */
   losses?: number | undefined;
   linked: boolean;
+  overrides?: Overrides | null | undefined;
   /** By the store's clock: times that the worker reports are clamped between this and now. */
   claimedMs: number;
 }
@@ -53,8 +55,8 @@ export class Attached {
   }
 
   hold(run: ClaimedRun, nowMs: number): void {
-    const { runId, fence, taskId, attempt, losses, linked } = run;
-    this.held.set(fence, { runId, taskId, attempt, losses, linked, claimedMs: nowMs });
+    const { runId, fence, taskId, attempt, losses, linked, overrides } = run;
+    this.held.set(fence, { runId, taskId, attempt, losses, linked, overrides, claimedMs: nowMs });
   }
 
   /** Undefined where the fence is another run's. */

@@ -5,11 +5,13 @@ import { jsonText } from "../../base/json.ts";
 import { notStarted } from "../../cluster/stand-in.ts";
 import { type ClaimEvent, type ClaimState, claimTable } from "../../run/claim.ts";
 import type { ClaimedRun } from "../../run/claim-store.ts";
+import { definitionFor } from "../../run/enqueue-options.ts";
 import type { Run, RunLog } from "../../run/handler.ts";
 import { logFields } from "../../run/log-fields.ts";
 import type { LogLine } from "../../run/run-record.ts";
 import { clientOf, type Transaction } from "../../run/transaction.ts";
 import type { KnownTask } from "../../store/definitions.ts";
+import type { TaskDefinition } from "../../task/options.ts";
 import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import { type FlowHost, HandedRun } from "./handed-run.ts";
 
@@ -66,6 +68,17 @@ export class HeldRun {
 
   get schedule(): string | null {
     return scheduleCalled(this.known.definition);
+  }
+
+  /** Its task's policies, or its own. */
+  get policies(): Pick<TaskDefinition, "retry" | "timeoutMs"> {
+    return definitionFor(this.known.definition, this.claim.overrides);
+  }
+
+  /** It is not to begin any more: see `toStart` of the store. */
+  get expired(): boolean {
+    const { expiresMs, attempt } = this.claim;
+    return expiresMs != null && attempt === 1 && this.#worker.now() >= expiresMs;
   }
 
   get slot(): Date | null {

@@ -24,7 +24,13 @@ function fate(
   losses = 0,
 ) {
   const definition = defineTask("t", { retry: { attempts: 3 }, onWorkerLost });
-  const run = { attempt, claim: { losses }, abortReason: reasons[event], known: { definition } } as unknown as HeldRun;
+  const run = {
+    attempt,
+    claim: { losses },
+    abortReason: reasons[event],
+    known: { definition },
+    policies: definition,
+  } as unknown as HeldRun;
   const thrown = event === "throws what another try would not change" ? final : new Error("no");
   const returns = event === "returns after it was told of its cancellation";
   const verdict = returns ? succeeded(run, "done") : failed(run, thrown, 0, seeded(1));
@@ -84,6 +90,7 @@ describe("what a handler throws or returns, whatever it is,", () => {
     claim: {},
     abortReason: undefined,
     known: { definition },
+    policies: definition,
     log,
   } as unknown as HeldRun;
 

@@ -54,7 +54,7 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
           ...(onWorkerLost === "ask" ? { ask: true } : {}),
         };
   }
-  const { retry } = run.known.definition;
+  const { retry } = run.policies;
   const own = ownError(thrown);
   const askedMs = own?.retryAfterMs ?? 0;
   const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => own?.code === code);

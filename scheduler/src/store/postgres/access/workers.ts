@@ -12,6 +12,7 @@ import type { Change } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { limits } from "../../../base/limits.ts";
 import type { SessionIdentity } from "../../../cluster/session-store.ts";
+import type { Overrides } from "../../../run/enqueue-options.ts";
 import { makesRoomSql } from "../claims/group-limits.ts";
 import { prioritiesSql } from "../claims/ready.ts";
 import { notifySql } from "../cluster/signals.ts";
@@ -25,6 +26,7 @@ interface LookRow {
   attempt: number | null;
   losses: number | null;
   linked: boolean | null;
+  overrides: Overrides | null;
   ended_session: number | null;
   ended_task: number | null;
   ended_attempt: number | null;
@@ -272,7 +274,7 @@ async function look(
   const s = database.schema;
   const rows = await database.query<LookRow>(
     "worker-look",
-    `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt, r.losses,
+    `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt, r.losses, r.overrides,
             r.gate > 0 or r.after_end or r.parent_id is not null
               or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")} as linked,
             h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.error->>'code' as ended_code,
@@ -310,6 +312,7 @@ function standingOf(row: LookRow, sessionId: number): ClaimStanding {
     attempt,
     losses: row.losses ?? 0,
     linked: row.linked ?? false,
+    overrides: row.overrides,
   });
   const owner = row.tried_session ?? row.ended_session ?? row.live_session;
   if (owner === null) return as("unknown");

@@ -6,6 +6,7 @@ import { timeBackMs } from "../../../cluster/clock-votes.ts";
 import { reasonOf } from "../../../run/error-fingerprint.ts";
 import { waitingSql, waitsForWorkerSql } from "../claims/ready.ts";
 import type { Database } from "../database.ts";
+import { timeoutMsSql } from "../enqueue/run-rows.ts";
 import { inDoubtSql } from "../recovery/recovery.ts";
 import { endedSql } from "../schedules/ended.ts";
 import { runOutcome, runState } from "../states.ts";
@@ -171,7 +172,7 @@ const askedOf = (s: string): Partial<Record<AlarmRule, Question>> => ({
                     when bool_or(r.started_ms is null) then 'claimed, and never started' else 'past its timeout' end as text
         from ${s}.run r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id
         where r.state = ${runState.claimed} and (o.ended_ms < $1 or (r.started_ms is null and greatest(r.due_ms, r.claimed_ms) < $1)
-              or r.started_ms + (t.definition->>'timeoutMs')::bigint < $1)
+              or r.started_ms + ${timeoutMsSql} < $1)
         group by t.name order by t.name limit ${most}`,
     valueOf: ({ stuckMs }, now) => [now - stuckMs],
   },

@@ -1,12 +1,19 @@
+import type { SqlClient } from "../../../base/change.ts";
 import type { ClaimedRun } from "../../../run/claim-store.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
-import { runRecall, runState } from "../states.ts";
+import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
+import { runOutcome, runRecall, runState } from "../states.ts";
 import { endGivenUpSql } from "../tasks/misfires.ts";
+import { lockPlans, settleGates } from "./gates.ts";
 import { takeUpLeft } from "./set-aside.ts";
 
 /** No task's misfire time is shorter, so runs less late than this are not checked. */
 const leastLateMs = 1_000;
+
+const expiredWhy = "it had not begun when it expired";
+/** The most runs that one transaction ends. */
+const endedMost = 1_000;
 
 /** Tasks `t` whose runs wait for a slot on a worker and for no other limit: their gate lets each run through when it is due. */
 const onlyPerWorker = `t.definition->'limit'->>'perWorker' is not null and t.definition->'limit'->>'perKey' is null
@@ -15,14 +22,18 @@ const onlyPerWorker = `t.definition->'limit'->>'perWorker' is not null and t.def
 /** A run as a claim's statement picked it: a run of a paused task was set aside instead of claimed. */
 export type PickedRun = ClaimedRun & { paused: boolean };
 
-/** The picked runs that are to start, in the order of their time: none of a paused task, none too late by its task's policy. */
+/**
+ * The picked runs that are to start, in the order of their time: none of a paused task, none that has expired or is too late by its task's
+ * policy.
+ */
 export async function toStart(database: Database, rows: PickedRun[], nowMs: number): Promise<ClaimedRun[]> {
   const stopped = rows.filter(({ paused }) => paused).map(({ taskId }) => taskId);
   if (stopped.length > 0) await takeUpLeft(database, { setAside: stopped }, nowMs);
   const claimed = stopped.length > 0 ? rows.filter(({ paused }) => !paused) : rows;
   claimed.sort((a, b) => a.dueMs - b.dueMs || a.runId - b.runId);
+  const over = await endExpiredClaims(database, claimed, nowMs);
   const late = await endLate(database, claimed, nowMs);
-  return late.size > 0 ? claimed.filter(({ fence }) => !late.has(fence)) : claimed;
+  return over.size + late.size > 0 ? claimed.filter(({ fence }) => !over.has(fence) && !late.has(fence)) : claimed;
 }
 
 /**
@@ -54,4 +65,77 @@ async function endLate(database: Database, runs: readonly ClaimedRun[], nowMs: n
   if (rows.some(({ gate }) => gate > 0))
     await database.query("claim-late-room", `select ${notifySql(s, "'direct ' || $1::bigint")}`, [Math.round(nowMs)]);
   return new Set(rows.map(({ fence }) => fence));
+}
+
+/**
+ * A run that expires ends as skipped if it has not begun by then. That is found by whoever claims it, right after the claim, so that no
+ * other worker can start it meanwhile; a crash in between leaves a claim like any other, whose worker does not begin it. The leader finds
+ * those that nobody claims.
+ */
+async function endExpiredClaims(database: Database, runs: readonly ClaimedRun[], nowMs: number): Promise<Set<number>> {
+  const over = runs.filter(({ attempt, expiresMs }) => expiresMs != null && attempt === 1 && expiresMs <= nowMs);
+  if (over.length === 0) return new Set();
+  const ended = await database.transaction((client) =>
+    endRuns(client, database.schema, nowMs, {
+      taskIds: over.map(({ taskId }) => taskId),
+      which: `using unnest($2::bigint[], $3::bigint[]) as i (id, fence)
+        where r.id = i.id and r.fence = i.fence and r.state + 0 = ${runState.claimed} and r.recall <> ${runRecall.cancel}`,
+      values: [over.map(({ runId }) => runId), over.map(({ fence }) => fence)],
+    }),
+  );
+  return new Set(ended.map(({ fence }) => Number(fence)));
+}
+
+/** Ends the runs that have expired and that no worker has. @returns how many */
+export async function endExpired(database: Database, nowMs: number): Promise<number> {
+  const s = database.schema;
+  const expired = `select x.id, x.task_id from ${s}.run x where x.expires_ms <= $1 and x.attempt = 0
+    and x.state in (${runState.held}, ${runState.paused}, ${runState.ready}) order by x.expires_ms limit ${endedMost}`;
+  let total = 0;
+  for (;;) {
+    const found = await database.query<{ id: number; task_id: number }>("run-expired", expired, [Math.round(nowMs)]);
+    if (found.length === 0) return total;
+    const ended = await database.transaction((client) =>
+      endRuns(client, s, nowMs, {
+        taskIds: found.map((run) => run.task_id),
+        which: `where r.id in (select w.id from ${s}.run w where w.id = any ($2::bigint[]) and w.attempt = 0
+          and w.state in (${runState.held}, ${runState.paused}, ${runState.ready}) for update skip locked)`,
+        values: [found.map(({ id }) => id)],
+      }),
+    );
+    total += ended.length;
+    // The others are locked, by a claim or a change of their task: the next look finds what becomes of them.
+    if (ended.length < endedMost) return total;
+  }
+}
+
+interface Ending {
+  taskIds: number[];
+  /** The text after `delete from run r`, with `values` from $2 on. */
+  which: string;
+  values: unknown[];
+}
+
+async function endRuns(
+  client: SqlClient,
+  s: string,
+  nowMs: number,
+  { taskIds, which, values }: Ending,
+): Promise<{ fence: number | null }[]> {
+  await lockPlans(client, s, [...new Set(taskIds)]);
+  const text = endUnclaimedSql(s, {
+    which,
+    outcome: runOutcome.skipped,
+    why: `'${expiredWhy}'`,
+    now: "$1",
+    answer: "fence, gate, task_id",
+  });
+  const { rows } = await client.query(text, [Math.round(nowMs), ...values]);
+  const counted = rows.flatMap((row) => ((row.gate as number) > 0 ? [row.task_id as number] : []));
+  if (counted.length > 0) {
+    await settleGates(client, s, counted, nowMs, true);
+    // Where the task counts the slots of each worker.
+    await client.query(`select ${notifySql(s, `'direct ${Math.round(nowMs)}'`)}`);
+  }
+  return rows as unknown as { fence: number | null }[];
 }

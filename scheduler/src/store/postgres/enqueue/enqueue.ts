@@ -390,6 +390,8 @@ function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
     key: write.key,
     payload: write.payload === null ? null : (JSON.parse(write.payload) as Json),
     shard: null,
+    overrides: write.overrides ?? null,
+    expiresMs: write.expiresMs ?? null,
     state: null,
     linked: row.linked,
   };

@@ -28,6 +28,8 @@ const columns = [
   "slot_ms",
   "origin",
   "shard",
+  "overrides",
+  "expires_ms",
 ] as const;
 
 type Column = (typeof columns)[number];

@@ -57,6 +57,7 @@ export function oneValues(
   { sessionId, groupIds, untilMs }: LocalClaims,
 ): unknown[] | null {
   if (!write || another || write.key !== null || write.priority !== null || write.limitKey != null) return null;
+  if (write.overrides != null || write.expiresMs != null) return null;
   const dueMs = Math.round(write.dueMs);
   if (dueMs > Math.round(untilMs)) return null;
   return [

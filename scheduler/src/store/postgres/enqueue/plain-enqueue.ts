@@ -68,7 +68,8 @@ export function plainValues(
     const write = writes[i] as EnqueueWrite;
     if (write.taskId !== taskId || write.source !== source || write.key !== null || write.priority !== null)
       return null;
-    if (write.limitKey != null || (write.payload === null) !== (first === null)) return null;
+    if (write.limitKey != null || write.overrides != null || write.expiresMs != null) return null;
+    if ((write.payload === null) !== (first === null)) return null;
     due.push(Math.round(write.dueMs) - now);
     if (write.payload !== null) {
       payloads.push(write.payload);

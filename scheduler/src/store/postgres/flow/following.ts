@@ -182,6 +182,7 @@ async function goOn(
          slot_ms: "h.slot_ms",
          origin: "$5",
          shard: "h.shard",
+         overrides: "h.overrides",
        })}
        from ${s}.run_history h join ${s}.task t on t.id = h.task_id and t.deleted_ms is null where h.id = $1 returning state, due_ms, group_id),
      told as (${told(s)})

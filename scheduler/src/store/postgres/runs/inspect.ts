@@ -13,6 +13,7 @@ import { timeBack } from "../cluster/clock.ts";
 import { sessionStore } from "../cluster/sessions.ts";
 import { heldSnapshots } from "../cluster/snapshots.ts";
 import type { Database } from "../database.ts";
+import { timeoutMsSql } from "../enqueue/run-rows.ts";
 import { newestKnown, type SchemaVersion, schemaVersion, servesThisCode } from "../migrate.ts";
 import { migrations } from "../migrations/index.ts";
 import type { Pooling } from "../pooler.ts";
@@ -286,7 +287,7 @@ async function clusterFacts(database: Database, clock: Clock, server: ServerFact
                  else 'past its timeout' end as why
      from ${s}.run r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id
      where r.state = ${runState.claimed} and (o.ended_ms < $1 or (r.started_ms is null and greatest(r.due_ms, r.claimed_ms) < $1)
-           or r.started_ms + (t.definition->>'timeoutMs')::bigint < $1)
+           or r.started_ms + ${timeoutMsSql} < $1)
      order by r.claimed_ms limit ${most}`,
     [nowMs - stuckMs],
   );

@@ -1,5 +1,6 @@
 import type { SqlClient } from "../../../base/change.ts";
 import { CarillonError, isCarillonError } from "../../../base/errors.ts";
+import type { Overrides } from "../../../run/enqueue-options.ts";
 import type { OperationFilter, OperationRequest } from "../../../run/operations.ts";
 import { outcomes } from "../../../run/run.ts";
 import type { Enqueued, EnqueueWrite } from "../../../run/run-record.ts";
@@ -36,6 +37,7 @@ interface Past {
   /** The run whose children it joined. */
   joined: number | null;
   limitKey: string | null;
+  overrides: Overrides | null;
   /** Its part of a split run, in the store's format. */
   shard: string | null;
   /** The origin of a run that a slot did not begin. */
@@ -49,7 +51,7 @@ interface Past {
 const pastFields = `t.deleted_ms is null as exists, h.payload::text as payload, h.priority, h.key, h.slot_ms as "slotMs",
     coalesce(h.inputs, case when h.source = ${sourceNumber("after")} then array[h.parent_id] end)::text as inputs,
     case when h.source = ${sourceNumber("join")} then h.parent_id end as joined,
-    h.limit_key as "limitKey", h.shard::text as shard, h.origin`;
+    h.limit_key as "limitKey", h.overrides, h.shard::text as shard, h.origin`;
 
 const endedSql = (s: string, more: string) => `from ${s}.run_history h join ${s}.task t on t.id = h.task_id
   where h.outcome = any($4) and ($5::bigint is null or h.ended_ms >= $5) and ($6::bigint is null or h.ended_ms <= $6)
@@ -257,12 +259,13 @@ async function mark(client: SqlClient, s: string, past: Past[], { made, operatio
 }
 
 /** A run like an ended one, due now. */
-const writeOf = ({ taskId, payload, key, limitKey, priority }: Past, now: number): EnqueueWrite => ({
+const writeOf = ({ taskId, payload, key, limitKey, priority, overrides }: Past, now: number): EnqueueWrite => ({
   taskId,
   payload,
   dueMs: now,
   key,
   limitKey,
   priority,
+  overrides,
   source: "manual",
 });

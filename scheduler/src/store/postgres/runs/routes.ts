@@ -208,6 +208,8 @@ async function split(
          slot_ms: "h.slot_ms",
          origin: "h.origin",
          shard: "array[part.i, $2::int]",
+         overrides: "h.overrides",
+         expires_ms: "h.expires_ms",
        })}
        from head h cross join part where part.i > 0)
      select ${notifySql(s, "case when session_id is null then 'direct ' else 'directed ' || session_id || ' ' end || due_ms")}

@@ -5,6 +5,7 @@ import type { AttemptRecord } from "../../../run/run-record.ts";
 import type { RunStore } from "../../../run/run-store.ts";
 import { audited } from "../access/audit.ts";
 import { lockPlans, settleGates } from "../claims/gates.ts";
+import { endExpired } from "../claims/to-start.ts";
 import type { Announcer } from "../cluster/announcer.ts";
 import type { CheckTransaction } from "../cluster/callers-transaction.ts";
 import { notifySql } from "../cluster/signals.ts";
@@ -74,6 +75,8 @@ export function runStore(database: Database, announcer: Announcer, requireTransa
         return "cancelled";
       });
     },
+
+    endExpired: (nowMs) => endExpired(database, nowMs),
 
     async recallsOpen(runIds) {
       const rows = await database.query<{ id: number }>(

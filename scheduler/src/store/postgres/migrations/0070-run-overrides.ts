@@ -1,0 +1,9 @@
+/**
+ * A run may have a retry policy and a timeout of its own, and a time after which it is not begun any more. Workers of older code go by the
+ * task's policies, and begin a run that has expired.
+ */
+export const runOverrides = (s: string) => `
+alter table ${s}.run add column overrides jsonb, add column expires_ms bigint;
+alter table ${s}.run_history add column overrides jsonb, add column expires_ms bigint;
+create index run_expires on ${s}.run (expires_ms) where expires_ms is not null and attempt = 0;
+`;
