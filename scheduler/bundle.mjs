@@ -37,12 +37,6 @@ function fileOf(id) {
 /** @type {import("rolldown").Plugin} */
 const shortenedAndChecked = {
   name: "carillon-shortened-and-checked",
-  renderChunk(code, { fileName, moduleIds }) {
-    if (moduleIds.length === 0 || !moduleIds.every((id) => packageOf(id) !== undefined)) return null;
-    const { code: short, errors } = minifySync(fileName, code, { module: true });
-    if (errors.length > 0) throw new Error(`${fileName}: ${errors[0]?.message}`);
-    return short;
-  },
   generateBundle(_options, bundle) {
     for (const chunk of Object.values(bundle)) {
       if (chunk.type !== "chunk") continue;
@@ -52,6 +46,12 @@ const shortenedAndChecked = {
           throw new Error(`${chunk.fileName} starts ${name}, which is no file of lib: name it as an input`);
       const unknown = [...chunk.imports, ...chunk.dynamicImports].filter((id) => !(id in bundle) && !isOutside(id));
       if (unknown.length > 0) throw new Error(`${chunk.fileName} imports ${unknown.join(", ")}`);
+      // Here and not when the chunk is rendered: Rolldown writes its code anew after that, with white space.
+      if (chunk.moduleIds.length > 0 && chunk.moduleIds.every((id) => packageOf(id) !== undefined)) {
+        const { code, errors } = minifySync(chunk.fileName, chunk.code, { module: true });
+        if (errors.length > 0) throw new Error(`${chunk.fileName}: ${errors[0]?.message}`);
+        chunk.code = code;
+      }
     }
   },
 };
