@@ -437,8 +437,8 @@ export class Worker implements RunHost {
     }
     this.#ended.add(settlements);
     this.#idle.look();
-    // There are free slots again, and the last claim left runs in the store.
-    if (this.#behind && !this.#fetchTimer.armed && !this.#fetching) this.#fetch();
+    // Slots have nothing to start, and the last claim left runs in the store.
+    if (this.#behind && !this.#fetching && this.#held.size < this.#options.concurrency) this.#fetch();
   }
 
   #do(run: HeldRun, act: ClaimAct, reason?: CarillonError): void {

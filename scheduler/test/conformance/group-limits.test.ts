@@ -207,6 +207,25 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     );
   });
 
+  it("a claim takes runs of limited and other groups by their priority, and at one priority both", async () => {
+    const limited = await group(50, {});
+    const other = await group(null, {});
+    const [task] = limited.tasks as [TaskRecord];
+    const [plain] = other.tasks as [TaskRecord];
+    const groupIds = [task.groupId, plain.groupId];
+    // The store learns of the limit.
+    expect(await claim(task, { groupIds })).toEqual([]);
+    for (const priority of [1, 4, 4, 8]) await stage.enqueue(task, { priority });
+    for (const priority of [2, 4, 4, 9]) await stage.enqueue(plain, { priority });
+    const taken: string[] = [];
+    for (const limit of [1, 1, 1, 2, 4]) {
+      const runs = await claim(task, { groupIds, limit });
+      const named = runs.map(({ taskId, priority }) => `${taskId === task.taskId ? "limited" : "other"} ${priority}`);
+      taken.push(named.toSorted().join(", "));
+    }
+    expect(taken).toEqual(["other 9", "limited 8", "limited 4", "limited 4, other 4", "limited 1, other 2, other 4"]);
+  });
+
   it("a turn takes nothing below what waits at the worker, and of a task that waits there only what is above it", async () => {
     const { tasks } = await group(50, {}, {});
     const [waits, other] = tasks as [TaskRecord, TaskRecord];

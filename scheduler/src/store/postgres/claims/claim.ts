@@ -1,4 +1,4 @@
-import type { ClaimAnswer, ClaimRequest } from "../../../run/claim-store.ts";
+import type { ClaimAnswer, ClaimedRun, ClaimRequest } from "../../../run/claim-store.ts";
 import type { Database } from "../database.ts";
 import { runRecall, runState } from "../states.ts";
 import { type ClaimedColumns, claimedFields, claimedRuns, columnsSql } from "./claimed-columns.ts";
@@ -13,6 +13,7 @@ export interface Claiming {
   claimSql: string;
   /** Claims the `picked` runs by row location: $1 session, $6 time. */
   takeSql: string;
+  levelsSql: string;
   limited: LimitedClaims;
   askNext: ReturnType<typeof nextDueOf>;
 }
@@ -23,6 +24,7 @@ export function claimingOf(database: Database): Claiming {
   return {
     database,
     claimSql: claimSql(s, take),
+    levelsSql: levelsSql(s),
     takeSql: take,
     // In a group with a limit, other runs wait for every end.
     limited: new LimitedClaims(database, takeSql(s, "true")),
@@ -53,7 +55,7 @@ const claimSql = (s: string, take: string) => `
     with alive as materialized (select draining from ${s}.session where id = $1 and ended_ms is null),
     picked as materialized (
       select r.place
-      from (select g.group_id, p.priority from ${unlimitedSql(s, "$2::int[]")} g cross join unnest(${prioritiesSql}) as p (priority) order by 2 desc) o
+      from (select g.group_id, p.priority from ${unlimitedSql(s, "$2::int[]")} g cross join unnest(${prioritiesSql}) as p (priority) where p.priority >= $7 order by 2 desc) o
       cross join lateral (
         select ctid as place from ${s}.run
         where state = ${runState.ready} and group_id = o.group_id and priority = o.priority and due_ms <= $4 and task_id <> all ($3::int[])
@@ -62,33 +64,39 @@ const claimSql = (s: string, take: string) => `
       where exists (select from alive where not draining) limit $5
     ), taken as (${take})${columnsSql("$6", `, coalesce((select draining from alive), false) as draining`)}`;
 
-export async function claim(
-  { database, claimSql, limited, askNext }: Claiming,
-  request: ClaimRequest,
-): Promise<ClaimAnswer> {
+/** The priorities at which runs are due: of the groups $1, which have limits, and of the others among $2. Highest first. */
+const levelsSql = (s: string) => {
+  const at = (groups: string, id: string) =>
+    `array(select p.priority from unnest(${prioritiesSql}) as p (priority) where exists (select from ${groups} cross join lateral (
+       select 1 from ${s}.run where state = ${runState.ready} and group_id = ${id} and priority = p.priority and due_ms <= $3 limit 1) r))`;
+  return `select ${at("unnest($1::int[]) as g (id)", "g.id")} as limited, ${at(`${unlimitedSql(s, "$2::int[]")} g`, "g.group_id")} as others`;
+};
+
+/** What a claim has taken so far. */
+interface Taken {
+  runs: ClaimedRun[];
+  left: number;
+  /** When a limited group's next run can be claimed, by the last look at them; null: nothing to wait for. */
+  nextDueMs: number | null;
+  /** The groups without a limit may have more due runs than were taken. */
+  full: boolean;
+  draining: boolean;
+}
+
+export async function claim(claiming: Claiming, request: ClaimRequest): Promise<ClaimAnswer> {
+  const { limited, askNext } = claiming;
   const { groupIds, limit, nowMs } = request;
-  const until = Math.round(request.untilMs);
+  const taken: Taken = { runs: [], left: limit, nextDueMs: null, full: false, draining: false };
   const known = limited.of(groupIds);
-  // Limited groups come first, since they take no more than their limits, but get half of the claim at most, since their limits may be
-  // large.
-  const first = await limited.claim(request, known, known.length < groupIds.length ? Math.ceil(limit / 2) : limit);
-  const left = limit - first.runs.length;
-  const now = Math.round(nowMs);
-  const [columns] = await database.query<ClaimedColumns & { draining: boolean }>("claim", claimSql, [
-    request.sessionId,
-    groupIds,
-    request.exceptTaskIds,
-    until,
-    left,
-    now,
-  ]);
-  const rows = claimedRuns(columns, now);
-  const runs = [...first.runs, ...(await toStart(database, rows, nowMs))];
-  if (columns?.draining) return { runs, nextDue: async () => null, draining: true };
+  if (known.length === 0) await takePlain(claiming, request, taken, 0);
+  else if (known.length === groupIds.length) await takeLimited(claiming, request, taken, known, { most: limit });
+  else await takeMixed(claiming, request, taken, known);
+  const { runs, nextDueMs } = taken;
+  if (taken.draining) return { runs, nextDue: async () => null, draining: true };
   // A full batch implies that more runs are left; a query for the next due time would be wasted.
-  if (rows.length >= left) {
+  if (taken.full) {
     await limited.refresh(groupIds);
-    return { runs, nextDue: async () => until };
+    return { runs, nextDue: async () => Math.round(request.untilMs) };
   }
   const learn = async () => {
     const { next, limited: found } = await askNext(groupIds, request.exceptTaskIds);
@@ -98,11 +106,73 @@ export async function claim(
     const nextDue = async () => {
       const { next, unknown } = await learn();
       // A group turned out to be limited: poll again at once so that its runs are claimed.
-      return earliest([next, first.nextDueMs, unknown.length > 0 ? nowMs : null]);
+      return earliest([next, nextDueMs, unknown.length > 0 ? nowMs : null]);
     };
     return { runs, nextDue };
   }
   const { next, unknown } = await learn();
   const more = await limited.claim(request, unknown, limit);
-  return { runs: more.runs, nextDue: async () => earliest([next, first.nextDueMs, more.nextDueMs]) };
+  return { runs: more.runs, nextDue: async () => earliest([next, nextDueMs, more.nextDueMs]) };
+}
+
+/**
+ * Takes runs of limited and of other groups, a higher priority first. At one priority the limited groups come first, since they take no
+ * more than their limits, but get half of what is left at most, since their limits may be large.
+ */
+async function takeMixed(claiming: Claiming, request: ClaimRequest, taken: Taken, known: number[]): Promise<void> {
+  const { database } = claiming;
+  const [levels] = await database.query<{ limited: number[]; others: number[] }>("claim-levels", claiming.levelsSql, [
+    known,
+    request.groupIds,
+    Math.round(request.untilMs),
+  ]);
+  const { limited = [], others = [] } = levels ?? {};
+  let above = Number.POSITIVE_INFINITY;
+  for (const level of limited) {
+    if (others.some((one) => level < one && one < above)) await takePlain(claiming, request, taken, level + 1);
+    if (taken.left <= 0) return;
+    above = level;
+    const most = others.includes(level) ? Math.ceil(taken.left / 2) : taken.left;
+    await takeLimited(claiming, request, taken, known, { most, leastPriority: level });
+  }
+  if (taken.left > 0) await takePlain(claiming, request, taken, 0);
+  if (taken.left > 0) await takeLimited(claiming, request, taken, known, { most: taken.left });
+}
+
+async function takeLimited(
+  { limited }: Claiming,
+  request: ClaimRequest,
+  taken: Taken,
+  known: number[],
+  { most, leastPriority = 0 }: { most: number; leastPriority?: number },
+): Promise<void> {
+  const free = Math.max(0, (request.free ?? request.limit) - taken.runs.length);
+  const { runs, nextDueMs } = await limited.claim({ ...request, free, leastPriority }, known, most);
+  taken.runs.push(...runs);
+  taken.left -= runs.length;
+  taken.nextDueMs = nextDueMs;
+}
+
+/** Takes runs of the groups without a limit. */
+async function takePlain(
+  { database, claimSql }: Claiming,
+  request: ClaimRequest,
+  taken: Taken,
+  leastPriority: number,
+): Promise<void> {
+  const now = Math.round(request.nowMs);
+  const [columns] = await database.query<ClaimedColumns & { draining: boolean }>("claim", claimSql, [
+    request.sessionId,
+    request.groupIds,
+    request.exceptTaskIds,
+    Math.round(request.untilMs),
+    taken.left,
+    now,
+    leastPriority,
+  ]);
+  const rows = claimedRuns(columns, now);
+  taken.runs.push(...(await toStart(database, rows, request.nowMs)));
+  taken.full = rows.length >= taken.left;
+  taken.left -= rows.length;
+  taken.draining ||= columns?.draining ?? false;
 }
