@@ -23,8 +23,8 @@ export const policyMutants: readonly PolicyMutant[] = [
   {
     name: "a rerun has its task's priority",
     file: "store/postgres/runs/operation-reruns.ts",
-    find: 'limitKey,\n  priority,\n  source: "manual",',
-    put: 'limitKey, priority: null, source: "manual",',
+    find: "limitKey,\n  priority,\n  overrides,",
+    put: "limitKey, priority: null, overrides,",
     breaks: "a run made again is like the old one",
   },
   {
