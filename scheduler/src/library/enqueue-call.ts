@@ -8,6 +8,7 @@ import {
   type EnqueueOptions,
   expiryOf,
   overridesOf,
+  replacing,
 } from "../run/enqueue-options.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 import type { RunStore } from "../run/run-store.ts";
@@ -218,7 +219,7 @@ function writeOf(
   nowMs: number,
 ): EnqueueWrite {
   const { key = null, limitKey = null, priority = null, ifKeyTaken } = options;
-  const replaces = ifKeyTaken === "replace" ? { replaces: true } : {};
+  const replaces = replacing(ifKeyTaken);
   const dueMs = dueOfEnqueue(options, nowMs);
   const overrides = overridesOf(options);
   const expiresMs = expiryOf(options, dueMs);

@@ -43,6 +43,11 @@ export interface RunHandle<Result = unknown> {
   /** The number of the waiting run that this one replaced, by `ifKeyTaken: "replace"`. */
   readonly replaced: number | undefined;
   /**
+   * By `ifKeyTaken: "again"`: the run with the key has begun, and one more follows its end, with what this enqueue gave. This handle is that
+   * of the run under way.
+   */
+  readonly again: boolean;
+  /**
    * The handler's result, as JSON, once the run has succeeded.
    * @throws RUN_FAILED with the error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task keeps no results,
    * RUN_UNKNOWN after its retention, STOPPED
@@ -74,12 +79,14 @@ export class EnqueuedRun implements RunHandle<Json> {
   readonly runId: number;
   readonly created: boolean;
   readonly replaced: number | undefined;
+  readonly again: boolean;
   readonly #runs: HandledRuns;
 
-  constructor({ runId, created, replaced }: Enqueued, runs: HandledRuns) {
+  constructor({ runId, created, replaced, again = false }: Enqueued, runs: HandledRuns) {
     this.runId = runId;
     this.created = created;
     this.replaced = replaced;
+    this.again = again;
     this.#runs = runs;
   }
 

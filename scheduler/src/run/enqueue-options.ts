@@ -8,6 +8,9 @@ import type { Kind } from "../task/kinds/kinds.ts";
 import { type TaskDefinition, type TaskOptions, taskOptions } from "../task/options.ts";
 import { clientOf, type Transaction } from "./transaction.ts";
 
+export const ifKeyTakens = ["keep", "replace", "again"] as const;
+export type IfKeyTaken = (typeof ifKeyTakens)[number];
+
 export interface EnqueueOptions extends RunPolicies {
   /** Due this long from now. */
   in?: Duration;
@@ -16,10 +19,10 @@ export interface EnqueueOptions extends RunPolicies {
   /** At most one unfinished run of a task has a key: enqueueing it again gives that run. */
   key?: string;
   /**
-   * If an unfinished run has the key: "keep" it as it is, the default, or "replace" it as long as it waits for its first try. The replaced
-   * run ends as skipped.
+   * If an unfinished run has the key: "keep" it as it is, the default, or "replace" it as long as it waits for its first try, so that it
+   * ends as skipped; or "again": replace it, or if it has begun, run once more after its end, with what the last such enqueue gave.
    */
-  ifKeyTaken?: "keep" | "replace";
+  ifKeyTaken?: IfKeyTaken;
   /** What `limit.perKey`, a rate by key and `route: { hash: "key" }` go by; default the key. Any number of runs may have it. */
   limitKey?: string;
   /** 0 to 9, higher first; default the task's. */
@@ -95,8 +98,8 @@ export function checkKey(what: string, key: unknown): void {
 /** @throws OPTION_INVALID */
 export function checkIfKeyTaken(ifKeyTaken: unknown, key: string | undefined): void {
   if (ifKeyTaken === undefined) return;
-  if (ifKeyTaken !== "keep" && ifKeyTaken !== "replace")
-    throw optionInvalid(`ifKeyTaken cannot be ${shownValue(ifKeyTaken)}`, 'Give "keep" or "replace".');
+  if (!ifKeyTakens.some((one) => one === ifKeyTaken))
+    throw optionInvalid(`ifKeyTaken cannot be ${shownValue(ifKeyTaken)}`, `Give one of ${ifKeyTakens.join(", ")}.`);
   if (key === undefined) throw optionInvalid("ifKeyTaken needs a key", "Give `key` too.");
 }
 
@@ -176,3 +179,7 @@ export const writtenOverrides = ({ retry, timeoutMs }: Overrides) => ({
   ...(retry === undefined ? {} : { retry: taskOptions.retry.kind.write(retry) }),
   ...(timeoutMs === undefined ? {} : { runTimeout: timeoutMs === null ? null : formatDuration(timeoutMs) }),
 });
+
+/** What a write does if its key is taken. */
+export const replacing = (ifKeyTaken: IfKeyTaken | undefined): { replaces?: true; again?: boolean } =>
+  ifKeyTaken === "replace" || ifKeyTaken === "again" ? { replaces: true, again: ifKeyTaken === "again" } : {};

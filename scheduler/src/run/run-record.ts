@@ -19,6 +19,8 @@ export interface EnqueueWrite {
   runId?: number | undefined;
   /** It replaces a run that has the key and has not had a try. */
   replaces?: boolean;
+  /** With `replaces`: it follows a run that has the key and has begun, in place of an earlier one that was to. */
+  again?: boolean;
   /** null: the task's priority. */
   priority: number | null;
   source: RunSource;
@@ -41,6 +43,8 @@ export interface Enqueued {
   created: boolean;
   /** The waiting run with the key, which has ended as skipped in favour of this one. */
   replaced?: number | undefined;
+  /** The run with the key has begun, and this enqueue follows its end. */
+  again?: boolean | undefined;
 }
 
 export interface RunRecord {

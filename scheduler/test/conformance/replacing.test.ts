@@ -130,7 +130,7 @@ describe.each(everyPostgres())("replacing on $title", ({ url }) => {
   test("refuses what it does not know, and a replacement without a key", async () => {
     const tower = make({ worker: false });
     tower.task("a", {}, () => undefined);
-    for (const options of [{ ifKeyTaken: "replace" }, { key: "k", ifKeyTaken: "again" }])
+    for (const options of [{ ifKeyTaken: "replace" }, { key: "k", ifKeyTaken: "agian" }])
       await expect(tower.enqueue("a", 1, options as never)).rejects.toMatchObject({ code: "OPTION_INVALID" });
   });
 });

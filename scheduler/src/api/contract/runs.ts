@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
+import { ifKeyTakens } from "../../run/enqueue-options.ts";
 import { liveStates, outcomes, runSources } from "../../run/run.ts";
 import {
   duration,
@@ -118,6 +119,7 @@ const enqueued = z
     run: id,
     created: z.boolean().describe("False: an unfinished run had the key already, and this is that run."),
     replaced: id.optional().describe("The waiting run with the key, which ended as skipped in favour of this one."),
+    again: z.boolean().optional().describe("True: the run with the key has begun, and this enqueue follows its end."),
   })
   .meta({ id: "Enqueued" });
 
@@ -279,10 +281,10 @@ export const runRoutes = {
     body: z.strictObject({
       ...when,
       ifKeyTaken: z
-        .enum(["keep", "replace"])
+        .enum(ifKeyTakens)
         .optional()
         .describe(
-          "What is done if an unfinished run has the key. `replace`: a run that waits for its first try ends as skipped. Default: `keep`.",
+          "What is done if an unfinished run has the key. `replace`: a run that waits for its first try ends as skipped. `again`: the same, and a run that has begun is followed by one more. Default: `keep`.",
         ),
       reason,
     }),

@@ -7,6 +7,7 @@ import {
   type EnqueueOptions,
   expiryOf,
   overridesOf,
+  replacing,
 } from "../../run/enqueue-options.ts";
 import type { EnqueueWrite } from "../../run/run-record.ts";
 import type { Enqueuer } from "../../store/enqueuer.ts";
@@ -110,14 +111,15 @@ export function runActCalls({
       checkIfKeyTaken(ifKeyTaken, given.key);
       const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
       await take(call, [{ task, write }]);
-      const { runId, created, replaced } = await traced(task, call, (context) =>
-        ifKeyTaken === "replace"
-          ? store.runs.enqueueReplacing({ ...write, context }, call.nowMs)
+      const replaces = replacing(ifKeyTaken);
+      const { runId, created, replaced, again } = await traced(task, call, (context) =>
+        replaces.replaces
+          ? store.runs.enqueueReplacing({ ...write, ...replaces, context }, call.nowMs)
           : enqueuer.add({ ...write, context }),
       );
       const { author, reason: why } = changeOf(call, reason);
       // The run itself records that it was requested; this entry records the caller. A crash between the two loses only this entry.
-      if (created) {
+      if (created || again) {
         await audits.ask({
           atMs: call.nowMs,
           who: author,
@@ -129,7 +131,7 @@ export function runActCalls({
           why,
         });
       }
-      return { run: runId, created, ...(replaced === undefined ? {} : { replaced }) };
+      return { run: runId, created, ...(replaced === undefined ? {} : { replaced }), ...(again ? { again } : {}) };
     },
 
     async enqueueRuns({ runs }, call) {

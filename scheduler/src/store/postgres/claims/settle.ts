@@ -1,5 +1,6 @@
 import type { Settlement } from "../../../run/claim-store.ts";
 import { numbers, texts } from "../columns.ts";
+import { againSql, followAgainSql } from "../enqueue/again.ts";
 import { inheritedColumns } from "../enqueue/run-rows.ts";
 import { heardSql, hearSql } from "../runs/awaited.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
@@ -48,7 +49,7 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   ), gone as (
     delete from ${s}.run r using i where ${standing}${answer === endedSql ? ` and ${unfollowed(s)}` : ""}
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
-              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.limit_key, r.shard, r.origin, r.overrides, r.expires_ms, i.result, i.error,
+              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.limit_key, r.shard, r.origin, r.overrides, r.expires_ms, r.again, i.result, i.error,
               r.recall = ${runRecall.cancel} as cancelling, r.gate > 0 or r.after_end as linked
   ), told as (
     insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,
@@ -59,12 +60,12 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
     select task_id, count(*) filter (where outcome = ${runOutcome.succeeded}), count(*) filter (where outcome = ${runOutcome.failed}), count(*) filter (where outcome = ${runOutcome.cancelled})
     from gone group by task_id
-  )${more}, ${hearSql(s)}
+  )${more}, ${followAgainSql(s)}, ${hearSql(s)}
   ${answer}`;
 
 /** One row for all: how many ended; their fences, if not all ended; and the tasks among them that count places or plan from an end. */
 const endedSql = `select count(*) as ended, array_agg(fence) filter (where (select count(*) from gone) < cardinality($1::bigint[])) as fences,
-    array_agg(distinct task_id) filter (where linked) as linked, ${heardSql} from gone`;
+    array_agg(distinct task_id) filter (where linked) as linked, ${againSql}, ${heardSql} from gone`;
 
 export interface EndedTogether {
   ended: number;
@@ -104,11 +105,11 @@ export const leaveSql = (s: string) => `
     from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::bigint[])) as i (id, fence, ended_in)
   ), gone as (
     delete from ${s}.run r using i where ${standing} and not ${readByOthers(s, "r")}
-    returning r.fence, r.id, r.task_id, i.ended_ms, r.gate > 0 or r.after_end as linked
+    returning r.fence, r.id, r.task_id, r.key, r.again, i.ended_ms, r.gate > 0 or r.after_end as linked
   ), ${tracedSql(s)}
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded) select task_id, count(*) from gone group by task_id
-  ), ${hearSql(s)}
+  ), ${followAgainSql(s)}, ${hearSql(s)}
   ${endedSql}`;
 
 export function leaveValues(items: readonly Settlement[]): unknown[] {
@@ -130,8 +131,8 @@ function endedColumns(items: readonly Settlement[]) {
 /** The columns that `follow` needs of each ended run, and whether other runs wait for its end. */
 export const endedEachSql = (
   s: string,
-) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", cancelling,
-  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom", ${heardSql} from gone`;
+) => `select fence, task_id, linked, slot_ms as "slotMs", origin, parent_id as "parentId", limit_key as "limitKey", again, cancelling,
+  exists (select from ${s}.follow f where f.upstream_id = gone.task_id) as followed, ${makesRoomSql(s, "gone.task_id")} as "makesRoom", ${againSql}, ${heardSql} from gone`;
 
 export function finishValues(items: Ended[]): unknown[] {
   const outcomes = items.map(({ verdict }) => runOutcome[verdict.outcome]);

@@ -11,6 +11,7 @@ import type { Database } from "../database.ts";
 import { growthOfRuns } from "../growth.ts";
 import { type Query, queryIn, queryOf } from "../query.ts";
 import { runState } from "../states.ts";
+import { park } from "./again.ts";
 import { anyInsertSql, anyValues, type Made, type MadeTogether } from "./any-enqueue.ts";
 import { oneInsertSql, oneValues } from "./one-enqueue.ts";
 import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
@@ -164,7 +165,13 @@ async function enqueueIn(
     if (made.xid) announcer.inTransaction(made.xid, readyOf([made], [write]), nowMs);
     if (made.state === runState.held && places !== "later") await settleGates(client, s, [write.taskId], nowMs, false);
     // Another enqueue has made this run since, and it may wait, or have been replaced by a third.
-    if (write.replaces && made.id !== null && !made.created && !(await hasBegun(client, s, made.id))) continue;
+    if (write.replaces && made.id !== null && !made.created) {
+      if (!(await hasBegun(client, s, made.id))) continue;
+      if (write.again) {
+        if (!(await park(client, s, made.id, write, nowMs))) continue;
+        return { runId: Number(made.id), created: false, again: true };
+      }
+    }
     if (made.id !== null && made.created && write.context !== undefined)
       await client.query(originSql(s), originsOf([write], [made.id], nowMs));
     if (made.id !== null) return { runId: Number(made.id), created: made.created, ...(replaced ? { replaced } : {}) };
@@ -199,7 +206,8 @@ async function enqueueReplacing(
       const made = await make(known).catch((error) => unlessTaken(error, known));
       if (made !== "bounded") {
         enqueuedMore(1);
-        remember(database, [write], [made], nowMs);
+        // What is to follow is kept under its own number.
+        remember(database, [write], [made.again ? { runId, created: true } : made], nowMs);
         return made;
       }
       runId = (await runIds.fresh(1))[0] as number;

@@ -30,6 +30,7 @@ const columns = [
   "shard",
   "overrides",
   "expires_ms",
+  "again",
 ] as const;
 
 type Column = (typeof columns)[number];

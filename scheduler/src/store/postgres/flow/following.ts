@@ -26,6 +26,8 @@ export interface EndedRun {
   origin: number | null;
   parentId: number | null;
   limitKey: string | null;
+  /** The enqueue that follows it: see enqueue/again.ts. */
+  again: { runId: number } | null;
   /** Its cancellation was requested, by an operator or by the run that replaces it. */
   cancelling: boolean;
   /** Other tasks come after its task. */
@@ -158,15 +160,16 @@ async function leaveUnbegun(client: SqlClient, s: string, ended: Ended, onward: 
 /**
  * A child that goes on stays its parent's child, under the same key; any other run becomes the next one's parent. The limit key goes on
  * too, or the next link would run beside other runs of its key. So does the part of a split run, or the link would be split into all parts
- * again. @returns whether the new run waits for a concurrency limit
+ * again; and so does an enqueue that is to follow the run: its end has made that run, which nobody has seen yet. @returns whether the new run waits for a concurrency limit
  */
 async function goOn(
   client: SqlClient,
   s: string,
-  { settlement: { runId }, slotMs, origin, limitKey }: EndedRun,
+  { settlement: { runId }, slotMs, origin, limitKey, again }: EndedRun,
   onward: { payload: string | null; state: string | null },
   now: number,
 ): Promise<boolean> {
+  if (again) await client.query(`delete from ${s}.run where id = $1`, [again.runId]);
   const { rows } = await client.query(
     `with made as (
        ${insertRunSql(s, {
@@ -183,11 +186,12 @@ async function goOn(
          origin: "$5",
          shard: "h.shard",
          overrides: "h.overrides",
+         again: "$7::jsonb",
        })}
        from ${s}.run_history h join ${s}.task t on t.id = h.task_id and t.deleted_ms is null where h.id = $1 returning state, due_ms, group_id),
      told as (${told(s)})
      select state, (select count(*) from told) from made`,
-    [runId, now, onward.payload, onward.state, slotMs ?? origin ?? runId, limitKey],
+    [runId, now, onward.payload, onward.state, slotMs ?? origin ?? runId, limitKey, again && JSON.stringify(again)],
   );
   return rows[0]?.state === runState.held;
 }

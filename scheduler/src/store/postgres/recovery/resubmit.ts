@@ -82,6 +82,8 @@ export async function putEnqueues(
   if (!oldest) return [];
   const ids = enqueues.map(({ runId }) => runId);
   const known = await existing(queryIn(client), s, ids, oldest.atMs);
+  const parked = await client.query(`select again->>'runId' as id from ${s}.run where again is not null`);
+  for (const { id } of parked.rows) known.add(Number(id));
   const missing = enqueues.filter(({ runId }) => !known.has(runId));
   if (missing.length === 0) return [];
   // Runs are made all or none: a missing task, whose creation was lost, would block the others.

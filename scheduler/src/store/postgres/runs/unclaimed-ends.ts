@@ -1,4 +1,5 @@
 import { notifySql } from "../cluster/signals.ts";
+import { againSql, followAgainSql } from "../enqueue/again.ts";
 import { inheritedColumns } from "../enqueue/run-rows.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
 import { runOutcome, runState, slotOutcome } from "../states.ts";
@@ -54,5 +55,5 @@ export const endUnclaimedSql = (
     from gone group by task_id
   ), told as (
     select count(${notifySql(s, "said")}) from (select 'plans' as said from onward union select 'child ' || parent_id from gone where source = ${child}) x
-  ), ${hearSql(s)}
-  select ${answer}, (select * from told) as told, ${heardSql} from gone`;
+  ), ${followAgainSql(s)}, ${hearSql(s)}
+  select ${answer}, (select * from told) as told, ${againSql}, ${heardSql} from gone`;

@@ -1,0 +1,50 @@
+import type { SqlClient } from "../../../base/change.ts";
+import type { EnqueueWrite } from "../../../run/run-record.ts";
+import { notifyReadySql } from "../cluster/signals.ts";
+import { runState } from "../states.ts";
+import { insertRunSql, ofTask } from "./new-run.ts";
+import { sourceNumber } from "./sources.ts";
+
+/**
+ * `run.again`: the enqueue that is to follow this run, which has the key and has begun. It lies in the run's own row, so each statement that
+ * ends a run has it, however it is interleaved with the enqueue: the statement makes the new run, with the key, as it deletes the old one.
+ */
+export async function park(
+  client: SqlClient,
+  s: string,
+  holder: number,
+  write: EnqueueWrite,
+  nowMs: number,
+): Promise<boolean> {
+  const { runId = null, payload, priority, limitKey = null, overrides = null, expiresMs = null, source } = write;
+  const [dueMs, createdMs] = [Math.round(write.dueMs), Math.round(nowMs)];
+  const rest = { dueMs, createdMs, priority, limitKey, overrides, expiresMs, source: sourceNumber(source) };
+  // An end under way holds the row: afterwards the run is gone, or it has this.
+  const { rows } = await client.query(
+    `update ${s}.run set again = $2::jsonb || jsonb_build_object('payload', $3::jsonb, 'runId', coalesce($4::bigint, nextval('${s}.run_id')))
+     where id = $1 returning true`,
+    [holder, JSON.stringify(rest), payload, runId],
+  );
+  return rows.length > 0;
+}
+
+const given = (name: string, type: string) => `(g.again->>'${name}')::${type}`;
+
+/** The CTEs of a statement that ends runs, `gone`, with their columns id, task_id, key and again. The statement must read `againSql`. */
+export const followAgainSql = (s: string) => `again as (
+    ${insertRunSql(s, {
+      id: given("runId", "bigint"),
+      due_ms: given("dueMs", "bigint"),
+      created_ms: given("createdMs", "bigint"),
+      priority: `coalesce(${given("priority", "smallint")}, ${ofTask.priority})`,
+      source: given("source", "smallint"),
+      key: "g.key",
+      payload: "nullif(g.again->'payload', 'null')",
+      limit_key: `coalesce(g.again->>'limitKey', case when t.lanes then g.key end)`,
+      overrides: "nullif(g.again->'overrides', 'null')",
+      expires_ms: given("expiresMs", "bigint"),
+    })}
+    from gone g join ${s}.task t on t.id = g.task_id and t.deleted_ms is null where g.again is not null
+    returning state, due_ms, group_id
+  ), again_told as (${notifyReadySql(s, `again where state = ${runState.ready}`)})`;
+export const againSql = "(select signals from again_told) as again_told";
