@@ -21,6 +21,13 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "one live run of a key",
   },
   {
+    name: "nothing follows the run of a key",
+    file: "store/postgres/enqueue/again.ts",
+    find: "where g.again is not null",
+    put: "where false",
+    breaks: "once more after the run of the key",
+  },
+  {
     name: "a rerun has its task's priority",
     file: "store/postgres/runs/operation-reruns.ts",
     find: "limitKey,\n  priority,\n  overrides,",

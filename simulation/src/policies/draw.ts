@@ -39,7 +39,17 @@ export function scenarioOf(seed: number): Scenario {
     4: tooSlow,
     7: inParts,
   };
-  return { seed, concurrency, tasks: changed[seed % 10]?.(seed, tasks) ?? tasks, acts };
+  return { seed, concurrency, tasks: changed[seed % 10]?.(seed, tasks) ?? tasks, acts: withKeysTaken(seed, acts) };
+}
+
+/** What some of the enqueues with a key do if it is taken. */
+function withKeysTaken(seed: number, acts: readonly Act[]): Act[] {
+  const dice = new Dice(seed);
+  return acts.map((act) => {
+    if (act.op !== "enqueue" || act.key === undefined) return act;
+    const ifTaken = dice.one([undefined, undefined, "replace", "again", "again"] as const);
+    return ifTaken ? { ...act, ifTaken } : act;
+  });
 }
 
 /** More runs at one time than the worker can take, of all priorities, to show which start first. */

@@ -167,14 +167,15 @@ export class Player {
         await this.#world.advanceTo(this.#world.now() + act.ms);
         return {};
       case "enqueue": {
-        const { task, does, inMs, key, limitKey, priority } = act;
-        const { runId, created } = await carillon.enqueue(this.#world.taskName(task), does, {
+        const { task, does, inMs, key, ifTaken, limitKey, priority } = act;
+        const { runId, created, replaced, again } = await carillon.enqueue(this.#world.taskName(task), does, {
           ...(inMs === undefined ? {} : { in: inMs }),
           ...(key === undefined ? {} : { key }),
+          ...(ifTaken === undefined ? {} : { ifKeyTaken: ifTaken }),
           ...(limitKey === undefined ? {} : { limitKey }),
           ...(priority === undefined ? {} : { priority }),
         });
-        return { runId, created };
+        return { runId, created, ...(replaced === undefined ? {} : { replaced }), again };
       }
       case "pause":
         await carillon.pause(this.#world.taskName(act.task));

@@ -63,6 +63,8 @@ export type Act =
       readonly does: Behaviour;
       readonly inMs?: number;
       readonly key?: string;
+      /** What it does if the key is taken; default: nothing. */
+      readonly ifTaken?: "replace" | "again";
       readonly limitKey?: string;
       readonly priority?: number;
     }

@@ -13,6 +13,10 @@ export interface Done {
   readonly runId?: number;
   /** For an enqueue and a rerun. */
   readonly created?: boolean;
+  /** For an enqueue: the run that it replaced. */
+  readonly replaced?: number;
+  /** For an enqueue: it follows the end of the run. */
+  readonly again?: boolean;
   /** For a cancel. */
   readonly outcome?: "cancelled" | "stopping";
   /** For a loss: the runs that the worker had claimed. */

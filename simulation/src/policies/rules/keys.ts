@@ -1,4 +1,5 @@
-import { endOf, type Rule, runOf } from "./rule.ts";
+import { isDeepStrictEqual } from "node:util";
+import { endOf, type Rule, runOf, triesOf } from "./rule.ts";
 
 /** At most one unfinished run of a task has a key: enqueueing the key again returns that run. */
 export const oneLiveRunOfAKey: Rule = {
@@ -29,6 +30,44 @@ export const oneLiveRunOfAKey: Rule = {
       if (run.key !== act.key) return `an enqueue with key ${act.key} was given run ${runId} with key ${run.key}`;
       if (created === false && (run.createdMs > toMs + slackMs || endOf(run) < fromMs - slackMs))
         return `an enqueue with key ${act.key} at ${fromMs} was given run ${runId}, which did not live then`;
+    }
+    return undefined;
+  },
+};
+
+/** An enqueue that is to follow the run of its key is a run after that one's end, unless a later one took its place. */
+export const followsItsKey: Rule = {
+  name: "once more after the run of the key",
+  page: "runs.md: one run of a key",
+  check(seen) {
+    for (const [place, { act, runId, again }] of seen.done.entries()) {
+      if (act.op !== "enqueue" || !again || runId === undefined) continue;
+      const isLater = seen.done.slice(place + 1).some((one) => one.again && one.runId === runId);
+      const keepsFailures = seen.tasks[act.task]?.plans.some(({ plan }) => plan.history === "failures");
+      if (isLater || keepsFailures) continue;
+      const holder = runOf(seen, runId);
+      // A run that goes on as another hands it on; each link has the same key.
+      const after = seen.runs.filter(
+        (run) => run.of === act.task && run.key === act.key && holder && run.createdMs >= endOf(holder),
+      );
+      if (!after.some(({ payload }) => isDeepStrictEqual(payload, JSON.parse(JSON.stringify(act.does)))))
+        return `an enqueue with key ${act.key} was to follow run ${runId} of task ${act.task}, and nothing of its payload did`;
+    }
+    return undefined;
+  },
+};
+
+/** A run is replaced only by an enqueue that asks for it, before its first try, and has the key of its successor. */
+export const replacedByItsKey: Rule = {
+  name: "what an enqueue replaces",
+  page: "runs.md: one run of a key",
+  check(seen) {
+    for (const { act, runId, replaced } of seen.done) {
+      if (act.op !== "enqueue" || replaced === undefined || runId === undefined) continue;
+      const old = runOf(seen, replaced);
+      if (act.ifTaken === undefined) return `run ${replaced} was replaced by an enqueue that did not ask for it`;
+      if (old && (old.state !== "skipped" || old.key !== act.key || triesOf(seen, replaced).length > 0))
+        return `run ${replaced} is ${old.state} with key ${old.key}, and was replaced by run ${runId} with key ${act.key}`;
     }
     return undefined;
   },

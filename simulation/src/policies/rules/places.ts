@@ -317,7 +317,8 @@ export const overlaps: Rule = {
       const { plans = [] } = seen.tasks[run.of] ?? {};
       const overlap = plans[0]?.plan.overlap ?? "allow";
       const isSame = plans.every(({ plan }) => JSON.stringify(plan.overlap ?? "allow") === JSON.stringify(overlap));
-      if (!isSame) continue;
+      const wasReplaced = seen.done.some(({ replaced }) => replaced === run.runId);
+      if (!isSame || wasReplaced) continue;
       const what = overlapBroken(seen, run, overlap);
       if (what) return `run ${run.runId} of task ${run.of}, overlap ${JSON.stringify(overlap)}: ${what}`;
     }

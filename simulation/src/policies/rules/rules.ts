@@ -3,7 +3,7 @@ import type { Seen } from "../seen.ts";
 import { calendars } from "./calendars.ts";
 import { cancelled, endsAsTried, letters, lostWorkers, pausesBetweenTries, quiet, tallies, timeouts } from "./ends.ts";
 import { follows, joins, parts } from "./flow.ts";
-import { againAlike, oneLiveRunOfAKey } from "./keys.ts";
+import { againAlike, followsItsKey, oneLiveRunOfAKey, replacedByItsKey } from "./keys.ts";
 import { bounds, notEarly, overlaps, paused, priorities, prompt, rates } from "./places.ts";
 import type { Rule } from "./rule.ts";
 import { delays, misfires, slotsAccounted, slotsDue, slotsInPauses } from "./slots.ts";
@@ -11,6 +11,8 @@ import { delays, misfires, slotsAccounted, slotsDue, slotsInPauses } from "./slo
 export const rules: readonly Rule[] = [
   oneLiveRunOfAKey,
   againAlike,
+  followsItsKey,
+  replacedByItsKey,
   endsAsTried,
   lostWorkers,
   pausesBetweenTries,

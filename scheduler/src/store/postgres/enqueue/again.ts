@@ -14,11 +14,10 @@ export async function park(
   s: string,
   holder: number,
   write: EnqueueWrite,
-  nowMs: number,
 ): Promise<boolean> {
   const { runId = null, payload, priority, limitKey = null, overrides = null, expiresMs = null, source } = write;
-  const [dueMs, createdMs] = [Math.round(write.dueMs), Math.round(nowMs)];
-  const rest = { dueMs, createdMs, priority, limitKey, overrides, expiresMs, source: sourceNumber(source) };
+  const dueMs = Math.round(write.dueMs);
+  const rest = { dueMs, priority, limitKey, overrides, expiresMs, source: sourceNumber(source) };
   // An end under way holds the row: afterwards the run is gone, or it has this.
   const { rows } = await client.query(
     `update ${s}.run set again = $2::jsonb || jsonb_build_object('payload', $3::jsonb, 'runId', coalesce($4::bigint, nextval('${s}.run_id')))
@@ -30,12 +29,12 @@ export async function park(
 
 const given = (name: string, type: string) => `(g.again->>'${name}')::${type}`;
 
-/** The CTEs of a statement that ends runs, `gone`, with their columns id, task_id, key and again. The statement must read `againSql`. */
+/** The CTEs of a statement that ends runs, `gone`, with their columns task_id, key, again and ended_ms. The statement must read `againSql`. */
 export const followAgainSql = (s: string) => `again as (
     ${insertRunSql(s, {
       id: given("runId", "bigint"),
-      due_ms: given("dueMs", "bigint"),
-      created_ms: given("createdMs", "bigint"),
+      due_ms: `greatest(${given("dueMs", "bigint")}, g.ended_ms)`,
+      created_ms: "g.ended_ms",
       priority: `coalesce(${given("priority", "smallint")}, ${ofTask.priority})`,
       source: given("source", "smallint"),
       key: "g.key",

@@ -168,7 +168,7 @@ async function enqueueIn(
     if (write.replaces && made.id !== null && !made.created) {
       if (!(await hasBegun(client, s, made.id))) continue;
       if (write.again) {
-        if (!(await park(client, s, made.id, write, nowMs))) continue;
+        if (!(await park(client, s, made.id, write))) continue;
         return { runId: Number(made.id), created: false, again: true };
       }
     }

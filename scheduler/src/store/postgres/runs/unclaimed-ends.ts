@@ -34,7 +34,7 @@ export const endUnclaimedSql = (
 ) => `
   with ${before} gone as (
     delete from ${s}.run r ${which}
-    returning r.*, (${outcome})::smallint as outcome, (${slot})::smallint as slot_outcome, (${why})::text as why
+    returning r.*, ${now}::bigint as ended_ms, (${outcome})::smallint as outcome, (${slot})::smallint as slot_outcome, (${why})::text as why
   ), kept as (
     insert into ${s}.run_history (id, due_ms, slot_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority,
                                   source, key, payload, ${inheritedColumns}, error)
