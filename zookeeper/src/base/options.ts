@@ -1,5 +1,9 @@
 import { ZooKeeperError } from "./errors.ts";
 
+/** Options of calls that several recipes have. */
+export const callNames: ReadonlySet<string> = new Set(["signal"]);
+export const waitNames: ReadonlySet<string> = new Set(["limitMs", "signal"]);
+
 /**
  * Refuses unknown option names: a misspelt option would be ignored, and an ephemeral node could become a persistent one.
  * @param of as in `create /a` @throws OPTION_INVALID for a name that is not among those
@@ -13,9 +17,36 @@ export function checkNames(of: string, path: string, options: object, names: Rea
   }
   for (const name in options) {
     if (names.has(name)) continue;
+    const near = nearest(name, names);
     throw new ZooKeeperError("OPTION_INVALID", `${of}: there is no option ${JSON.stringify(name).slice(0, 100)}`, {
       path,
-      hint: `there are ${[...names].join(", ")}`,
+      hint: `${near === undefined ? "" : `did you mean ${near}? `}there are ${[...names].join(", ")}`,
     });
   }
+}
+
+/** No option's name is as long, and comparing a long text would take long. */
+const longestName = 40;
+
+/** The name that differs from `given` in the fewest letters: in at most two, or a third of them. Upper case counts as lower case. */
+function nearest(given: string, names: ReadonlySet<string>): string | undefined {
+  if (given.length > longestName) return undefined;
+  const near = [...names]
+    .map((name) => ({ name, letters: differingLetters(given.toLowerCase(), name.toLowerCase()) }))
+    .filter(({ name, letters }) => letters < name.length && letters <= Math.max(2, name.length / 3));
+  return near.sort((a, b) => a.letters - b.letters)[0]?.name;
+}
+
+/** Levenshtein distance. */
+function differingLetters(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const change = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(change, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] as number;
 }

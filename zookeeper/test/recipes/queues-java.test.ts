@@ -67,7 +67,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       await consumer.do("close");
     });
 
-    it("queue with ids: both directions, and Java removes ours", async () => {
+    it("queue with ids: both directions, and each removes an item of the other", async () => {
       const producer = await java.make("idQueue", path, javaLocks(), "produces");
       await producer.do("start");
       await producer.do("put", "from Java", "id-1");
@@ -75,6 +75,9 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       const queue = new Queue(zk, path, options());
       await queue.put("removed", { id: "id-2" });
       expect(await producer.do("remove", "id-2")).toEqual(["1"]);
+      await producer.do("put", "removed by us", "id-4");
+      await producer.do("flush", flushMs);
+      expect(await queue.remove("id-4")).toBe(1);
       const ids: (string | undefined)[] = [];
       const ours = await queue.consume((item) => {
         ids.push(item.id);
@@ -219,10 +222,11 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
           kind === "queue"
             ? new Queue(zk, path, { lockPath: locks() })
             : new DelayQueue(zk, path, { lockPath: locks() });
-        await queue.put("a", { at });
+        const put = (text: string) => (queue instanceof DelayQueue ? queue.put(text, { at }) : queue.put(text));
+        await put("a");
         expect(await consumer.next("held")).toBe("a");
         await queue.consume(note);
-        await queue.put("b", { at });
+        await put("b");
         await until("ours goes on with the next", () => texts.length === 1);
         await victim.kill();
         await until("it is ours", () => texts.length === 2);
@@ -239,7 +243,7 @@ describe(`queues shared with Java Curator on ${serverTitle()}`, () => {
       const lockPath = `${path}-locks`;
       const queue = kind === "queue" ? new Queue(zk, path, { lockPath }) : new DelayQueue(zk, path, { lockPath });
       const at = Date.now();
-      const name = await queue.put("a", { at });
+      const name = await (queue instanceof DelayQueue ? queue.put("a", { at }) : queue.put("a"));
       const order = { hosts: sharedServer(), kind, path, lockPath, sessionTimeoutMs: 6_000 };
       const victim = spawn(process.execPath, [fileURLToPath(new URL("./programs/item-holder.mjs", import.meta.url))], {
         env: { ...process.env, CARILLON_TEST_HOLDER: JSON.stringify(order) },

@@ -4,7 +4,7 @@
  */
 
 import { isZooKeeperError } from "../../base/errors.ts";
-import { checkNames } from "../../base/options.ts";
+import { callNames, checkNames, waitNames } from "../../base/options.ts";
 import type { Acl } from "../../operations/acl.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import type { ZooKeeper } from "../../operations/session.ts";
@@ -32,7 +32,9 @@ export class Barrier {
   }
 
   /** Creates the node, if it does not exist. (Curator: setBarrier.) @throws NO_AUTH */
-  async raise({ signal }: CallOptions = {}): Promise<void> {
+  async raise(options: CallOptions = {}): Promise<void> {
+    checkNames(`the barrier ${this.path}`, this.path, options, callNames);
+    const { signal } = options;
     for (;;) {
       try {
         await this.#zk.create(this.path, "", { acl: this.#acl, signal });
@@ -48,7 +50,9 @@ export class Barrier {
   }
 
   /** Removes the node, so that all waiting processes go on. (Curator: removeBarrier.) @throws NO_AUTH */
-  async lower({ signal }: CallOptions = {}): Promise<void> {
+  async lower(options: CallOptions = {}): Promise<void> {
+    checkNames(`the barrier ${this.path}`, this.path, options, callNames);
+    const { signal } = options;
     for (;;) {
       try {
         await this.#zk.delete(this.path, { signal });
@@ -65,7 +69,9 @@ export class Barrier {
    * @param options.limitMs default: no limit; 0: only looks
    * @returns false when the limit is over @throws ABORTED, CLOSED
    */
-  async wait({ limitMs = Number.POSITIVE_INFINITY, signal }: WaitOptions = {}): Promise<boolean> {
+  async wait(options: WaitOptions = {}): Promise<boolean> {
+    checkNames(`the barrier ${this.path}`, this.path, options, waitNames);
+    const { limitMs = Number.POSITIVE_INFINITY, signal } = options;
     const gone = await limited<true>(
       `the barrier ${this.path}`,
       { limitMs, signal },

@@ -11,6 +11,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { callNames, checkNames, waitNames } from "../../base/options.ts";
 import { checkPath } from "../../base/paths.ts";
 import type { CallOptions, OnceEvent } from "../../operations/operations.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
@@ -61,6 +62,7 @@ export class DoubleBarrier {
    * @throws ABORTED, CLOSED
    */
   async enter(options: CallOptions = {}): Promise<Inside> {
+    checkNames(`the barrier ${this.path}`, this.path, options, callNames);
     const inside = await this.tryEnter({ ...options, limitMs: Number.POSITIVE_INFINITY });
     if (!inside) throw new Error(`${this.path}: waited without a limit, and in vain`);
     return inside;
@@ -71,7 +73,9 @@ export class DoubleBarrier {
    * @returns undefined when the limit is over; it stands there no more then
    * @throws as `enter`
    */
-  tryEnter({ limitMs = 0, signal }: WaitOptions = {}): Promise<Inside | undefined> {
+  async tryEnter(options: WaitOptions = {}): Promise<Inside | undefined> {
+    checkNames(`the barrier ${this.path}`, this.path, options, waitNames);
+    const { limitMs = 0, signal } = options;
     return limited<Member>(
       `the barrier ${this.path}`,
       { limitMs, signal },
@@ -181,6 +185,7 @@ class Member implements Inside {
   }
 
   async leave(options: WaitOptions = {}): Promise<boolean> {
+    checkNames(`leaving the barrier ${this.#barrier}`, this.path, options, waitNames);
     if (!this.#hold.held) throw this.#hold.notHeld();
     this.#hold.end();
     try {

@@ -14,6 +14,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { callNames, checkNames } from "../../base/options.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import { isPassing } from "../base/follow.ts";
 import { Belief } from "./belief.ts";
@@ -45,6 +46,15 @@ export interface GraceLockOptions {
   readonly clock?: LockClock;
 }
 
+export const graceLockNames: ReadonlySet<string> = new Set<keyof GraceLockOptions>([
+  "owner",
+  "graceMs",
+  "onTakenOver",
+  "onLost",
+  "onState",
+  "clock",
+]);
+
 export class GraceLock {
   readonly owner: string;
   readonly #place: LockPlace;
@@ -72,6 +82,7 @@ export class GraceLock {
 
   /** @throws OPTION_INVALID */
   constructor(place: LockPlace, options: GraceLockOptions) {
+    checkNames(`the grace lock ${place.name}`, place.name, options, graceLockNames);
     this.#graceMs = options.graceMs ?? defaultGraceMs;
     if (typeof options.owner !== "string" || options.owner === "") {
       throw invalid("owner", options.owner, "a name that is this process's own and stays the same when it restarts");
@@ -108,7 +119,9 @@ export class GraceLock {
    * @returns undefined when another process holds it, or another caller of this process uses it
    * @throws CLOSED, ABORTED, errors of the place (NO_AUTH, …)
    */
-  async tryLock({ signal }: CallOptions = {}): Promise<Use | undefined> {
+  async tryLock(options: CallOptions = {}): Promise<Use | undefined> {
+    checkNames(`the grace lock ${this.#place.name}`, this.#place.name, options, callNames);
+    const { signal } = options;
     this.#requireOpen();
     if (this.#use || this.#asking) return undefined;
     this.#asking = true;

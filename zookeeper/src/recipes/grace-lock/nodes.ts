@@ -5,6 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
 import { checkPath, parentOf } from "../../base/paths.ts";
 import type { Acl } from "../../operations/acl.ts";
 import type { Operation } from "../../operations/operations.ts";
@@ -14,7 +15,7 @@ import { fenceOf } from "../base/fence.ts";
 import { unwatch, watchExistence } from "../base/node-watch.ts";
 import { createPersistent } from "../base/protect.ts";
 import { pause } from "../base/waiting.ts";
-import { GraceLock, type GraceLockOptions } from "./grace-lock.ts";
+import { GraceLock, type GraceLockOptions, graceLockNames } from "./grace-lock.ts";
 import type { Holding, LockPlace, LockRecord, Sight } from "./place.ts";
 
 export interface GraceLockNodesOptions extends GraceLockOptions {
@@ -22,8 +23,12 @@ export interface GraceLockNodesOptions extends GraceLockOptions {
   readonly acl?: readonly Acl[];
 }
 
+const optionNames: ReadonlySet<string> = new Set([...graceLockNames, "acl"]);
+
 /** A grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
-export function graceLock(client: ZooKeeper, path: string, { acl, ...options }: GraceLockNodesOptions): GraceLock {
+export function graceLock(client: ZooKeeper, path: string, given: GraceLockNodesOptions): GraceLock {
+  checkNames(`the grace lock ${path}`, path, given, optionNames);
+  const { acl, ...options } = given;
   return new GraceLock(new LockNodes(client, path, acl), options);
 }
 

@@ -10,7 +10,7 @@
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
-import { checkNames } from "../../base/options.ts";
+import { checkNames, waitNames } from "../../base/options.ts";
 import { checkPath } from "../../base/paths.ts";
 import type { Acl } from "../../operations/acl.ts";
 import type { CallOptions, Created } from "../../operations/operations.ts";
@@ -124,8 +124,9 @@ export class LeaderLatch {
    * @returns undefined when the limit is over
    * @throws ABORTED by the signal; CLOSED when the latch is closed before, or why it cannot go on
    */
-  awaitLeadership(options: WaitOptions = {}): Promise<Leadership | undefined> {
-    return waitFor(`leadership of ${this.path}`, options, (resolve, reject) => {
+  async awaitLeadership(options: WaitOptions = {}): Promise<Leadership | undefined> {
+    checkNames(`leadership of ${this.path}`, this.path, options, waitNames);
+    return waitFor<Leadership>(`leadership of ${this.path}`, options, (resolve, reject) => {
       const undo = this.#waiting.add({ led: resolve, ended: () => reject(this.#endedError()) });
       const { leadership } = this;
       if (leadership) resolve(leadership);

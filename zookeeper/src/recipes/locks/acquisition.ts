@@ -1,4 +1,5 @@
 /** Acquiring locks: with a time limit or without, and again by an owner that holds one already. */
+import { checkNames } from "../../base/options.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
 import { fenceOf } from "../base/fence.ts";
@@ -17,6 +18,19 @@ export interface AcquireOptions extends CallOptions {
 export interface TryOptions extends AcquireOptions {
   /** The longest wait; 0, the default, allows only the time that the server takes to answer whether the lock is free. */
   readonly limitMs?: number;
+}
+
+const acquireNames: ReadonlySet<string> = new Set<keyof AcquireOptions>(["owner", "signal"]);
+const tryNames: ReadonlySet<string> = new Set<keyof TryOptions>(["owner", "limitMs", "signal"]);
+
+/** A multi-lock passes its owner to each of its locks, so a semaphore accepts one too. @throws OPTION_INVALID */
+export function checkAcquireOptions(what: string, options: AcquireOptions): void {
+  checkNames(what, "", options, acquireNames);
+}
+
+/** @throws OPTION_INVALID */
+export function checkTryOptions(what: string, options: TryOptions): void {
+  checkNames(what, "", options, tryNames);
 }
 
 /** A lock: a mutex, or either side of a read-write lock. */
@@ -110,18 +124,22 @@ export class Acquisition {
     return share?.hold.held ? share.hold : undefined;
   }
 
-  async acquire({ owner, signal }: AcquireOptions): Promise<Held> {
+  async acquire(options: AcquireOptions): Promise<Held> {
+    checkAcquireOptions(this.#what, options);
+    const { owner, signal } = options;
     const held = await this.tryAcquire({ owner, signal, limitMs: Number.POSITIVE_INFINITY });
     // Nothing but a limit ends the waiting without a lock and without an error.
     if (!held) throw new Error(`${this.#what}: waited without a limit, and in vain`);
     return held;
   }
 
-  tryAcquire({ owner, signal, limitMs = 0 }: TryOptions): Promise<Held | undefined> {
+  async tryAcquire(options: TryOptions): Promise<Held | undefined> {
+    checkTryOptions(this.#what, options);
+    const { owner, signal, limitMs = 0 } = options;
     return limited<Held>(
       this.#what,
       { limitMs, signal },
-      (options) => this.#acquire(options, owner),
+      (turn) => this.#acquire(turn, owner),
       // It is not held any more, or about to end with its session: either way it keeps no other process out.
       (held) => held.release().catch(() => undefined),
     );

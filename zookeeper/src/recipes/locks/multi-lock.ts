@@ -5,7 +5,14 @@
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { heardByMany } from "../../base/signals.ts";
-import { type AcquireOptions, type Lock, limited, type TryOptions } from "./acquisition.ts";
+import {
+  type AcquireOptions,
+  checkAcquireOptions,
+  checkTryOptions,
+  type Lock,
+  limited,
+  type TryOptions,
+} from "./acquisition.ts";
 import type { Held } from "./hold.ts";
 import type { TurnOptions } from "./line.ts";
 
@@ -42,6 +49,7 @@ export class MultiLock {
 
   /** Waits until all are held. If one is lost meanwhile, it begins again. @throws as the locks: ABORTED, CLOSED, NO_AUTH */
   async acquire(options: AcquireOptions = {}): Promise<HeldTogether> {
+    checkAcquireOptions("a multi-lock", options);
     const held = await this.tryAcquire({ ...options, limitMs: Number.POSITIVE_INFINITY });
     // Nothing but a limit ends the waiting without a lock and without an error.
     if (!held) throw new Error("a multi-lock waited without a limit, and in vain");
@@ -49,11 +57,13 @@ export class MultiLock {
   }
 
   /** @param options.limitMs for all of them together @returns undefined when the limit is over @throws as `acquire` */
-  tryAcquire({ owner, limitMs = 0, signal }: TryOptions = {}): Promise<HeldTogether | undefined> {
+  async tryAcquire(options: TryOptions = {}): Promise<HeldTogether | undefined> {
+    checkTryOptions("a multi-lock", options);
+    const { owner, limitMs = 0, signal } = options;
     return limited<Together>(
       "a multi-lock",
       { limitMs, signal },
-      (options) => this.#take(options, owner),
+      (turn) => this.#take(turn, owner),
       // Lost, or about to end with its session: no other is kept from it.
       (together) => together[Symbol.asyncDispose]().catch(() => undefined),
     );

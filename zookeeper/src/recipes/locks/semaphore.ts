@@ -18,7 +18,7 @@ import { fenceOf } from "../base/fence.ts";
 import { acrossSessions } from "../base/follow.ts";
 import { protectedCreate } from "../base/protect.ts";
 import { waitFor } from "../base/waiting.ts";
-import { limited } from "./acquisition.ts";
+import { checkAcquireOptions, checkTryOptions, limited } from "./acquisition.ts";
 import { type Held, Hold } from "./hold.ts";
 import type { TurnOptions } from "./line.ts";
 import { checkLockPath, type LockOptions, localAddress, lockOptionNames, Mutex, nodesInLine } from "./mutex.ts";
@@ -91,12 +91,15 @@ export class Semaphore {
    * @throws ABORTED, CLOSED; OPTION_INVALID
    */
   async acquireMany(count: number, options: CallOptions = {}): Promise<Held[]> {
+    checkAcquireOptions(this.#what, options);
     const leases = await this.tryAcquireMany(count, { ...options, limitMs: Number.POSITIVE_INFINITY });
     return leases ?? [];
   }
 
   /** @returns undefined when the limit is over. @throws as `acquireMany` */
-  async tryAcquireMany(count: number, { limitMs = 0, signal }: PermitOptions = {}): Promise<Held[] | undefined> {
+  async tryAcquireMany(count: number, options: PermitOptions = {}): Promise<Held[] | undefined> {
+    checkTryOptions(this.#what, options);
+    const { limitMs = 0, signal } = options;
     checkCount(this.path, "leases wanted at once", count, 1);
     if (typeof this.#leases === "number" && count > this.#leases) {
       const message = `${count} leases of ${this.path} are wanted at once, and there are ${this.#leases}`;
@@ -105,7 +108,7 @@ export class Semaphore {
     return limited<Hold[]>(
       this.#what,
       { limitMs, signal },
-      (options) => acrossSessions(this.#zk, options.signal, () => this.#take(count, options)),
+      (turn) => acrossSessions(this.#zk, turn.signal, () => this.#take(count, turn)),
       (leases) => {
         for (const lease of leases) lease.abandon();
       },
@@ -118,8 +121,9 @@ export class Semaphore {
   }
 
   async #take(count: number, options: Required<TurnOptions>): Promise<Hold[] | undefined> {
+    const { signal, wait } = options;
     for (;;) {
-      const turn = options.wait ? await this.#mutex.acquire(options) : await this.#mutex.tryAcquire(options);
+      const turn = await (wait ? this.#mutex.acquire({ signal }) : this.#mutex.tryAcquire({ signal }));
       if (!turn) return undefined;
       const leases: Hold[] = [];
       let got = false;
@@ -128,7 +132,7 @@ export class Semaphore {
         const room = await this.#room(turn.session, leases, options);
         if (room === "none") return undefined;
         if (room === "enough") {
-          const begun = leases.map((lease, index) => lease.begin(fences(index), options.signal));
+          const begun = leases.map((lease, index) => lease.begin(fences(index), signal));
           got = (await Promise.all(begun)).every((there) => there);
         }
         // Otherwise one of these nodes was deleted meanwhile: start again.

@@ -4,6 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { checkNames } from "../../base/options.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
 import { follow, isPassing } from "../base/follow.ts";
 import { createContainers, deleteSurely } from "../base/protect.ts";
@@ -22,6 +23,8 @@ export interface MailboxOptions {
   /** How old a mark of a former life must be to be removed at the start, ms by the servers' clock. Default 600,000. */
   readonly markKeptMs?: number;
 }
+
+const optionNames: ReadonlySet<string> = new Set<keyof MailboxOptions>(["onLetter", "onTrouble", "markKeptMs"]);
 
 const defaultMarkKeptMs = 600_000;
 
@@ -43,9 +46,10 @@ export class Mailbox {
 
   /**
    * @param member its name, one at a time has it: a second process waits until the first one's node is gone
-   * @throws PATH_INVALID
+   * @throws PATH_INVALID, OPTION_INVALID
    */
   constructor(zk: ZooKeeper, path: string, member: string, options: MailboxOptions) {
+    checkNames(`the mailbox of ${member}`, path, options, optionNames);
     this.#zk = zk;
     this.#paths = new MailPaths(path);
     this.#paths.member(member);

@@ -6,6 +6,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
+import { callNames, checkNames } from "../../base/options.ts";
 import type { CallOptions, Data } from "../../operations/operations.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
 import { follow } from "../base/follow.ts";
@@ -39,6 +40,9 @@ export interface KeepOptions extends CallOptions {
   readonly onTrouble?: (error: unknown) => void;
 }
 
+const deliverNames: ReadonlySet<string> = new Set<keyof DeliverOptions>(["id", "signal"]);
+const keepNames: ReadonlySet<string> = new Set<keyof KeepOptions>(["onReclaimed", "onTrouble", "signal"]);
+
 export class Mailboxes {
   readonly #zk: ZooKeeper;
   readonly #paths: MailPaths;
@@ -66,7 +70,9 @@ export class Mailboxes {
    * @throws NO_NODE when the member is not alive; NODE_EXISTS when a letter of that id lies there already; SESSION_EXPIRED or
    * CLOSED when the session ended before the answer came: then the letter may have been delivered or not
    */
-  async deliver(member: string, data: Data, { id = randomUUID(), signal }: DeliverOptions = {}): Promise<string> {
+  async deliver(member: string, data: Data, options: DeliverOptions = {}): Promise<string> {
+    checkNames(`the delivery to ${member}`, this.#paths.root, options, deliverNames);
+    const { id = randomUUID(), signal } = options;
     const [letter, receipt, alive] = [
       this.#paths.letter(member, id),
       this.#paths.receipt(id),
@@ -101,7 +107,9 @@ export class Mailboxes {
    * @returns those that this call moved
    * @throws the first error, once every other letter was tried
    */
-  async reclaim(route: Route, { signal }: CallOptions = {}): Promise<Reclaimed[]> {
+  async reclaim(route: Route, options: CallOptions = {}): Promise<Reclaimed[]> {
+    checkNames("reclaim", this.#paths.root, options, callNames);
+    const { signal } = options;
     const moved: Reclaimed[] = [];
     await this.#reclaimIn(await this.#zk.established(signal), route, (one) => moved.push(one), signal);
     return moved;
@@ -111,7 +119,9 @@ export class Mailboxes {
    * Reclaims whenever a member has gone, until the signal aborts. Any number of processes may; usually the leader does.
    * @throws CLOSED
    */
-  async keep(route: Route, { signal, onReclaimed, onTrouble }: KeepOptions = {}): Promise<void> {
+  async keep(route: Route, options: KeepOptions = {}): Promise<void> {
+    checkNames("keep", this.#paths.root, options, keepNames);
+    const { signal, onReclaimed, onTrouble } = options;
     const stop = signal ?? new AbortController().signal;
     const serve = async (session: Session): Promise<"again"> => {
       let wake: () => void = () => undefined;

@@ -12,7 +12,7 @@ import { isZooKeeperError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
 import { parentOf } from "../../base/paths.ts";
 import type { Acl } from "../../operations/acl.ts";
-import type { Operation } from "../../operations/operations.ts";
+import type { CallOptions, Operation } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
 import { createContainers, createPersistent, deleteSurely, surely } from "../base/protect.ts";
 import { digits, type ItemName, type QueueNames } from "./names.ts";
@@ -189,6 +189,43 @@ async function holdsOrHeld(session: Session, path: string, data: Buffer): Promis
   } catch (error) {
     if (isZooKeeperError(error, "NO_NODE", "NO_AUTH")) return true;
     throw error;
+  }
+}
+
+/**
+ * Deletes an item that no consumer has locked, in one transaction.
+ * @returns false if a consumer has it, or it is gone
+ * @throws CONNECTION_LOSS if it is gone and it is unknown who deleted it
+ */
+export async function removeItem(
+  session: Session,
+  layout: QueueLayout,
+  name: string,
+  options: CallOptions,
+): Promise<boolean> {
+  const path = `${layout.path}/${name}`;
+  const lock = lockOf(layout, name);
+  // A transaction cannot check that a node is missing. So it makes the lock, which fails where a consumer has it, and deletes it.
+  const operations: Operation[] =
+    layout.lockPath === undefined
+      ? [{ type: "delete", path }]
+      : [
+          { type: "create", path: lock, ephemeral: true, acl: layout.acl },
+          { type: "delete", path },
+          { type: "delete", path: lock },
+        ];
+  for (let lost: unknown; ; ) {
+    try {
+      await session.multi(operations, options);
+      return true;
+    } catch (error) {
+      if (isZooKeeperError(error, "NODE_EXISTS")) return false;
+      if (isZooKeeperError(error, "CONNECTION_LOSS")) lost = error;
+      else if (!isZooKeeperError(error, "NO_NODE")) throw error;
+      else if (error.path === lock) await createQueuePaths(session, layout, options.signal);
+      else if (lost === undefined) return false;
+      else throw lost;
+    }
   }
 }
 

@@ -9,6 +9,8 @@ export interface DelayPutOptions extends CallOptions {
   readonly at: number;
 }
 
+const putNames: ReadonlySet<string> = new Set<keyof DelayPutOptions>(["at", "signal"]);
+
 /**
  * Items that come due at a time; on the same path as Java Curator's DistributedDelayQueue. It is as punctual with a
  * million items waiting as with none: a consumer lists the queue once and then follows a watch. An item that fails goes
@@ -29,13 +31,14 @@ export class DelayQueue {
    * @returns the name of the item's node
    * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
    */
-  async put(item: Data, { at, ...options }: DelayPutOptions): Promise<string> {
-    return this.#queue.put(delayPrefix(at), [item], options);
+  put(item: Data, options: DelayPutOptions): Promise<string> {
+    return this.putAll([item], options);
   }
 
   /** Several of one time in one node, which are consumed by one consumer, one after the other. See `put`. */
-  async putAll(items: readonly Data[], { at, ...options }: DelayPutOptions): Promise<string> {
-    return this.#queue.put(delayPrefix(at), items, options);
+  async putAll(items: readonly Data[], options: DelayPutOptions): Promise<string> {
+    this.#queue.checkPutOptions(options, putNames);
+    return this.#queue.put(delayPrefix(options.at), items, options);
   }
 
   /** How many nodes wait or are worked on. */

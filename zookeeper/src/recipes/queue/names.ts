@@ -56,14 +56,19 @@ const idName = /^queue-\|([^|]+)\|(?:\d{10}|-\d+)$/;
 const priorityName = /^queue-[01]([0-9A-F]{8})(?:r(\d{1,9}),([0-9A-F]{8,14})-)?(?:\d{10}|-\d+)$/;
 const delayRetry = /^queue-r(\d{1,9}),([0-9A-F]{8,14})\|([0-9A-F]{8,14})\|(?:\d{10}|-\d+)$/;
 
+/** @returns the id as it stands in names @throws OPTION_INVALID */
+export function idInName(id: string): string {
+  if (typeof id !== "string" || id === "") {
+    const problem = typeof id === "string" ? "empty" : `a ${typeof id}`;
+    throw new ZooKeeperError("OPTION_INVALID", `an item's id is ${problem}`, { hint: "give a text, or no id" });
+  }
+  // As Curator does it: a slash would be a path, a bar another field.
+  return id.replace(/[/|]/g, "_");
+}
+
 /** @throws OPTION_INVALID */
 export function idPrefix(id: string): string {
-  // As Curator does it: a slash would be a path, a bar another field.
-  const fixed = id.replace(/[/|]/g, "_");
-  if (fixed === "") {
-    throw new ZooKeeperError("OPTION_INVALID", "an item's id is empty", { hint: "give a text, or no id" });
-  }
-  return `${prefix}|${fixed}|`;
+  return `${prefix}|${idInName(id)}|`;
 }
 
 /** @throws OPTION_INVALID */

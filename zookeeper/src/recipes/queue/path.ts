@@ -2,16 +2,16 @@
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
-import { checkNames } from "../../base/options.ts";
+import { callNames, checkNames } from "../../base/options.ts";
 import { checkPath } from "../../base/paths.ts";
 import type { Acl } from "../../operations/acl.ts";
 import type { CallOptions, Data } from "../../operations/operations.ts";
 import type { ZooKeeper } from "../../operations/session.ts";
-import { createQueuePaths, marginBytes, type QueueLayout } from "./claims.ts";
+import { createQueuePaths, marginBytes, type QueueLayout, removeItem } from "./claims.ts";
 import { defaultBackoffMs, QueueConsumer } from "./consumer.ts";
 import type { ConsumeOptions, ItemHandler } from "./consuming.ts";
 import { encodeItems } from "./items.ts";
-import { delayNames, type QueueNames } from "./names.ts";
+import { delayNames, type ItemName, type QueueNames } from "./names.ts";
 
 export interface QueueOptions {
   /**
@@ -30,6 +30,16 @@ export interface QueueOptions {
 const maxItemBytes = limits.maxRequestBytes - marginBytes;
 
 const optionNames: ReadonlySet<string> = new Set<keyof QueueOptions>(["lockPath", "poisonPath", "acl"]);
+
+const consumeNames: ReadonlySet<string> = new Set<keyof ConsumeOptions>([
+  "concurrency",
+  "attempts",
+  "backoffMs",
+  "claimAheadMs",
+  "signal",
+  "onFailure",
+  "onTrouble",
+]);
 
 export class QueuePath {
   readonly layout: QueueLayout;
@@ -51,6 +61,11 @@ export class QueuePath {
     }
     this.#zk = zk;
     this.layout = { path, lockPath, poisonPath, names, acl };
+  }
+
+  /** @throws OPTION_INVALID */
+  checkPutOptions(options: CallOptions, names: ReadonlySet<string>): void {
+    checkNames(`put into ${this.layout.path}`, this.layout.path, options, names);
   }
 
   /** @param prefix the node's name up to the server's number @returns the node's name */
@@ -85,13 +100,33 @@ export class QueuePath {
     }
   }
 
+  /** @returns how many nodes were removed: those whose name matches, and that no consumer has locked */
+  async remove(matches: (item: ItemName) => boolean, options: CallOptions): Promise<number> {
+    const { path, names } = this.layout;
+    checkNames(`remove from ${path}`, path, options, callNames);
+    this.#requireOpen("remove from");
+    const session = await this.#zk.established(options.signal);
+    const found: string[] = [];
+    const each = (name: string) => {
+      const item = names.parse(name);
+      if (item && matches(item)) found.push(name);
+    };
+    await session.eachChild(path, each, options).catch((error: unknown) => {
+      if (!isZooKeeperError(error, "NO_NODE")) throw error; // nothing was ever put
+    });
+    let removed = 0;
+    for (const name of found) if (await removeItem(session, this.layout, name, options)) removed++;
+    return removed;
+  }
+
   /** How many nodes the queue has; 0 where there is no queue. */
-  async size({ signal }: CallOptions): Promise<number> {
-    return (await this.#zk.exists(this.layout.path, { signal }))?.childCount ?? 0;
+  async size(options: CallOptions): Promise<number> {
+    return (await this.#zk.exists(this.layout.path, options))?.childCount ?? 0;
   }
 
   async consume(handler: ItemHandler, options: ConsumeOptions): Promise<QueueConsumer> {
     this.#requireOpen("consume");
+    checkNames(`consume ${this.layout.path}`, this.layout.path, options, consumeNames);
     const timed = this.layout.names === delayNames;
     const settings = {
       concurrency: options.concurrency ?? (timed ? 100 : 1),

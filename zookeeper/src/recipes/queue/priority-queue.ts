@@ -9,6 +9,8 @@ export interface PriorityPutOptions extends CallOptions {
   readonly priority: number;
 }
 
+const putNames: ReadonlySet<string> = new Set<keyof PriorityPutOptions>(["priority", "signal"]);
+
 /**
  * Lowest priority number first, and among equals first in, first out; on the same path as Java Curator's
  * DistributedPriorityQueue. An item that fails keeps its priority.
@@ -25,13 +27,14 @@ export class PriorityQueue {
    * @returns the name of the item's node
    * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, OPTION_INVALID, NO_AUTH, CLOSED, …
    */
-  async put(item: Data, { priority, ...options }: PriorityPutOptions): Promise<string> {
-    return this.#queue.put(priorityPrefix(priority), [item], options);
+  put(item: Data, options: PriorityPutOptions): Promise<string> {
+    return this.putAll([item], options);
   }
 
   /** Several of one priority in one node, which are consumed by one consumer, one after the other. See `put`. */
-  async putAll(items: readonly Data[], { priority, ...options }: PriorityPutOptions): Promise<string> {
-    return this.#queue.put(priorityPrefix(priority), items, options);
+  async putAll(items: readonly Data[], options: PriorityPutOptions): Promise<string> {
+    this.#queue.checkPutOptions(options, putNames);
+    return this.#queue.put(priorityPrefix(options.priority), items, options);
   }
 
   /** How many nodes wait or are worked on. */

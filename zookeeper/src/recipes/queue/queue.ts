@@ -1,13 +1,15 @@
 import type { CallOptions, Data } from "../../operations/operations.ts";
 import type { ZooKeeper } from "../../operations/session.ts";
 import type { ConsumeOptions, Consumer, ItemHandler } from "./consuming.ts";
-import { idPrefix, plainNames, plainPrefix } from "./names.ts";
+import { idInName, idPrefix, plainNames, plainPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface PutOptions extends CallOptions {
   /** A name for the item, not unique; `/` and `|` become `_`. All or none of a queue's items should have one, as in Java. */
   readonly id?: string;
 }
+
+const putNames: ReadonlySet<string> = new Set<keyof PutOptions>(["id", "signal"]);
 
 /**
  * First in, first out; on the same path as Java Curator's DistributedQueue, or with ids as DistributedIdQueue.
@@ -25,13 +27,25 @@ export class Queue {
    * @returns the name of the item's node
    * @throws CONNECTION_LOSS if it is unknown whether it was put; DATA_TOO_LARGE, NO_AUTH, CLOSED, …
    */
-  put(item: Data, { id, ...options }: PutOptions = {}): Promise<string> {
-    return this.putAll([item], { id, ...options });
+  put(item: Data, options: PutOptions = {}): Promise<string> {
+    return this.putAll([item], options);
   }
 
   /** Several in one node, which are consumed by one consumer, one after the other. See `put`. */
-  async putAll(items: readonly Data[], { id, ...options }: PutOptions = {}): Promise<string> {
+  async putAll(items: readonly Data[], options: PutOptions = {}): Promise<string> {
+    this.#queue.checkPutOptions(options, putNames);
+    const { id } = options;
     return this.#queue.put(id === undefined ? plainPrefix : idPrefix(id), items, options);
+  }
+
+  /**
+   * Removes the items with that id which no consumer has taken. An item of several attempts counts as the same item.
+   * @returns how many nodes were removed
+   * @throws CONNECTION_LOSS if a node is gone and it is unknown whether this call removed it or a consumer did
+   */
+  async remove(id: string, options: CallOptions = {}): Promise<number> {
+    const sought = idInName(id);
+    return this.#queue.remove((item) => item.id === sought, options);
   }
 
   /** How many nodes wait or are worked on. */
