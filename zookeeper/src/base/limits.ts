@@ -34,6 +34,9 @@ export const limits = {
   /** Between rounds through all hosts, doubled each time, with jitter. */
   firstBackoffMs: 20,
   maxBackoffMs: 2_000,
+  /** Between searches for a server with a quorum while the present one has none; doubled each time. */
+  firstQuorumLookMs: 100,
+  maxQuorumLookMs: 60_000,
   /** A connection that lasted for this long ends the back-off, which until then is no longer than this. */
   steadyMs: 250,
   /** One server's initial time limit to accept a session: see maxConnectMs in connection.ts. */

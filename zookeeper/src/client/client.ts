@@ -6,27 +6,21 @@
  * could be reached.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { isZooKeeperError, serverError, ZooKeeperError } from "../base/errors.ts";
+import { isZooKeeperError, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { heardByMany } from "../base/signals.ts";
 import { tell } from "../base/tell.ts";
 import { parseConnectString } from "../connection/connect-string.ts";
-import {
-  Connection,
-  type Credentials,
-  maxConnectMs,
-  noCredentials,
-  type Progress,
-  Refused,
-} from "../connection/connection.ts";
-import { Hosts, type Server } from "../connection/hosts.ts";
+import { Connection, type Credentials, noCredentials, type Progress, Refused } from "../connection/connection.ts";
+import { askWord } from "../connection/four-letter-word.ts";
+import { Hosts, maxConnectMs, nameOf, noLongerListed } from "../connection/hosts.ts";
 import { answerChallenge, parseChallenge, saslStep } from "../connection/sasl.ts";
 import type { Session, SessionState, ZooKeeper } from "../operations/session.ts";
-import { aborted, Call, type Question } from "../requests/call.ts";
+import { aborted } from "../requests/call.ts";
 import { Questions } from "../requests/questions.ts";
 import { OperationsOf } from "../session/operations-of.ts";
 import { SessionCore } from "../session/session-core.ts";
-import { op } from "../wire/codes.ts";
+import { askOn, closeSession, setWatchesAgain } from "./aside.ts";
 import { type ConnectOptions, checkOptions } from "./options.ts";
 
 /**
@@ -180,6 +174,19 @@ class Client extends OperationsOf implements ZooKeeper {
     });
   }
 
+  setServers(servers: string): void {
+    if (this.signal.aborted) throw this.signal.reason;
+    const { hosts, chroot } = parseConnectString(servers);
+    if (chroot !== "" && chroot !== this.chroot) {
+      throw new ZooKeeperError("CONNECT_STRING_INVALID", `setServers: ${chroot} is not the client's chroot`, {
+        hint: "leave it out: a client keeps its chroot",
+      });
+    }
+    this.#hosts.replace(hosts);
+    const connection = this.#connection;
+    if (connection && !this.#hosts.has(connection.host)) connection.end(noLongerListed(connection.host));
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
@@ -255,6 +262,7 @@ class Client extends OperationsOf implements ZooKeeper {
           tls: this.#options.tls,
           credentials,
           sessionTimeoutMs: this.#options.sessionTimeoutMs,
+          readOnly: this.#options.readOnly && (!again || session.readOnly),
           connectMs,
           maxReplyBytes: this.#options.maxReplyBytes,
           maxRequestBytes: this.#options.maxRequestBytes,
@@ -287,12 +295,14 @@ class Client extends OperationsOf implements ZooKeeper {
       // More credentials may be added while these are being sent.
       for (let told = 0; told < this.#auth.length; ) told = await this.#sendAuth(connection, told);
       if (connection.isLost) throw await connection.lost;
+      if (!this.#hosts.has(host)) throw noLongerListed(host);
       this.#connection = connection;
       const began = performance.now();
       this.#servedAt = began;
       if (again) setWatchesAgain(connection, session, seen);
       session.attach(connection);
       if (!again) for (const listener of [...this.#listeners]) tell(listener, session);
+      if (connection.welcome.readOnly) void this.#seekQuorum(connection, session);
       const reason = await connection.lost;
       this.trouble = `${nameOf(host)}: ${reason.message}`;
       if (!this.signal.aborted) tell(this.#options.log, `connection to ${this.trouble}`);
@@ -305,6 +315,26 @@ class Client extends OperationsOf implements ZooKeeper {
       connection.end(new Error("no longer used"));
       this.#connection = undefined;
       session.detach(await connection.lost);
+    }
+  }
+
+  /** Ends a session of a server without a quorum once one with a quorum is found, where the next session begins. */
+  async #seekQuorum(connection: Connection, session: SessionCore): Promise<void> {
+    tell(this.#options.log, `${nameOf(connection.host)} has no quorum: it answers reads only`);
+    const over = session.signal;
+    for (let waitMs: number = limits.firstQuorumLookMs; ; waitMs = Math.min(2 * waitMs, limits.maxQuorumLookMs)) {
+      await sleep(waitMs, undefined, { signal: over, ref: false }).catch(() => undefined); // the session has ended
+      if (over.aborted || connection.isLost) return;
+      try {
+        const server = await this.#hosts.take(limits.maxConnectMs, over);
+        const options = { tls: this.#options.tls, limitMs: limits.maxConnectMs, signal: over };
+        if ((await askWord(server, "isro", options)) !== "rw" || connection.isLost) continue;
+        this.#hosts.putFirst(server);
+        const hint = "use the client's new session";
+        session.end(new ZooKeeperError("SESSION_EXPIRED", `${nameOf(server)} has a quorum`, { hint }));
+      } catch (error) {
+        this.trouble = `isro: ${(error as Error).message}`; // the next server is asked
+      }
     }
   }
 
@@ -440,43 +470,3 @@ const unseenTransactions = 1n << 32n;
 /** Codes of Node's TLS for a certificate that it does not accept. */
 const certificateErrors =
   /^(UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|CERT_|CRL_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/;
-
-const nothing = () => undefined;
-
-function nameOf({ name, host, port }: Server): string {
-  return name === host ? `${host}:${port}` : `${name} (${host}:${port})`;
-}
-
-/** Sent before any call, so that whatever is read later is already watched. Readers get the gap event once all watches are set. */
-function setWatchesAgain(connection: Connection, session: SessionCore, zxid: bigint): void {
-  const bodies = session.watches.setAgain(zxid);
-  bodies.forEach((body, index) => {
-    const isLast = index === bodies.length - 1;
-    connection.sendSetWatches(body, (code) => {
-      if (code !== 0) session.watches.refused(serverError(code, "setting the watches again", ""));
-      else if (isLast) session.watches.gap();
-    });
-  });
-}
-
-/** Sends a request outside of any session's queue. */
-function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const call = new Call(question, resolve, reject, undefined);
-    connection.send(call);
-    void connection.lost.then((reason) => call.fail(reason));
-  });
-}
-
-/** Resolves when the server has ended the session, the connection is lost, or patience ends. @returns whether it answered */
-async function closeSession(connection: Connection, patience: AbortSignal): Promise<boolean> {
-  const question = { op: op.closeSession, what: "close", path: "", repeatable: false, write: nothing, read: nothing };
-  const out = new Promise<false>((resolve) => {
-    patience.addEventListener("abort", () => resolve(false), { once: true });
-  });
-  const answered = askOn(connection, question).then(
-    () => true,
-    () => !connection.isLost, // a server that refuses will not do it the next time either
-  );
-  return Promise.race([answered, out]);
-}

@@ -12,6 +12,11 @@ export interface ConnectOptions {
   readonly connectTimeoutMs?: number;
   /** Creates the chroot and missing parents as persistent nodes. Default: the chroot has to exist. */
   readonly createChroot?: boolean;
+  /**
+   * While no server has a quorum, new sessions begin at a server that answers reads only; see `Session.readOnly`. The servers need
+   * `-Dreadonlymode.enabled=true`, and from 3.6 on `localSessionsEnabled=true`. Default false.
+   */
+  readonly readOnly?: boolean;
   /** Gives `connect` up. */
   readonly signal?: AbortSignal;
   /** Credentials for ACLs, as addAuth takes them. */
@@ -36,6 +41,7 @@ const names: ReadonlySet<string> = new Set<keyof ConnectOptions>([
   "sessionTimeoutMs",
   "connectTimeoutMs",
   "createChroot",
+  "readOnly",
   "signal",
   "auth",
   "tls",
@@ -56,6 +62,7 @@ export function checkOptions(
     | "connectTimeoutMs"
     | "maxReplyBytes"
     | "maxRequestBytes"
+    | "readOnly"
     | "auth"
     | "log"
     | "resolve"
@@ -81,6 +88,7 @@ export function checkOptions(
     connectTimeoutMs: number("connectTimeoutMs", sessionTimeoutMs, 1),
     maxReplyBytes: number("maxReplyBytes", limits.maxReplyBytes, limits.minMaxReplyBytes),
     maxRequestBytes: number("maxRequestBytes", limits.maxRequestBytes, limits.minMaxRequestBytes),
+    readOnly: options.readOnly ?? false,
     auth: options.auth ?? [],
     tls: options.tls,
     sasl: options.sasl,

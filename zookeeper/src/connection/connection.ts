@@ -4,7 +4,7 @@
  */
 import net from "node:net";
 import tls from "node:tls";
-import { serverErrors, ZooKeeperError } from "../base/errors.ts";
+import { serverError, serverErrors, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import type { Call, Question } from "../requests/call.ts";
 import { requestTooLarge } from "../requests/questions.ts";
@@ -31,6 +31,8 @@ export interface ConnectionOptions {
   readonly tls: tls.ConnectionOptions | undefined;
   readonly credentials: Credentials;
   readonly sessionTimeoutMs: number;
+  /** Also a server without a quorum may accept it. */
+  readonly readOnly: boolean;
   /** The time limit from the beginning to the server's welcome. */
   readonly connectMs: number;
   readonly maxReplyBytes: number;
@@ -43,6 +45,8 @@ export interface ConnectionOptions {
 export interface Welcome extends Credentials {
   /** 0 if the server has already ended the requested session. */
   readonly timeoutMs: number;
+  /** The server has no quorum, and answers reads only. */
+  readonly readOnly: boolean;
 }
 
 /** The error for a server that hung up during the handshake: it is behind this client, has no quorum, or has too many connections. */
@@ -54,7 +58,7 @@ const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 export class Connection {
   readonly host: Server;
   /** The server's answer in the handshake. */
-  welcome: Welcome = { ...noCredentials, timeoutMs: 0 };
+  welcome: Welcome = { ...noCredentials, timeoutMs: 0, readOnly: false };
   /** Set once the end of the session has been sent; later sends are rejected with this reason. */
   closing: ZooKeeperError | undefined;
   /** Monotonic ms at which the last answered request was sent: the session was surely alive then. */
@@ -324,7 +328,7 @@ export class Connection {
     });
   }
 
-  #shakeHands({ credentials, sessionTimeoutMs, progress }: ConnectionOptions): void {
+  #shakeHands({ credentials, sessionTimeoutMs, readOnly, progress }: ConnectionOptions): void {
     this.renewedAt = this.#sentAt = performance.now();
     const writer = this.#writer;
     writer.beginFrame();
@@ -333,7 +337,7 @@ export class Connection {
     writer.int(sessionTimeoutMs);
     writer.long(credentials.id);
     writer.buffer(credentials.password);
-    writer.bool(false);
+    writer.bool(readOnly);
     writer.endFrame();
     this.#socket.write(writer.take());
   }
@@ -369,9 +373,10 @@ export class Connection {
 
   /**
    * No transaction counts as seen before all watches are set again: if the connection is lost in between, the next one must still
-   * ask for the events since.
+   * ask for the events since. A server without a quorum may have transactions that the quorum never gets.
    */
   #see(zxid: bigint): void {
+    if (this.welcome.readOnly) return;
     if (this.#watchesSet.length === 0 && zxid > this.#progress.zxid) this.#progress.zxid = zxid;
   }
 
@@ -442,11 +447,19 @@ export class Connection {
   }
 
   #readWelcome(reader: Reader, welcomed: (error: Error | undefined) => void): void {
+    // A server without a quorum and without local sessions answers with a reply's header instead.
+    const refused = reader.left === 16;
     reader.int();
+    if (refused) {
+      reader.long();
+      this.end(serverError(reader.int(), "the beginning of a session", ""));
+      return;
+    }
     const timeoutMs = reader.int();
     const id = reader.long();
     const password = reader.buffer();
-    this.welcome = { timeoutMs, id, password };
+    const readOnly = reader.left > 0 && reader.bool(); // servers before 3.4 do not say
+    this.welcome = { timeoutMs, id, password, readOnly };
     if (timeoutMs > 0) this.#beat(timeoutMs);
     welcomed(undefined);
   }
@@ -483,13 +496,4 @@ export class Connection {
       Math.max(5, timeoutMs / 48),
     );
   }
-}
-
-/**
- * The time limit for one server to accept a session. It is short enough to resume a session at another server in time. A new
- * session cannot be lost, so each round in which no server accepted it doubles the limit.
- */
-export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
-  const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));
-  return isNew ? Math.max(firstMs, Math.min(timeoutMs, firstMs * 2 ** rounds)) : firstMs;
 }

@@ -13,19 +13,28 @@ export interface Server extends Host {
   readonly name: string;
 }
 
+export function nameOf({ name, host, port }: Server): string {
+  return name === host ? `${host}:${port}` : `${name} (${host}:${port})`;
+}
+
+export function noLongerListed(server: Server): Error {
+  return new Error(`${nameOf(server)} is no longer among the servers`);
+}
+
 /**
  * The order in which servers are tried, and the waits between rounds. The order is shuffled, so that the clients of a dead server
  * spread over the others; waits are jittered, so that clients do not act in step. A name is resolved again at each of its turns,
  * and all its addresses are tried: it may stand for a whole ensemble, whose servers move.
  */
 export class Hosts {
-  readonly #hosts: readonly Host[];
+  #hosts: readonly Host[];
   readonly #random: () => number;
   readonly #resolve: Resolve;
   /** How many addresses each host had when it was resolved last. */
   readonly #found = new Map<Host, number>();
   /** Addresses of the present host that have not been tried yet. */
   #addresses: Server[] = [];
+  #first: Server | undefined;
   #next = 0;
   #rounds = 0;
   #sinceServed = 0;
@@ -35,6 +44,20 @@ export class Hosts {
     this.#random = random;
     this.#resolve = resolve;
     this.#hosts = this.#shuffled(hosts);
+  }
+
+  /** From now on these are the servers. */
+  replace(hosts: readonly Host[]): void {
+    this.#hosts = this.#shuffled(hosts);
+    this.#found.clear();
+    this.#addresses = [];
+    this.#first = undefined;
+    this.#next = this.#rounds = this.#sinceServed = 0;
+  }
+
+  /** True for an address of one of the servers. */
+  has({ name, port }: Server): boolean {
+    return this.#hosts.some((host) => host.host === name && host.port === port);
   }
 
   /** How many addresses there are, as far as is known. */
@@ -49,6 +72,9 @@ export class Hosts {
 
   /** @throws the name service's error, or an error if it gave no answer within `limitMs` or before the signal aborted */
   async take(limitMs: number, signal: AbortSignal): Promise<Server> {
+    const first = this.#first;
+    this.#first = undefined;
+    if (first) return first;
     if (this.#addresses.length === 0) {
       const host = this.#hosts[this.#next % this.#hosts.length] as Host;
       this.#next += 1;
@@ -61,6 +87,11 @@ export class Hosts {
       }));
     }
     return this.#addresses.shift() as Server;
+  }
+
+  /** The next to be taken, before all others. */
+  putFirst(server: Server): void {
+    this.#first = server;
   }
 
   /** Reports that the last server taken serves. */
@@ -109,4 +140,13 @@ export class Hosts {
     }
     return shuffled;
   }
+}
+
+/**
+ * The time limit for one server to accept a session. It is short enough to resume a session at another server in time. A new
+ * session cannot be lost, so each round in which no server accepted it doubles the limit.
+ */
+export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
+  const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));
+  return isNew ? Math.max(firstMs, Math.min(timeoutMs, firstMs * 2 ** rounds)) : firstMs;
 }

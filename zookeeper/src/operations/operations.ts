@@ -106,6 +106,18 @@ export interface Transaction {
   commit(options?: CallOptions): Promise<OperationResult[]>;
 }
 
+/** A change of the ensemble: servers that join or leave it, or all of its servers from now on. */
+export interface ReconfigOptions extends CallOptions {
+  /** Servers that join or change: `server.4=host:2888:3888:participant;2181`. */
+  readonly joining?: readonly string[];
+  /** Ids of servers that leave. */
+  readonly leaving?: readonly (string | number)[];
+  /** All servers, in place of `joining` and `leaving`. */
+  readonly members?: readonly string[];
+  /** Rejects with BAD_VERSION unless the configuration has this version (see `parseConfig`); default: any. */
+  readonly version?: bigint;
+}
+
 export interface Operations {
   /** @throws NODE_EXISTS, NO_NODE (the parent), NO_CHILDREN_FOR_EPHEMERALS, UNIMPLEMENTED, … */
   create(path: string, data?: Data, options?: CreateOptions): Promise<Created>;
@@ -154,4 +166,11 @@ export interface Operations {
   whoAmI(options?: CallOptions): Promise<{ scheme: string; id: string }[]>;
   /** The ensemble's configuration, as text in the form of zoo.cfg.dynamic (3.5 and later). */
   config(options?: ReadOptions): Promise<{ data: Buffer; stat: Stat }>;
+  /**
+   * Changes the ensemble's servers (3.5 and later). The servers need `reconfigEnabled=true`, and the session the right to write
+   * `/zookeeper/config`, as the digest user `super` has it. A client goes on with the servers it was given: see `setServers`.
+   * @returns the new configuration @throws RECONFIG_DISABLED, NO_AUTH, BAD_VERSION, NEW_CONFIG_NO_QUORUM,
+   * RECONFIG_IN_PROGRESS, BAD_ARGUMENTS; UNIMPLEMENTED by a standalone server
+   */
+  reconfig(options: ReconfigOptions): Promise<{ data: Buffer; stat: Stat }>;
 }

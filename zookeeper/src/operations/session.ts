@@ -32,6 +32,11 @@ export interface Session extends Operations {
    * client, as far as this client can tell. Otherwise undefined.
    */
   readonly rewoundFrom: bigint | undefined;
+  /**
+   * Its server has no quorum: reads are answered, perhaps with old data, and writes reject with NOT_READ_ONLY. The session ends
+   * (SESSION_EXPIRED) once a server with a quorum is found. Always false without the option `readOnly`.
+   */
+  readonly readOnly: boolean;
   /** @returns a function that ends it. Listeners must not throw. */
   onState(listener: (state: SessionState) => void): () => void;
 }
@@ -58,6 +63,12 @@ export interface ZooKeeper extends Operations {
    * @throws AUTH_FAILED
    */
   addAuth(scheme: string, credentials: string | Uint8Array): Promise<void>;
+  /**
+   * Replaces the servers of `connect`: later connections go to these. If the present server is not among them, the client leaves
+   * it at once and resumes its session at another one. Names are compared as they are written.
+   * @param servers as for `connect`; a chroot must be the client's own @throws CONNECT_STRING_INVALID, CLOSED
+   */
+  setServers(servers: string): void;
   /** Aborts when the client is closed. */
   readonly signal: AbortSignal;
   /**

@@ -5,7 +5,7 @@ import { limits } from "../base/limits.ts";
 import { checkPath, parentOf, withChroot, withoutChroot } from "../base/paths.ts";
 import { tell } from "../base/tell.ts";
 import { type Acl, openAcl, readAcls, writeAcl } from "../operations/acl.ts";
-import type { CreateOptions, Data, Operation, OperationResult } from "../operations/operations.ts";
+import type { CreateOptions, Data, Operation, OperationResult, ReconfigOptions } from "../operations/operations.ts";
 import { readStat, type Stat } from "../operations/stat.ts";
 import { type Reader, type Writer, writeMultiEnd, writeMultiHeader } from "../wire/bytes.ts";
 import { addWatchMode, flag, op, watcherType } from "../wire/codes.ts";
@@ -233,6 +233,28 @@ export class Questions {
       write: (writer) => {
         writer.string(path);
         writer.bool(watch);
+      },
+      read: (reader) => ({ data: reader.buffer(), stat: readStat(reader) }),
+    };
+  }
+
+  reconfig({ joining, leaving, members, version = -1n }: ReconfigOptions): Question<{ data: Buffer; stat: Stat }> {
+    const wrong = (problem: string, hint: string) =>
+      new ZooKeeperError("OPTION_INVALID", `reconfig: ${problem}`, { hint });
+    for (const [name, list] of Object.entries({ joining, leaving, members })) {
+      if (list !== undefined && !Array.isArray(list)) throw wrong(`${name} is a ${typeof list}`, "give a list");
+    }
+    if (!(joining || leaving || members)) throw wrong("nothing is to change", "give joining, leaving or members");
+    if (members && (joining || leaving)) throw wrong("members names all servers", "leave joining and leaving out");
+    if (typeof version !== "bigint") throw wrong(`version is a ${typeof version}`, "give the bigint of parseConfig");
+    return {
+      op: op.reconfig,
+      what: "reconfig",
+      path: "/zookeeper/config",
+      repeatable: false,
+      write: (writer) => {
+        for (const list of [joining, leaving, members]) writer.buffer(list?.join(","));
+        writer.long(version);
       },
       read: (reader) => ({ data: reader.buffer(), stat: readStat(reader) }),
     };

@@ -2,7 +2,7 @@
 
 import { isZooKeeperError, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
-import { checkNames } from "../base/options.ts";
+import { callNames, checkNames } from "../base/options.ts";
 import { checkPath, parentOf, withChroot } from "../base/paths.ts";
 import type { Acl } from "../operations/acl.ts";
 import type {
@@ -15,6 +15,7 @@ import type {
   OperationResult,
   Operations,
   ReadOptions,
+  ReconfigOptions,
   Transaction,
   VersionOptions,
   Watch,
@@ -33,12 +34,12 @@ export interface Target {
   watchWith(path: string, options: WatchOptions): Promise<PersistentWatch>;
 }
 
-const callNames = new Set(["signal"]);
 const nodeNames = ["ephemeral", "sequential", "container", "ttlMs", "acl"];
 const createNames = new Set([...nodeNames, "parents", "signal"]);
 const versionNames = new Set(["version", "signal"]);
 const readNames = new Set(["watch", "signal"]);
 const watchNames = new Set(["recursive", "maxWaiting", "signal"]);
+const reconfigNames = new Set(["joining", "leaving", "members", "version", "signal"]);
 const operationNames = new Set(["type", "path", "data", "version", ...nodeNames]);
 
 /** Requests of `deleteAll` that are on their way at once. */
@@ -243,6 +244,11 @@ export abstract class OperationsOf implements Operations {
 
   whoAmI(options: CallOptions = {}): Promise<{ scheme: string; id: string }[]> {
     return this.#call("whoAmI", "", options, () => this.questions.whoAmI());
+  }
+
+  async reconfig(options: ReconfigOptions): Promise<{ data: Buffer; stat: Stat }> {
+    checkNames("reconfig", "", options, reconfigNames);
+    return this.target.ask(this.questions.reconfig(options), options.signal);
   }
 
   async config(options: ReadOptions = {}): Promise<{ data: Buffer; stat: Stat }> {

@@ -9,7 +9,7 @@ const timeoutMs = 80;
 
 /** The parts of a connection that a session uses: the server's handshake, and the time of the last answer. */
 const connection = () => ({
-  welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs },
+  welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs, readOnly: false },
   renewedAt: performance.now(),
   takeUnanswered: () => [],
   end: () => undefined,
@@ -108,7 +108,11 @@ describe("a session that is over by the clock", () => {
   ])("the process stood still past its time here, not past the servers', and %s", async (_, answers) => {
     const longMs = 4_000;
     const session = new SessionCore(longMs, new Questions(""), "");
-    const line = { ...connection(), welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs: longMs }, pings: 0 };
+    const line = {
+      ...connection(),
+      welcome: { id: 7n, password: Buffer.alloc(16), timeoutMs: longMs, readOnly: false },
+      pings: 0,
+    };
     const ping = async () => {
       if (!answers) return new Promise(() => undefined);
       line.pings += 1;

@@ -33,6 +33,7 @@ const inDoubt = "it may have been carried out or not: look before doing it again
 export class SessionCore extends OperationsOf implements Session {
   timeoutMs: number;
   rewoundFrom: bigint | undefined;
+  readOnly = false;
   credentials: Credentials = noCredentials;
   readonly watches: Watches;
   readonly #controller = new AbortController();
@@ -93,7 +94,8 @@ export class SessionCore extends OperationsOf implements Session {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(aborted(question.what, question.path, signal));
       if (!this.#mayLive) this.endIfOver();
-      const connection = this.#state === "connected" ? this.#connection : undefined;
+      // One that is lost and not detached yet would fail a write that it has not sent.
+      const connection = this.#state === "connected" && !this.#connection?.isLost ? this.#connection : undefined;
       const problem = this.#refusal(question, connection);
       if (problem) return reject(problem);
       const call = new Call(question, resolve, reject, signal);
@@ -163,7 +165,8 @@ export class SessionCore extends OperationsOf implements Session {
   attach(connection: Connection): void {
     this.endIfOver();
     if (this.#state === "ended") return;
-    const { id, password, timeoutMs } = connection.welcome;
+    const { id, password, timeoutMs, readOnly } = connection.welcome;
+    this.readOnly = readOnly;
     this.credentials = { id, password };
     this.timeoutMs = timeoutMs;
     this.#connection = connection;

@@ -100,6 +100,8 @@ export class Ensemble {
     const tickTime = options.tickTime ?? 200;
     const tls = options.tls ? writeTls(folder) : undefined;
     const count = options.servers ?? 1;
+    const ports: number[] = [];
+    while (ports.length < count) ports.push(await freePort());
     const config: Record<string, string | number | boolean> = {
       tickTime,
       maxSessionTimeout: 60_000,
@@ -116,7 +118,9 @@ export class Ensemble {
       config.initLimit = Math.ceil(8_000 / tickTime);
       config.syncLimit = Math.ceil(2_000 / tickTime);
       for (let id = 1; id <= count; id++) {
-        config[`server.${id}`] = `127.0.0.1:${await freePort()}:${await freePort()}`;
+        // A configuration that can be changed names the ports for clients too; zoo.cfg names each server's own as well.
+        const client = options.config?.reconfigEnabled ? `;127.0.0.1:${ports[id - 1]}` : "";
+        config[`server.${id}`] = `127.0.0.1:${await freePort()}:${await freePort()}${client}`;
       }
     }
     const properties: Record<string, string | number> = {
@@ -134,7 +138,7 @@ export class Ensemble {
     for (let id = 1; id <= count; id++) {
       const home = join(folder, String(id));
       mkdirSync(home);
-      const port = await freePort();
+      const port = ports[id - 1] as number;
       servers.push(
         new ZooKeeperServer({
           ...program,

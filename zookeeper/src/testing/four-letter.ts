@@ -1,17 +1,8 @@
-import { connect } from "node:net";
+import { fourLetterWord } from "../connection/four-letter-word.ts";
 
-/** Sends a server one of its four-letter words and returns the answer; rejects when it does not answer in time. */
-export function fourLetter(port: number, word: string, patienceMs = 2_000): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect(port, "127.0.0.1", () => socket.write(word));
-    let text = "";
-    socket.setTimeout(patienceMs, () => socket.destroy(new Error(`no answer to ${word} in ${patienceMs} ms`)));
-    socket.setEncoding("utf8").on("data", (chunk) => {
-      text += chunk;
-    });
-    socket.on("error", reject);
-    socket.on("close", () => resolve(text));
-  });
+/** Sends a server on this machine one of its four-letter words and returns the answer; rejects without one. */
+export function fourLetter(port: number, word: string, limitMs = 2_000): Promise<string> {
+  return fourLetterWord(`127.0.0.1:${port}`, word, { limitMs });
 }
 
 export type Mode = "standalone" | "leader" | "follower" | "observer";

@@ -13,6 +13,7 @@ export const op = {
   check: 13,
   multi: 14,
   create2: 15,
+  reconfig: 16,
   removeWatches: 18,
   createContainer: 19,
   createTtl: 21,

@@ -1,0 +1,42 @@
+/** Requests that a client sends on a connection outside of its session's queue. */
+import { serverError } from "../base/errors.ts";
+import type { Connection } from "../connection/connection.ts";
+import { Call, type Question } from "../requests/call.ts";
+import type { SessionCore } from "../session/session-core.ts";
+import { op } from "../wire/codes.ts";
+
+const nothing = () => undefined;
+
+/** Sent before any call, so that whatever is read later is already watched. Readers get the gap event once all watches are set. */
+export function setWatchesAgain(connection: Connection, session: SessionCore, zxid: bigint): void {
+  const bodies = session.watches.setAgain(zxid);
+  bodies.forEach((body, index) => {
+    const isLast = index === bodies.length - 1;
+    connection.sendSetWatches(body, (code) => {
+      if (code !== 0) session.watches.refused(serverError(code, "setting the watches again", ""));
+      else if (isLast) session.watches.gap();
+    });
+  });
+}
+
+/** Sends a request outside of any session's queue. */
+export function askOn<T>(connection: Connection, question: Question<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const call = new Call(question, resolve, reject, undefined);
+    connection.send(call);
+    void connection.lost.then((reason) => call.fail(reason));
+  });
+}
+
+/** Resolves when the server has ended the session, the connection is lost, or patience ends. @returns whether it answered */
+export async function closeSession(connection: Connection, patience: AbortSignal): Promise<boolean> {
+  const question = { op: op.closeSession, what: "close", path: "", repeatable: false, write: nothing, read: nothing };
+  const out = new Promise<false>((resolve) => {
+    patience.addEventListener("abort", () => resolve(false), { once: true });
+  });
+  const answered = askOn(connection, question).then(
+    () => true,
+    () => !connection.isLost, // a server that refuses will not do it the next time either
+  );
+  return Promise.race([answered, out]);
+}
