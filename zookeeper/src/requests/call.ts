@@ -31,6 +31,8 @@ export class Call {
   readonly question: Question<unknown>;
   /** Bytes while it waits to be sent, for the bound on them. */
   bytes = 0;
+  /** Where it waits to be sent. */
+  place = 0;
   xid = 0;
   /** Monotonic ms when it was handed to the connection. */
   sentAt = 0;

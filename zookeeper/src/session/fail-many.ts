@@ -6,15 +6,19 @@ import type { Call } from "../requests/call.ts";
  * Rejects calls in slices of `limits.sliceMs`, the first at once and one in each turn of the event loop after it: 200,000
  * rejections at once would stop the process for a second. The errors have no stack: no line of it would be the caller's.
  */
-export function failMany(calls: readonly Call[], errorOf: (call: Call) => ZooKeeperError, from = 0): void {
+export function failMany(
+  calls: readonly Call[],
+  errorOf: (call: Call, index: number) => ZooKeeperError,
+  from = 0,
+): void {
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   const untilMs = performance.now() + limits.sliceMs;
   let next = from;
   while (next < calls.length && performance.now() < untilMs) {
     const call = calls[next] as Call;
+    if (!call.settled) call.fail(errorOf(call, next));
     next += 1;
-    if (!call.settled) call.fail(errorOf(call));
   }
   Error.stackTraceLimit = stackTraceLimit;
   if (next < calls.length) setImmediate(() => failMany(calls, errorOf, next));

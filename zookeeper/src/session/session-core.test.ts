@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import type { Connection } from "../connection/connection.ts";
+import type { Call } from "../requests/call.ts";
 import { Questions } from "../requests/questions.ts";
 import { marginMs, SessionCore } from "./session-core.ts";
 
@@ -46,6 +47,35 @@ describe("calls that wait for a session", () => {
     const most = 2 * limits.sliceMs * 10;
     expect(Math.max(...slices)).toBeLessThanOrEqual(most);
     expect(slices.length).toBeGreaterThanOrEqual(calls.length / most - 1);
+  });
+
+  test("many are sent in slices, and those that are called meanwhile after them", async () => {
+    const session = new SessionCore(timeoutMs, new Questions(""), "");
+    const count = 20_000;
+    for (let index = 0; index < count; index++) void session.exists(`/${index}`);
+    const sent: string[] = [];
+    const send = (call: Call) => void sent.push(call.question.path);
+    const nowMs = performance.now();
+    // Each call costs a tenth of a millisecond by this clock, which is read once after each.
+    let looks = 0;
+    vi.spyOn(performance, "now").mockImplementation(() => nowMs + looks++ / 10);
+    const inTurns: number[] = [];
+    try {
+      const welcome = { ...connection().welcome, timeoutMs: 60_000 };
+      session.attach({ ...connection(), welcome, unanswered: 0, unsentBytes: 0, send } as unknown as Connection);
+      for (let turn = 0; sent.length < count + 1 && turn < count; turn++) {
+        inTurns.push(sent.length);
+        if (turn === 1) void session.exists("/later");
+        await new Promise(setImmediate);
+      }
+    } finally {
+      vi.restoreAllMocks();
+    }
+    const slices = inTurns.map((length, index) => length - (inTurns[index - 1] ?? 0));
+    // The first is sent at once, so the first turn finds two.
+    expect(Math.max(...slices)).toBeLessThanOrEqual(2 * limits.sliceMs * 10);
+    expect(sent).toEqual([...Array.from({ length: count }, (_, index) => `/${index}`), "/later"]);
+    session.end(new ZooKeeperError("CLOSED", "closed"));
   });
 
   test("one that its caller gave up makes room for another", async () => {
