@@ -1,6 +1,8 @@
+import pg from "pg";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { postgres } from "../../scheduler/test/support/servers.ts";
+import { until } from "../../scheduler/test/support/store-stage.ts";
 import { codeOf, wrongCodeOf } from "../../scheduler/test/support/totp.ts";
 import { type House, heading, openContext, overhang, violations } from "./support/house.ts";
 import { openStage, password } from "./support/stage.mjs";
@@ -102,6 +104,50 @@ export function secondFactors(house: House): void {
       await card.getByRole("button", { name: "Add a second factor" }).waitFor();
       const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
       for (const one of [secret, ...codes]) expect(kept).not.toContain(one);
+      await context.close();
+    });
+
+    test("is asked for again with the password, where an old sign-in is to end the others", async () => {
+      const { context, page, url } = await visitor("otto", 360);
+      await page.goto(`${url}/settings`);
+      await showPassword(page, "otto");
+      const factor = page.locator("section", { has: page.getByRole("heading", { name: "Second factor" }) });
+      await factor.getByRole("button", { name: "Add a second factor" }).click();
+      await factor.getByLabel("Present password").fill(password);
+      await page.keyboard.press("Enter");
+      const { secret, codes } = await enrol(page);
+      const post = (path: string, cookie: string, method = "POST", body?: object) =>
+        fetch(`${url}${path}`, {
+          method,
+          headers: { origin: url, cookie, ...(body ? { "content-type": "application/json" } : {}) },
+          ...(body ? { body: JSON.stringify(body) } : {}),
+        });
+      const phone = await post("/v1/sign-in", "", "POST", { name: "otto", password, code: codes[0] });
+      const cookieOfPhone = (phone.headers.getSetCookie()[0] ?? "").split(";")[0] ?? "";
+      const sql = new pg.Client(postgres().url);
+      await sql.connect();
+      await sql.query(
+        `update ${house.stage.schema}.sign_in set created_ms = created_ms - 3600000 where user_id = (select id from ${house.stage.schema}.user_account where name = $1)`,
+        ["otto"],
+      );
+      await sql.end();
+      const own = (await context.cookies()).map(({ name, value }) => `${name}=${value}`).join("; ");
+      // The server has cached the sign-in for a moment.
+      await until("the sign-in is known to be old", async () =>
+        /SIGN_IN_OLD/.test(await (await post("/v1/me/sign-ins/1", own, "DELETE")).text()),
+      );
+      await page.reload();
+      await page.getByRole("button", { name: "End all others" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByLabel("Present password").fill(password);
+      await sound(page);
+      await dialog.getByRole("button", { name: "Sign in and end" }).click();
+      await dialog.getByLabel("Code", { exact: true }).fill(codeOf(secret, 1));
+      await dialog.getByRole("button", { name: "Sign in and end" }).click();
+      await dialog.waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "End all others" }).waitFor({ state: "detached" });
+      expect((await post("/v1/me", cookieOfPhone, "GET")).status).toBe(401);
+      expect((await post("/v1/me", own, "GET")).status, "replaced").toBe(401);
       await context.close();
     });
 

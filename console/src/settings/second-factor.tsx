@@ -222,7 +222,7 @@ interface Field {
   onChange: (value: string) => void;
 }
 
-function OwnPassword({ value, onChange }: Field) {
+export function OwnPassword({ value, onChange }: Field) {
   const { t } = useWords();
   return (
     <PasswordInput

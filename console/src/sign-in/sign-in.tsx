@@ -146,20 +146,33 @@ export function SignIn() {
   );
 }
 
-function ByProvider({ label, path }: { label: string; path: string }) {
+interface ProviderWay {
+  label: string;
+  path: string;
+}
+
+/** Leads to the provider, and afterwards back to the present address. */
+export function ProviderLink({ label, path }: ProviderWay) {
+  const { t } = useWords();
+  return (
+    <Button
+      component="a"
+      href={path}
+      size="md"
+      fullWidth
+      leftSection={<IconLogin2 size={18} aria-hidden />}
+      onClick={keepPlace}
+    >
+      {t("signIn.by", { provider: label })}
+    </Button>
+  );
+}
+
+function ByProvider(way: ProviderWay) {
   const { t } = useWords();
   return (
     <>
-      <Button
-        component="a"
-        href={path}
-        size="md"
-        fullWidth
-        leftSection={<IconLogin2 size={18} aria-hidden />}
-        onClick={keepPlace}
-      >
-        {t("signIn.by", { provider: label })}
-      </Button>
+      <ProviderLink {...way} />
       <p className={css.or}>
         <span>{t("signIn.or")}</span>
       </p>

@@ -41,6 +41,8 @@ export interface Token {
  */
 export interface Credential {
   user: User;
+  /** When the sign-in began; null: a token. */
+  begunMs: number | null;
   /** For a sign-in: when it ends without further use. */
   expiresMs: number;
   /** For a sign-in: a code was shown beside the password, or a provider signed the user in. */

@@ -28,6 +28,7 @@ const statuses: Partial<Record<ErrorCode, number>> = {
   FENCE_STALE: 409,
   SIGN_IN_NEEDED: 401,
   SIGN_IN_REFUSED: 401,
+  SIGN_IN_OLD: 403,
   SECOND_FACTOR_NEEDED: 401,
   CODE_REFUSED: 401,
   SECOND_FACTOR_REQUIRED: 403,

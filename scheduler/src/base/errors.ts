@@ -98,6 +98,7 @@ export const errorCodes = {
   KEY_NAME_UNKNOWN: "No worker key has this name.",
   SIGN_IN_NEEDED: "The request does not say who asks, or by something that holds no more.",
   SIGN_IN_REFUSED: "The name or the password is wrong.",
+  SIGN_IN_OLD: "The sign-in began too long ago for this.",
   SECOND_FACTOR_NEEDED: "The password is right, and a code of the second factor is needed beside it.",
   CODE_REFUSED: "The code of the second factor is wrong, has expired or was used before.",
   SECOND_FACTOR_REQUIRED: "This user must have a second factor, and has none yet.",

@@ -133,6 +133,8 @@ export const limits = {
   tasksPerPlan: 2_000,
   /** Server-sent events that one server sends at once. */
   streams: 200,
+  /** How old a sign-in may be that ends other sign-ins of its user. */
+  freshSignInMs: 600_000,
   /** The number of these streams that one user may have. */
   streamsPerUser: 50,
   /** Live sessions of one worker key. */

@@ -75,6 +75,7 @@ const server = new Set<ErrorCode>([
   "SERVER_BUSY",
   "SIGN_IN_NEEDED",
   "SIGN_IN_REFUSED",
+  "SIGN_IN_OLD",
   "SECOND_FACTOR_NEEDED",
   "SECOND_FACTOR_REQUIRED",
   "CODE_REFUSED",

@@ -86,6 +86,7 @@ interface Shown {
   who: Principal;
   reach: Reach;
   expiresMs: number;
+  begunMs: number | null;
   isProven: boolean;
   cookie: string | null;
 }
@@ -289,7 +290,7 @@ export class Api {
   ): Call {
     const { behindProxy, storeClock } = this.#options;
     const last = request.headers["last-event-id"];
-    const { who = null, reach = noReach, expiresMs = null } = request.shown ?? {};
+    const { who = null, reach = noReach, begunMs = null, expiresMs = null } = request.shown ?? {};
     const factorNeeded = request.shown !== null && this.#factors.isLackedBy(request.shown);
     // On a route that is open to anyone, a request has no known caller: its cookie is not checked there.
     const knownName = `${cookieName(behindProxy)}-known`;
@@ -297,6 +298,7 @@ export class Api {
     return {
       who,
       reach,
+      begunMs,
       expiresMs,
       factorNeeded,
       ifVersion,

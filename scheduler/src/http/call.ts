@@ -10,6 +10,8 @@ export interface Call {
   nowMs: number;
   /** The version that the change is based on; null: any version. */
   ifVersion: number | null;
+  /** When the caller's sign-in began; null: the caller uses a token, or is unknown. */
+  begunMs: number | null;
   /** When the credential of the request expires. */
   expiresMs: number | null;
   /** The user must add a second factor before any other call. */

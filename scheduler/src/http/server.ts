@@ -85,7 +85,14 @@ declare module "fastify" {
     /** Numbers in a worker's poll that JavaScript cannot hold exactly. */
     inexact: InexactPlaces | null;
     /** The caller of the request, if its route requires one. */
-    shown: { who: Principal; reach: Reach; expiresMs: number; isProven: boolean; cookie: string | null } | null;
+    shown: {
+      who: Principal;
+      reach: Reach;
+      begunMs: number | null;
+      expiresMs: number;
+      isProven: boolean;
+      cookie: string | null;
+    } | null;
   }
 }
 

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hashOfSecret, makeSecret } from "../../src/access/worker-key.ts";
+import { limits } from "../../src/base/limits.ts";
 import { ApiStage, type AskOptions } from "../support/api-stage.ts";
 import { inProcess } from "../support/in-process.ts";
 import { postgres } from "../support/servers.ts";
@@ -74,6 +75,46 @@ test("a user ends all others, and this one goes on", async () => {
   for (const cookie of others) expect((await stage.ask("GET", "/v1/me", by(cookie))).status).toBe(401);
   expect(await listed(desk)).toMatchObject([{ agent: "desk", present: true }]);
   expect((await stage.ask("DELETE", "/v1/me/sign-ins", by(desk))).body).toEqual({ ended: 0 });
+});
+
+describe("a sign-in that began more than 10 minutes ago", () => {
+  const ends = ["/v1/me/sign-ins", "/v1/me/sign-ins/1"];
+
+  test("ends none of the others until its user has signed in again, which replaces it", async () => {
+    await admin().createUser({ name: "dot", password, role: "viewer" });
+    const [left, phone] = [await signIn("dot", "left open"), await signIn("dot", "phone")];
+    await stage.rows("update $s.sign_in set created_ms = created_ms - $1 where agent = 'left open'", [
+      limits.freshSignInMs + 1_000,
+    ]);
+    for (const path of ends)
+      expect((await stage.ask("DELETE", path, by(left))).body, path).toMatchObject({
+        code: "SIGN_IN_OLD",
+        status: 403,
+      });
+    expect((await stage.ask("GET", "/v1/me", by(phone))).status, "none has ended").toBe(200);
+
+    const again = await stage.ask("POST", "/v1/sign-in", {
+      body: { name: "dot", password },
+      headers: { cookie: left, ...own(), "user-agent": "again" },
+    });
+    const fresh = (again.headers.getSetCookie()[0] ?? "").split(";")[0] ?? "";
+    expect((await stage.ask("GET", "/v1/me", by(left))).status, "replaced").toBe(401);
+    expect(await listed(fresh)).toMatchObject([{ agent: "again", present: true }, { agent: "phone" }]);
+    expect((await stage.ask("DELETE", "/v1/me/sign-ins", by(fresh))).body).toEqual({ ended: 1 });
+    expect((await stage.ask("GET", "/v1/me", by(phone))).status).toBe(401);
+  });
+
+  test("is replaced by a right password alone", async () => {
+    const open = await signIn("dot", "open");
+    const wrong = { body: { name: "dot", password: "not this one" }, headers: { cookie: open, ...own() } };
+    expect((await stage.ask("POST", "/v1/sign-in", wrong)).status).toBe(401);
+    expect((await stage.ask("GET", "/v1/me", by(open))).status).toBe(200);
+  });
+
+  test("is no matter of a token, which is shown with each request", async () => {
+    const token = stage.tokens.viewer;
+    expect((await stage.ask("DELETE", "/v1/me/sign-ins", { token })).status).toBe(200);
+  });
 });
 
 test("an admin sees a user's, and ends one of them, by the API and by the command line", async () => {

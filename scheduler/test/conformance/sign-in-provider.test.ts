@@ -108,7 +108,10 @@ describe("a provider", () => {
   test("is the one that says what its users may: at each sign-in anew, here too at once", async () => {
     const { browser } = await signedIn("ann");
     provider.groups.set("ann", ["ops"]);
-    await signedIn("ann");
+    const former = browser.cookie(home, "carillon");
+    await signedIn("ann", browser);
+    const ended = await stage.ask("GET", "/v1/me", { headers: { cookie: `carillon=${former}` } }, server);
+    expect(ended.status, "the browser's sign-in of before has ended").toBe(401);
     expect((await me(browser)).body).toMatchObject({ role: "operator", grants: [{ namespace: "*" }] });
     const { items } = await stage.client().listAudit({ about: "user", named: "ann" });
     expect(items).toMatchObject([{ act: "change", after: { role: "operator" } }, { act: "create" }]);

@@ -174,10 +174,11 @@ export const accessRoutes = {
     path: "/v1/me/sign-ins/{signIn}",
     noun,
     policy: "signed-in",
-    summary: "End a sign-in of one's own, in whatever browser it is",
+    summary:
+      "End a sign-in of one's own, in whatever browser it is. Asked by a browser, its sign-in is at most 10 minutes old",
     params: z.strictObject({ signIn: signInNumber }),
     answer: null,
-    errors: ["SIGN_IN_UNKNOWN"],
+    errors: ["SIGN_IN_UNKNOWN", "SIGN_IN_OLD"],
   }),
   endOtherSignIns: route({
     touches: "nothing",
@@ -185,9 +186,10 @@ export const accessRoutes = {
     path: "/v1/me/sign-ins",
     noun,
     policy: "signed-in",
-    summary: "End every sign-in of one's own but this one; asked by a token, every one",
+    summary:
+      "End every sign-in of one's own but this one, which is at most 10 minutes old; asked by a token, every one",
     answer: z.strictObject({ ended: z.int().min(0) }),
-    errors: [],
+    errors: ["SIGN_IN_OLD"],
   }),
   changePassword: route({
     touches: "nothing",

@@ -4,6 +4,7 @@ import { hashPassword, isOldHash, isPassword, type PasswordCheck, passwordWeak }
 import { hashOfSecret, makeSecret } from "../../access/worker-key.ts";
 import { iso } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
 import type { ProviderSettings } from "../../settings/provider.ts";
 import type { SignInSettings } from "../../settings/settings.ts";
 import type { Store } from "../../store/store.ts";
@@ -40,6 +41,18 @@ export const signedIn = ({ who }: Call): Principal => {
   if (!who) throw new Error("a route that needs somebody was called by nobody");
   return who;
 };
+
+/**
+ * A browser that was left signed in, or whose cookie was stolen, must not end the other sign-ins of its user. A token is shown with
+ * each request, so it has no age here.
+ * @throws SIGN_IN_OLD
+ */
+function checkFresh({ begunMs, nowMs }: Call): void {
+  if (begunMs === null || nowMs - begunMs <= limits.freshSignInMs) return;
+  throw new CarillonError("SIGN_IN_OLD", "this sign-in began more than 10 minutes ago", {
+    hint: "Sign in again.",
+  });
+}
 
 export interface SignInOptions {
   store: Store;
@@ -131,6 +144,9 @@ export function signInCalls({
         security.refused("SIGN_IN_REFUSED", { address, user: name });
         throw refused();
       }
+      // A new sign-in replaces the browser's present one, which would else go on without anybody who uses it.
+      const { present } = call.cookie;
+      if (present !== null) changed(await access.signOut(hashOfSecret(present)));
       call.cookie.set(secret, lastsMs);
       if (proven === null && user.hash !== null) call.browser.set(makeKnownBrowser(name, user.hash));
       security.signedIn("password", { user: name, address });
@@ -168,6 +184,7 @@ export function signInCalls({
 
     async endSignIn({ signIn }, call) {
       const who = signedIn(call);
+      checkFresh(call);
       const change = changeOf(call, "by the user");
       if ((await access.endSignIns({ userId: who.userId, name: who.user }, { signInId: signIn }, change)) === 0)
         throw signInUnknown("you have", signIn);
@@ -176,6 +193,7 @@ export function signInCalls({
 
     async endOtherSignIns(_, call) {
       const { userId, user: name } = signedIn(call);
+      checkFresh(call);
       const which = { keeping: ownHash(call) };
       return changed({ ended: await access.endSignIns({ userId, name }, which, changeOf(call, "by the user")) });
     },

@@ -24,7 +24,9 @@ test("a lock-out here holds at once, also for who was just being looked up when 
   const store = {
     signInsOf: (hashes: Buffer[]) => {
       const found: (Credential | null)[] = hashes.map((hash) =>
-        hash.equals(hashOfSecret(secret)) ? { user: { ...user }, expiresMs: 9e12, isProven: false, token: null } : null,
+        hash.equals(hashOfSecret(secret))
+          ? { user: { ...user }, begunMs: 0, expiresMs: 9e12, isProven: false, token: null }
+          : null,
       );
       return new Promise((resolve) => answers.push(() => resolve(found)));
     },

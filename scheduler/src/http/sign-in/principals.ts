@@ -26,6 +26,8 @@ const seenApartMs = 60_000;
 
 interface Judged {
   who: Principal;
+  /** When the sign-in began; null: a token. */
+  begunMs: number | null;
   expiresMs: number;
   /** Signed in by more than a password. */
   isProven: boolean;
@@ -119,7 +121,7 @@ export class Principals {
 
   #judge(credential: Credential | null, what: string): Judged {
     if (!credential) throw needed(`${what} is not known`);
-    const { user, expiresMs, isProven, token } = credential;
+    const { user, begunMs, expiresMs, isProven, token } = credential;
     if (user.disabledMs !== null) throw needed(`${what}'s user is locked out`);
     if (token && token.revokedMs !== null) throw needed(`${what} was revoked`);
     if (expiresMs <= this.#nowMs()) throw needed(`${what} has expired`);
@@ -137,7 +139,7 @@ export class Principals {
       temporary: token === null && user.temporary,
       provided: user.provided,
     };
-    return { who, expiresMs, isProven };
+    return { who, begunMs, expiresMs, isProven };
   }
 
   async #read(key: string, address: string, ask: () => Promise<Credential | null>): Promise<Credential | null> {

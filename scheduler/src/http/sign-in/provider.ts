@@ -10,7 +10,7 @@ import type { Log } from "../../base/log.ts";
 import { isThisMachine, type ProviderSettings, rightsOf, verifiedOnly } from "../../settings/provider.ts";
 import { checkName } from "../../task/names.ts";
 import { providerPath } from "../calls/sign-in-calls.ts";
-import { agentOf, cookieName, cookieText, readCookieOf } from "../guard.ts";
+import { agentOf, cookieName, cookieText, readCookie, readCookieOf } from "../guard.ts";
 import { FailedAttempts, networkOf } from "./failed-attempts.ts";
 import type { SecurityLog } from "./security-log.ts";
 
@@ -88,11 +88,11 @@ export class Provider {
 
   register(app: FastifyInstance): void {
     const config = { policy: "anyone" as const, touches: "nothing" as const };
-    app.get(providerPath, { config }, (request, reply) => led(request, reply, () => this.#begin(reply)));
+    app.get(providerPath, { config }, (request, reply) => led(request, reply, () => this.#begin(request, reply)));
     app.get(returnPath, { config }, (request, reply) => led(request, reply, () => this.#return(request, reply)));
   }
 
-  async #begin(reply: FastifyReply): Promise<FastifyReply> {
+  async #begin(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const config = await this.#config();
     const [state, nonce, verifier] = [makeSecret(), makeSecret(), oidc.randomPKCECodeVerifier()];
     const to = oidc.buildAuthorizationUrl(config, {
@@ -103,7 +103,10 @@ export class Provider {
       code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
     });
-    this.#setAttempt(reply, [state, nonce, verifier].join("."));
+    // The way back brings no strict cookie: the attempt says which sign-in the new one replaces.
+    const present = readCookie(request, cookieName(this.#behindProxy));
+    const former = present === null ? [] : [hashOfSecret(present).toString("base64url")];
+    this.#setAttempt(reply, [state, nonce, verifier, ...former].join("."));
     return reply.redirect(to.href, 302);
   }
 
@@ -117,9 +120,12 @@ export class Provider {
         retryAfterMs: turnedAwayMs,
       });
     try {
-      const claims = await this.#claims(request);
+      const attempt = readCookieOf(request, this.#attemptName, /^[\w-]{43}(?:\.[\w-]{43}){2,3}$/)?.split(".") ?? [];
+      const claims = await this.#claims(request, attempt);
       this.#setAttempt(reply, null);
       await this.#signIn(claims, request, reply);
+      const [, , , former] = attempt;
+      if (former !== undefined) await this.#access.signOut(Buffer.from(former, "base64url"));
       return reply.redirect(homePath, 303);
     } catch (error) {
       this.#setAttempt(reply, null);
@@ -133,10 +139,8 @@ export class Provider {
   }
 
   /** The provider's claims about the user who returned. */
-  async #claims(request: FastifyRequest): Promise<Claims> {
-    const attempt = readCookieOf(request, this.#attemptName, /^[\w-]{43}\.[\w-]{43}\.[\w-]{43}$/);
-    if (attempt === null) throw refused("attempt", "this browser began no sign-in here, or too long ago");
-    const [state = "", nonce = "", verifier = ""] = attempt.split(".");
+  async #claims(request: FastifyRequest, [state, nonce = "", verifier = ""]: readonly string[]): Promise<Claims> {
+    if (state === undefined) throw refused("attempt", "this browser began no sign-in here, or too long ago");
     // Not parsed as a whole URL: a request may name any host, even an invalid one.
     const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
     // Checked before any call to the provider.

@@ -37,9 +37,9 @@ export async function signOut(database: Database, hash: Buffer): Promise<void> {
 
 export async function signInsOf(database: Database, hashes: Buffer[], idleMs: number): Promise<(Credential | null)[]> {
   const s = database.schema;
-  const rows = await database.query<User & { expiresMs: number; isProven: boolean; hash: Buffer }>(
+  const rows = await database.query<User & { begunMs: number; expiresMs: number; isProven: boolean; hash: Buffer }>(
     "access-sign-ins-of",
-    `select ${userFields(s)}, ${endsSql("$2")} as "expiresMs",
+    `select ${userFields(s)}, i.created_ms as "begunMs", ${endsSql("$2")} as "expiresMs",
             i.second_factor or u.subject is not null as "isProven", i.hash from ${s}.sign_in i join ${s}.user_account u on u.id = i.user_id
      where i.hash = any($1) and u.removed_ms is null`,
     [hashes, idleMs],
@@ -47,8 +47,8 @@ export async function signInsOf(database: Database, hashes: Buffer[], idleMs: nu
   return hashes.map((wanted): Credential | null => {
     const row = rows.find(({ hash }) => hash.equals(wanted));
     if (!row) return null;
-    const { expiresMs, isProven, hash: _, ...user } = row;
-    return { user, expiresMs, isProven, token: null };
+    const { begunMs, expiresMs, isProven, hash: _, ...user } = row;
+    return { user, begunMs, expiresMs, isProven, token: null };
   });
 }
 

@@ -154,7 +154,14 @@ export async function tokensOf(
     const row = rows.find(({ tokenId }) => tokenId === wanted);
     if (!row) return null;
     const { hash, tokenId: _, tName: name, tRole: role, scopes, namespaces, expiresMs, revokedMs, ...user } = row;
-    return { user, hash, expiresMs, isProven: false, token: { name, role, scopes, namespaces, revokedMs } };
+    return {
+      user,
+      hash,
+      begunMs: null,
+      expiresMs,
+      isProven: false,
+      token: { name, role, scopes, namespaces, revokedMs },
+    };
   });
 }
 
