@@ -43,6 +43,7 @@ const screens = (): [path: string, shows: string][] => [
   ["/access?part=tokens", "ct_"],
   ["/access?part=keys", "carillon worker"],
   ["/access?part=secrets", "run.secret"],
+  ["/access?part=quotas", "quotas|配额"],
   ["/access?part=sign-in", "the house"],
   ["/settings", "English"],
   ["/nowhere", "no such page|没有这个页面"],

@@ -197,11 +197,31 @@ export function calendarsAndAccess(house: House): void {
       await page.getByText("No secrets").waitFor();
     });
 
+    test("says how much a namespace may take, and how much it does", async () => {
+      const { page, go } = await house.visit();
+      const dialog = page.getByRole("dialog");
+      await go("/access?part=quotas");
+      await page.getByText("No quotas").waitFor();
+      await page.getByRole("button", { name: "New quota" }).click();
+      await dialog.getByLabel("Name", { exact: true }).fill("payroll");
+      await dialog.getByLabel("Runs a minute").fill("many");
+      expect(await dialog.getByRole("button", { name: "Store it" }).isDisabled()).toBe(true);
+      await dialog.getByLabel("Runs a minute").fill("600");
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Store it" }).click();
+      await page.getByText("Runs a minute 0 of 600").waitFor();
+      await page.getByRole("button", { name: "Change namespace payroll" }).click();
+      expect(await dialog.getByLabel("Runs a minute").inputValue()).toBe("600");
+      await dialog.getByLabel("Runs a minute").fill("");
+      await dialog.getByRole("button", { name: "Store it" }).click();
+      await page.getByText("No quotas").waitFor();
+    });
+
     test("is shown by parts to who may see them", async () => {
       const { page, go } = await house.visit({ as: "viewer" });
       await go("/access?part=users");
       await page.getByRole("tab", { name: "Tokens", selected: true }).waitFor();
-      expect(await page.getByRole("tab").allTextContents()).toEqual(["Tokens", "Signing in"]);
+      expect(await page.getByRole("tab").allTextContents()).toEqual(["Tokens", "Quotas", "Signing in"]);
       await go("/calendars/de");
       await page.getByRole("button", { name: /present/ }).waitFor();
       expect(await page.getByRole("button", { name: "Edit", exact: true }).count()).toBe(0);

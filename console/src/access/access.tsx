@@ -6,12 +6,13 @@ import { useWords } from "../messages/words.ts";
 import { Page } from "../parts/layout/page.tsx";
 import css from "./access.module.css";
 import { Provider } from "./provider.tsx";
+import { Quotas } from "./quotas.tsx";
 import { Secrets } from "./secrets.tsx";
 import { Tokens } from "./tokens.tsx";
 import { Users } from "./users.tsx";
 import { WorkerKeys } from "./worker-keys.tsx";
 
-const parts = ["users", "tokens", "keys", "secrets", "sign-in"] as const;
+const parts = ["users", "tokens", "keys", "secrets", "quotas", "sign-in"] as const;
 type Part = (typeof parts)[number];
 
 export function Access() {
@@ -23,6 +24,7 @@ export function Access() {
     tokens: useSees("viewer"),
     keys: useSees("admin"),
     secrets: useSees("editor", true),
+    quotas: useSees("viewer"),
     "sign-in": true,
   };
   const shown = parts.filter((one) => sees[one]);
@@ -53,6 +55,9 @@ export function Access() {
         </Tabs.Panel>
         <Tabs.Panel value="secrets">
           <Secrets />
+        </Tabs.Panel>
+        <Tabs.Panel value="quotas">
+          <Quotas />
         </Tabs.Panel>
         <Tabs.Panel value="sign-in">
           <Provider />

@@ -3,21 +3,34 @@ import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
 import { checkNamespace } from "../base/namespace.ts";
 
-export const quotaKinds = ["namespace", "user"] as const;
+export const quotaKinds = ["namespace", "user", "key"] as const;
 export type QuotaKind = (typeof quotaKinds)[number];
 
-/** Stands for each namespace, or each user, that has no quota of its own. */
+/** Stands for each namespace, user or worker key that has no quota of its own. */
 export const everyOther = "*";
 
 /** null: no limit, beyond the server's own. */
 export interface QuotaLimits {
-  /** Runs that the API enqueues in a minute, by each server. */
+  /** Runs enqueued in a minute, by each server: by the API, or for a key by its workers. */
   enqueues: number | null;
   /** For a namespace: runs that no worker has claimed. */
   waiting: number | null;
   /** For a namespace: bytes that their payloads take in the store. */
   bytes: number | null;
+  /** For a user: event streams, from each server. */
+  streams: number | null;
+  /** For a worker key: live sessions. */
+  sessions: number | null;
 }
+
+/** The limits that each kind can have. */
+const limitsOf: Record<QuotaKind, readonly (keyof QuotaLimits)[]> = {
+  namespace: ["enqueues", "waiting", "bytes"],
+  user: ["enqueues", "streams"],
+  key: ["enqueues", "sessions"],
+};
+
+export const noLimits: QuotaLimits = { enqueues: null, waiting: null, bytes: null, streams: null, sessions: null };
 
 export interface Quota extends QuotaLimits {
   kind: QuotaKind;
@@ -30,7 +43,7 @@ export interface Waiting {
   bytes: number;
 }
 
-/** The part of the store's port that keeps quotas: what the API lets a namespace, or a user, enqueue. */
+/** The part of the store's port that keeps quotas: how much a namespace, a user or a worker key may take. */
 export interface QuotaStore {
   /** Ordered by kind and name. */
   list(): Promise<Quota[]>;
@@ -38,16 +51,24 @@ export interface QuotaStore {
   set(kind: QuotaKind, name: string, given: QuotaLimits, change: Change): Promise<{ changed: boolean }>;
   /** Waiting runs of a namespace's tasks and their bytes, counted up to `runsMost` runs. */
   waiting(namespace: string, runsMost: number): Promise<Waiting>;
+  /** Live sessions of the valid worker key of this name. */
+  sessions(key: string): Promise<number>;
 }
 
 /** @throws OPTION_INVALID */
-export function checkQuota(kind: QuotaKind, name: string, { enqueues, waiting, bytes }: QuotaLimits): void {
+export function checkQuota(kind: QuotaKind, name: string, given: QuotaLimits): void {
   const wrong = (what: string, hint: string) => new CarillonError("OPTION_INVALID", what, { hint });
   if (kind === "namespace" && name !== everyOther) checkNamespace(name);
-  if (kind === "user" && (waiting !== null || bytes !== null))
-    throw wrong("a user's quota has no waiting runs or bytes", "What waits belongs to a namespace: give it the quota.");
-  const given = { enqueues, waiting, bytes };
-  for (const [what, most] of Object.entries(given))
-    if (most !== null && !(Number.isInteger(most) && most >= 1 && most <= limits.quota))
+  for (const [what, most] of Object.entries(given) as [keyof QuotaLimits, number | null][]) {
+    if (most === null) continue;
+    if (!limitsOf[kind].includes(what))
+      throw wrong(`a ${kind}'s quota has no ${what}`, `A ${kind} may have ${limitsOf[kind].join(", ")}.`);
+    if (!(Number.isInteger(most) && most >= 1 && most <= limits.quota))
       throw wrong(`a quota of ${what} is ${String(most)}`, `Give a whole number from 1 to ${limits.quota}, or none.`);
+  }
 }
+
+/** The quota that applies to a name; undefined: none. */
+export const quotaOf = (rows: readonly Quota[], kind: QuotaKind, name: string): Quota | undefined =>
+  rows.find((row) => row.kind === kind && row.name === name) ??
+  rows.find((row) => row.kind === kind && row.name === everyOther);

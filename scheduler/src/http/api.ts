@@ -45,7 +45,7 @@ import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf,
 import { tailOf } from "./log-tail.ts";
 import { packed, packFromLength, takesPacked } from "./packed.ts";
 import { quotaCalls } from "./quota-calls.ts";
-import { Quotas } from "./quotas.ts";
+import type { Quotas } from "./quotas.ts";
 import { type Answered, Repeated, tokenOfItsOwn } from "./repeated.ts";
 import { knownBrowserMs, knownBrowserShape } from "./sign-in/known-browser.ts";
 import { needed, Principals } from "./sign-in/principals.ts";
@@ -72,6 +72,7 @@ export interface ApiOptions {
   checkPassword: PasswordCheck;
   /** The enqueuer of this process. */
   enqueuer: Pick<Enqueuer, "add">;
+  quotas: Quotas;
   tracing: EnqueueTracing | undefined;
   secretKeys: SecretKeys;
   /** The receivers of this process's alarms. */
@@ -85,8 +86,8 @@ const openapiPath = "/v1/openapi.json";
 interface Shown {
   who: Principal;
   reach: Reach;
-  expiresMs: number;
   begunMs: number | null;
+  expiresMs: number;
   isProven: boolean;
   cookie: string | null;
 }
@@ -100,11 +101,11 @@ export class Api {
   readonly #factors: SecondFactors;
   readonly #handlers: Handlers;
   readonly #stopping = new AbortController();
-  /** The event streams that this server sends now, each with the number of its user. */
-  readonly #streams = new Map<Promise<unknown>, number | undefined>();
+  /** The event streams that this server sends now, each with the name of its user. */
+  readonly #streams = new Map<Promise<unknown>, string>();
 
   constructor(options: ApiOptions) {
-    const { store, clock, storeClock, log, node, enqueuer, tracing } = options;
+    const { store, clock, storeClock, log, node, enqueuer, quotas, tracing } = options;
     const now = () => storeClock.now();
     // Every waiting request listens to this signal; Node would report more than ten listeners as a leak.
     setMaxListeners(0, this.#stopping.signal);
@@ -113,7 +114,6 @@ export class Api {
     this.#repeated = new Repeated(store.answers, log);
     this.#events = new LiveEvents(store.browse, clock, now, log);
     const taskIdOf = knownTaskIds(store);
-    const quotas = new Quotas(store.quotas, clock);
     this.#factors = new SecondFactors(store.secondFactors, options);
     const judged = passwordJudge(store, new Throttle(clock), options.security);
     const signsIn = { principals: this.#principals, factors: this.#factors, judged };
@@ -125,10 +125,10 @@ export class Api {
       ...timelineCalls(store, clock),
       ...runCalls({ store, taskIdOf, tail: tailOf(store, clock) }),
       ...runActCalls({ store, clock, enqueuer, tracing, taskIdOf, quotas }),
-      ...operationCalls(store),
+      ...operationCalls(store, quotas),
       ...calendarCalls(store, clock),
       ...clusterCalls(store, node, this.#events.follow),
-      ...quotaCalls(store.quotas, quotas),
+      ...quotaCalls(store.quotas, quotas, this.#streamsOf),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),
       ...signInCalls({ ...options, ...signsIn }),
@@ -322,23 +322,26 @@ export class Api {
     };
   }
 
-  #stream(routeId: RouteId, given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async #stream(routeId: RouteId, given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const user = request.shown?.who.user ?? "";
+    const most = await this.#options.quotas.streamsMost(user);
     if (this.#streams.size >= limits.streams) {
       throw new CarillonError("SERVER_BUSY", `this server sends ${limits.streams} streams already`, {
         hint: "Ask another one.",
       });
     }
-    const userId = request.shown?.who.userId;
-    const theirs = [...this.#streams.values()].filter((one) => one === userId).length;
-    if (theirs >= limits.streamsPerUser) {
+    const theirs = this.#streamsOf(user);
+    if (theirs >= most) {
       throw new CarillonError("STREAMS_TAKEN", `this server sends this user ${theirs} streams already`, {
         hint: "Close pages and programs that follow events.",
       });
     }
     const over = this.#streamed(routeId, given, request, reply);
-    this.#streams.set(over, userId);
+    this.#streams.set(over, user);
     return over.finally(() => this.#streams.delete(over));
   }
+
+  #streamsOf = (user: string) => [...this.#streams.values()].filter((one) => one === user).length;
 
   async #streamed(routeId: RouteId, given: unknown, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const handle = this.#handlers[routeId] as (given: unknown, call: Call) => Promise<Events>;

@@ -1,23 +1,30 @@
-import { checkQuota, everyOther, type Quota, type QuotaStore } from "../access/quota-store.ts";
+import { type Principal, Reach } from "../access/access.ts";
+import { checkQuota, everyOther, noLimits, type Quota, type QuotaStore } from "../access/quota-store.ts";
 import { isoTime } from "../api/run-json.ts";
 import type { Some } from "./call.ts";
 import { changeOf } from "./calls/changes.ts";
 import { namedAfter, pageOf } from "./calls/pages.ts";
 import type { Quotas } from "./quotas.ts";
 
-export function quotaCalls(store: QuotaStore, quotas: Quotas): Some<"listQuotas" | "setQuota"> {
+/** @param streamsOf counts the event streams that this server sends a user */
+export function quotaCalls(
+  store: QuotaStore,
+  quotas: Quotas,
+  streamsOf: (user: string) => number,
+): Some<"listQuotas" | "setQuota"> {
   const usedOf = async (quota: Quota) => {
-    if (quota.name === everyOther) return null;
-    const enqueues = quotas.used(quota);
-    if (quota.waiting === null && quota.bytes === null) return { enqueues, waiting: null, bytes: null };
-    const { found, added } = await quotas.waits(quota.name, quota);
-    return { enqueues, waiting: found.runs + added.runs, bytes: found.bytes + added.bytes };
+    const { kind, name, waiting, bytes } = quota;
+    if (name === everyOther) return null;
+    const used = { ...noLimits, enqueues: quotas.used(quota) };
+    if (kind === "user") return { ...used, streams: streamsOf(name) };
+    if (kind === "key") return { ...used, sessions: await store.sessions(name) };
+    if (waiting === null && bytes === null) return used;
+    const { found, added } = await quotas.waits(name, quota);
+    return { ...used, waiting: found.runs + added.runs, bytes: found.bytes + added.bytes };
   };
   return {
     async listQuotas({ cursor, limit }, { who, reach }) {
-      const isSeen = ({ kind, name }: Quota) =>
-        name === everyOther ||
-        (kind === "user" ? reach.namespaces === null || name === who?.user : reach.has(`${name}/`));
+      const isSeen = seenBy(who, reach);
       const rows = namedAfter(
         (await store.list()).map((row) => ({ ...row, quota: row, name: `${row.kind} ${row.name}` })),
         cursor,
@@ -35,12 +42,21 @@ export function quotaCalls(store: QuotaStore, quotas: Quotas): Some<"listQuotas"
       return pageOf(rows, limit, item, ({ name }) => [name]);
     },
 
-    async setQuota({ kind, name, enqueues, waiting, bytes, reason }, call) {
-      const given = { enqueues, waiting, bytes };
+    async setQuota({ kind, name, reason, ...given }, call) {
       checkQuota(kind, name, given);
       const { changed } = await store.set(kind, name, given, changeOf(call, reason));
       quotas.forget();
       return { kind, name, ...given, changed };
     },
+  };
+}
+
+/** Users see their own quota, and those of the namespaces that they see; worker keys are shown to those who may list them. */
+function seenBy(who: Principal | null, reach: Reach): (quota: Quota) => boolean {
+  const ofKeys = who === null ? undefined : new Reach(who, "admin");
+  return ({ kind, name }) => {
+    if (name === everyOther) return true;
+    if (kind === "key") return ofKeys?.has(name) ?? false;
+    return reach.namespaces === null || (kind === "user" ? name === who?.user : reach.has(`${name}/`));
   };
 }

@@ -1,4 +1,4 @@
-import { everyOther, type Quota, type QuotaKind, type QuotaStore, type Waiting } from "../access/quota-store.ts";
+import { type Quota, type QuotaStore, quotaOf, type Waiting } from "../access/quota-store.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -16,13 +16,23 @@ export interface Asked {
   payloadBytes: number;
 }
 
+/** Runs of one namespace that are to be made. */
+export interface Counted {
+  /** null: of more namespaces than are counted one by one. */
+  namespace: string | null;
+  runs: number;
+  /** The most of them that are made within a minute. */
+  aMinute: number;
+  bytes: number;
+}
+
 interface Minute {
   fromMono: number;
   runs: number;
 }
 
 /**
- * Limits how many runs the API enqueues, by user and by namespace. A minute begins with the first run enqueued in it, and each
+ * Limits how many runs are enqueued: by the API for a user and in a namespace, by the workers of a key. A minute begins with the first run enqueued in it, and each
  * server counts its own. Waiting runs are counted by the store once a second; this server adds the runs that it has enqueued
  * since.
  */
@@ -39,25 +49,36 @@ export class Quotas {
   }
 
   /** Counts the runs, all or none of them. @throws QUOTA_EXCEEDED */
-  async take(user: string, asked: readonly Asked[]): Promise<void> {
+  take(user: string, asked: readonly Asked[]): Promise<void> {
+    return this.takeCounted(user, async () => {
+      const of = new Map<string, Counted>();
+      for (const { task, payloadBytes } of asked) {
+        const namespace = namespaceOf(task);
+        const { runs, bytes } = of.get(namespace) ?? { runs: 0, bytes: 0 };
+        of.set(namespace, { namespace, runs: runs + 1, aMinute: runs + 1, bytes: bytes + payloadBytes });
+      }
+      return [...of.values()];
+    });
+  }
+
+  /** The same for runs that are counted only if there is a quota. @throws QUOTA_EXCEEDED */
+  async takeCounted(user: string, count: () => Promise<readonly Counted[]>): Promise<void> {
     const rows = await this.#rows();
-    if (rows.length === 0) return;
-    const of = new Map<string, Waiting>();
-    for (const { task, payloadBytes } of asked) {
-      const namespace = namespaceOf(task);
-      const sum = of.get(namespace) ?? { runs: 0, bytes: 0 };
-      of.set(namespace, { runs: sum.runs + 1, bytes: sum.bytes + payloadBytes });
-    }
+    if (!rows.some(({ kind }) => kind !== "key")) return;
+    const counted = await count();
     const waits = new Map<string, { found: Waiting; added: Waiting }>();
-    for (const namespace of of.keys()) {
-      const quota = quotaOf(rows, "namespace", namespace);
-      if (quota?.waiting != null || quota?.bytes != null) waits.set(namespace, await this.waits(namespace, quota));
+    for (const { namespace } of counted) {
+      const quota = namespace === null ? undefined : quotaOf(rows, "namespace", namespace);
+      if (namespace !== null && (quota?.waiting != null || quota?.bytes != null))
+        waits.set(namespace, await this.waits(namespace, quota));
     }
     // No await from here on: of two concurrent requests, the second sees what the first takes.
-    const takes = [this.#minute(quotaOf(rows, "user", user), user, asked.length)];
-    for (const [namespace, { runs, bytes }] of of) {
+    const inAMinute = counted.reduce((sum, { aMinute }) => sum + aMinute, 0);
+    const takes = [this.#minute(quotaOf(rows, "user", user), user, inAMinute)];
+    for (const { namespace, runs, aMinute, bytes } of counted) {
+      if (namespace === null) continue;
       const quota = quotaOf(rows, "namespace", namespace);
-      takes.push(this.#minute(quota, namespace, runs));
+      takes.push(this.#minute(quota, namespace, aMinute));
       const wait = waits.get(namespace);
       if (!quota || !wait) continue;
       const { found, added } = wait;
@@ -74,7 +95,17 @@ export class Quotas {
     for (const take of takes) take();
   }
 
-  /** Runs that this server enqueued for the user or namespace in its present minute. */
+  /** Counts runs that the workers of a key begin. @throws QUOTA_EXCEEDED */
+  async takeOfKey(key: string, runs: number): Promise<void> {
+    this.#minute(quotaOf(await this.#rows(), "key", key), key, runs)();
+  }
+
+  /** How many event streams a user may have from this server. */
+  async streamsMost(user: string): Promise<number> {
+    return quotaOf(await this.#rows(), "user", user)?.streams ?? limits.streamsPerUser;
+  }
+
+  /** Runs that this server enqueued for the user, namespace or key in its present minute. */
   used({ kind, name }: Pick<Quota, "kind" | "name">): number {
     const minute = this.#minutes.get(`${kind} ${name}`);
     return minute && !this.#isOver(minute) ? minute.runs : 0;
@@ -145,9 +176,5 @@ export class Quotas {
 }
 
 const waitHint = "Try again when some of them have begun, or ask an admin for a larger quota: carillon quotas list.";
-
-const quotaOf = (rows: readonly Quota[], kind: QuotaKind, name: string): Quota | undefined =>
-  rows.find((row) => row.kind === kind && row.name === name) ??
-  rows.find((row) => row.kind === kind && row.name === everyOther);
 
 const exceeded = (what: string, hint: string) => new CarillonError("QUOTA_EXCEEDED", what, { hint });

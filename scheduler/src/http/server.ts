@@ -35,6 +35,7 @@ import { checkHost, strictHeaders } from "./guard.ts";
 import { InFlight } from "./in-flight.ts";
 import { refuseOddBodies } from "./json-bodies.ts";
 import { asCarillonError, problemOf } from "./problems.ts";
+import { Quotas } from "./quotas.ts";
 import { BreachedPasswords } from "./sign-in/breached-passwords.ts";
 import { makeFirstUser } from "./sign-in/first-user.ts";
 import { SecurityLog } from "./sign-in/security-log.ts";
@@ -43,7 +44,7 @@ import { type InexactPlaces, inexactItems } from "./workers/inexact-parts.ts";
 import { Keys } from "./workers/keys.ts";
 import { Poller, type PollerOptions } from "./workers/poller.ts";
 
-export interface HttpOptions extends PollerOptions {
+export interface HttpOptions extends Omit<PollerOptions, "quotas"> {
   /** The keys that seal and open tasks' secrets. */
   secretKeys: SecretKeys;
   alarms: AlarmSettings | null;
@@ -140,13 +141,15 @@ export class HttpServer {
 
   constructor(options: HttpOptions) {
     this.#options = options;
-    this.#poller = new Poller(options);
+    const quotas = new Quotas(options.store.quotas, options.clock);
+    this.#poller = new Poller({ ...options, quotas });
     this.#keys = new Keys(options.store.workers, options.clock, options.log, () => options.storeClock.now());
     this.#security = new SecurityLog(options.clock, options.log);
     this.#breached = options.breachedPasswords === null ? null : new BreachedPasswords(options.breachedPasswords);
     this.#checkPassword = passwordCheck(this.#breached);
     this.#api = new Api({
       ...options,
+      quotas,
       security: this.#security,
       checkPassword: this.#checkPassword,
       onKeyRevoked: (keyId) => this.#keyRevoked(keyId),

@@ -355,6 +355,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
   "quotas set": [
     "namespace elsewhere --enqueues 600 --waiting=1000 --bytes 100000 --reason slow",
     "user ann --enqueues none --waiting 5",
+    "key reports --sessions 5 --streams none",
     "planet earth --enqueues 5",
   ],
   "keys create": [

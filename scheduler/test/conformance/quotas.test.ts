@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limits } from "../../src/base/limits.ts";
+import { cron } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
 
 const stage = new ApiStage();
@@ -66,7 +67,7 @@ describe("what the API lets be enqueued", () => {
       hint: expect.stringContaining("fewer at once"),
     });
     await enqueue(admin(), "theirs/a", "plain");
-    expect(await mine(admin())).toEqual([["namespace", "ours", { enqueues: 3, waiting: null, bytes: null }]]);
+    expect(await mine(admin())).toMatchObject([["namespace", "ours", { enqueues: 3, waiting: null, bytes: null }]]);
     const { items } = await admin().listAudit({ about: "cluster", named: "quota of namespace ours" });
     expect(items).toMatchObject([{ act: "limit", why: "shares", before: null, after: { enqueues: 3 } }]);
   });
@@ -121,5 +122,82 @@ describe("what the API lets be enqueued", () => {
       ["namespace", "two words", { enqueues: 5 }],
     ] as const)
       await expect(admin().setQuota({ kind, name, ...given })).rejects.toMatchObject({ code: "OPTION_INVALID" });
+  });
+});
+
+describe("a quota", () => {
+  const admin = () => stage.client();
+  const exceeded = { code: "QUOTA_EXCEEDED" };
+  const usedOf = async (kind: string, name: string) =>
+    (await admin().listQuotas()).items.find((row) => row.kind === kind && row.name === name)?.used;
+
+  test("counts a run that is made again, and the runs of an operation when it begins", async () => {
+    await stage.task("again/a", { group: "nobody" });
+    await stage.task("again/hourly", { group: "nobody", schedule: cron("0 0 * * * *") });
+    await admin().setQuota({ kind: "namespace", name: "again", enqueues: 3 });
+    const { run } = await admin().runTask({ task: "again/a" });
+    await admin().cancelRun({ run });
+    await admin().cancelRun({ run: (await admin().rerunRun({ run })).run });
+    expect(await usedOf("namespace", "again")).toMatchObject({ enqueues: 2 });
+
+    const states = ["cancelled" as const];
+    for (const filter of [
+      { task: "again/a", states },
+      { namespaces: ["again"], states },
+    ])
+      await expect(admin().beginOperation({ kind: "rerun", filter })).rejects.toMatchObject(exceeded);
+    const range = { from: new Date(Date.now() - 3 * 86_400_000).toISOString() };
+    const backfill = { kind: "backfill", filter: { task: "again/hourly" } } as const;
+    await expect(admin().beginOperation({ ...backfill, range })).rejects.toMatchObject(exceeded);
+    expect((await admin().listOperations()).items, "none was begun").toEqual([]);
+    await admin().beginOperation({ kind: "cancel", filter: { task: "again/a" } });
+    // One run in a hundred seconds: one of them in the minute.
+    await admin().beginOperation({ ...backfill, range: { ...range, perSecond: 0.01 } });
+    expect(await usedOf("namespace", "again")).toMatchObject({ enqueues: 3 });
+    await expect(admin().rerunRun({ run })).rejects.toMatchObject(exceeded);
+  });
+
+  test("of a user says how many streams one has of a server, fewer than the others", async () => {
+    const api = stage.clientOf(await stage.token("viewer"));
+    const { user } = await api.getMe();
+    await admin().setQuota({ kind: "user", name: user, streams: 1 });
+    const over = new AbortController();
+    const stream = () => api.followEvents({}, { signal: over.signal })[Symbol.asyncIterator]().next();
+    await stream();
+    await expect(stream()).rejects.toMatchObject({ code: "STREAMS_TAKEN" });
+    expect(await usedOf("user", user)).toMatchObject({ streams: 1, enqueues: 0 });
+    over.abort();
+  });
+
+  test("of a worker key says how many sessions it has, and how many runs its workers begin", async () => {
+    const key = await stage.key("quota-key");
+    await stage.task("parent");
+    await admin().setQuota({ kind: "key", name: "quota-key", sessions: 1, enqueues: 2 });
+    const session = await stage.join(key, { tasks: ["parent"] });
+    expect(await stage.post(key, { join: { name: "one-more" } })).toMatchObject({ body: { code: "KEY_SESSIONS" } });
+    const { runId, fence } = await stage.claimed(key, session, "parent");
+    const begin = async (...names: string[]) => {
+      const children = names.map((name) => ({ task: "parent", key: name }));
+      const { spawned = [], refused } = await stage.poll(key, { session, spawns: [{ runId, fence, children }] });
+      return [spawned.length, ...refused.map(({ code }) => code)];
+    };
+    expect(await begin("a", "b")).toEqual([1]);
+    expect(await begin("c")).toEqual([0, "QUOTA_EXCEEDED"]);
+    expect(await usedOf("key", "quota-key")).toMatchObject({ sessions: 1, enqueues: 2 });
+    await admin().setQuota({ kind: "key", name: "*", sessions: 1 });
+    const other = await stage.key("quota-other");
+    await stage.join(other);
+    expect(await stage.post(other, { join: { name: "again-one-more" } })).toMatchObject({
+      body: { code: "KEY_SESSIONS" },
+    });
+    await admin().setQuota({ kind: "key", name: "*" });
+    const viewer = stage.client("viewer");
+    expect(
+      (await viewer.listQuotas()).items.filter(({ kind }) => kind === "key"),
+      "not who may list keys",
+    ).toEqual([]);
+    await expect(admin().setQuota({ kind: "key", name: "quota-key", bytes: 5 })).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
   });
 });

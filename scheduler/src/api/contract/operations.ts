@@ -129,7 +129,7 @@ export const operationRoutes = {
     summary: "Pause, resume, cancel, run again, redrive, dismiss or backfill everything that a filter matches",
     body: z.strictObject({ ...asked, reason }),
     answer: operation,
-    errors: refused,
+    errors: [...refused, "QUOTA_EXCEEDED"],
   }),
   stopOperation: route({
     touches: "operation",

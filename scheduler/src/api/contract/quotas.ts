@@ -1,13 +1,18 @@
 import { z } from "zod";
 import { everyOther, quotaKinds } from "../../access/quota-store.ts";
+import { limits } from "../../base/limits.ts";
 import { id, name, page, paged, reason, route, time } from "./route.ts";
 
 const kind = z.enum(quotaKinds);
 const most = id.nullable();
 const mosts = {
-  enqueues: most.describe("Runs that the API enqueues in a minute, by each server; null: no limit."),
+  enqueues: most.describe(
+    "Runs that are enqueued in a minute, by each server: by the API, of a worker key by its workers; null: no limit.",
+  ),
   waiting: most.describe("Of a namespace: runs that no worker has."),
   bytes: most.describe("Of a namespace: what the payloads of these take in the store."),
+  streams: most.describe(`Of a user: event streams from each server; null: ${limits.streamsPerUser}.`),
+  sessions: most.describe(`Of a worker key: live sessions; null: ${limits.sessionsPerKey}.`),
 };
 
 const noun = "cluster" as const;
@@ -19,7 +24,7 @@ export const quotaRoutes = {
     path: "/v1/quotas",
     noun,
     policy: "viewer",
-    summary: "What namespaces and users may enqueue, and how much of it is used: those that are about who asks",
+    summary: "How much namespaces, users and worker keys may take, and how much they do: those that are about who asks",
     query: z.strictObject(paged),
     answer: page(
       z
@@ -32,6 +37,8 @@ export const quotaRoutes = {
               enqueues: z.int().describe("By this server, in the present minute."),
               waiting: z.int().nullable().describe("Counted up to the quota."),
               bytes: z.int().nullable(),
+              streams: z.int().nullable().describe("From this server, now."),
+              sessions: z.int().nullable(),
             })
             .nullable()
             .describe(`null: of ${everyOther}.`),
@@ -47,15 +54,17 @@ export const quotaRoutes = {
     path: "/v1/quotas/{kind}/{name}",
     noun,
     policy: "admin",
-    summary: "Let a namespace, or a user, enqueue so much and no more; without any limit the quota is removed",
+    summary: "Let a namespace, a user or a worker key take so much and no more; without any limit the quota is removed",
     params: z.strictObject({
-      kind: kind.describe("Whose quota it is: a namespace's or a user's."),
-      name: name(100).describe(`The name of the namespace or user; ${everyOther}: each that has none of its own.`),
+      kind: kind.describe("Whose quota it is: a namespace's, a user's or a worker key's."),
+      name: name(100).describe(`The name of the namespace, user or key; ${everyOther}: each that has none of its own.`),
     }),
     body: z.strictObject({
       enqueues: mosts.enqueues.default(null),
       waiting: mosts.waiting.default(null),
       bytes: mosts.bytes.default(null),
+      streams: mosts.streams.default(null),
+      sessions: mosts.sessions.default(null),
       reason,
     }),
     answer: z.strictObject({ kind, name: z.string(), ...mosts, changed: z.boolean() }),

@@ -334,7 +334,7 @@ export const runRoutes = {
     summary: "Run an ended run again: a new run with its payload, key and priority",
     body: z.strictObject({ reason }),
     answer: enqueued,
-    errors: ["RUN_UNKNOWN", "RUN_STATE", "TASK_UNKNOWN"],
+    errors: ["QUOTA_EXCEEDED", "RUN_UNKNOWN", "RUN_STATE", "TASK_UNKNOWN"],
   }),
   decideRun: route({
     touches: "run",

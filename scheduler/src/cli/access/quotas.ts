@@ -1,4 +1,12 @@
-import { checkQuota, everyOther, type Quota, type QuotaKind, quotaKinds } from "../../access/quota-store.ts";
+import {
+  checkQuota,
+  everyOther,
+  noLimits,
+  type Quota,
+  type QuotaKind,
+  type QuotaLimits,
+  quotaKinds,
+} from "../../access/quota-store.ts";
 import { isoTime } from "../../api/run-json.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -8,11 +16,8 @@ import { plain } from "../screen/text.ts";
 import { ageText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
 
-/** @param enqueues like waiting and bytes: a number, or none; one left out counts as none */
-interface SetOptions extends CommonOptions {
-  enqueues?: string;
-  waiting?: string;
-  bytes?: string;
+/** Each a number, or none; one left out counts as none. */
+interface SetOptions extends CommonOptions, Partial<Record<keyof QuotaLimits, string>> {
   reason?: string;
 }
 
@@ -27,8 +32,7 @@ export function listQuotas(options: CommonOptions, terminal: Terminal): Promise<
           changed: { at: isoTime(changed.atMs), by: changed.by, why: changed.why },
         })),
       );
-    else if (quotas.length === 0)
-      terminal.aside("There are no quotas: everybody enqueues as much as the servers take.");
+    else if (quotas.length === 0) terminal.aside("There are no quotas: everybody takes as much as the servers give.");
     else print(quotas, now, terminal);
     return exitCodes.ok;
   });
@@ -36,7 +40,7 @@ export function listQuotas(options: CommonOptions, terminal: Terminal): Promise<
 
 export function setQuota(kind: string, name: string, options: SetOptions, terminal: Terminal): Promise<ExitCode> {
   const most = (text: string | undefined) => (text === undefined || text === "none" ? null : Number(text));
-  const given = { enqueues: most(options.enqueues), waiting: most(options.waiting), bytes: most(options.bytes) };
+  const given = Object.fromEntries(limitNames.map((one) => [one, most(options[one])])) as unknown as QuotaLimits;
   if (!(quotaKinds as readonly string[]).includes(kind))
     throw new CarillonError("OPTION_INVALID", `a quota is of no ${JSON.stringify(kind)}`, {
       hint: `Give ${quotaKinds.join(" or ")}, and a name or ${everyOther} for each that has none of its own.`,
@@ -47,8 +51,9 @@ export function setQuota(kind: string, name: string, options: SetOptions, termin
     const { changed } = await cluster.quotas.set(of, name, given, options.reason ?? "");
     if (terminal.json) terminal.object({ kind: of, name, ...given, changed });
     else {
-      const shown = [textOf("runs a minute", given.enqueues), textOf("runs that wait", given.waiting)];
-      const words = [...shown, textOf("bytes that wait", given.bytes)].filter((word) => word !== "").join(", ");
+      const words = limitNames
+        .flatMap((one) => (given[one] === null ? [] : [`${given[one]} ${limitWords[one]}`]))
+        .join(", ");
       terminal.line(
         `${of} ${plain(name)}: ${words === "" ? "no quota" : `at most ${words}`}${changed ? "" : " (it was so already)"}`,
       );
@@ -57,26 +62,36 @@ export function setQuota(kind: string, name: string, options: SetOptions, termin
   });
 }
 
-const textOf = (what: string, most: number | null): string => (most === null ? "" : `${most} ${what}`);
+const limitNames = Object.keys(noLimits) as (keyof QuotaLimits)[];
+const limitWords: Record<keyof QuotaLimits, string> = {
+  enqueues: "runs a minute",
+  waiting: "runs that wait",
+  bytes: "bytes that wait",
+  streams: "streams",
+  sessions: "sessions",
+};
 
-function print(quotas: Quota[], now: number, terminal: Terminal): void {
-  const cell = (most: number | null) => (most === null ? "none" : String(most));
+function print(quotas: (Quota & { used: QuotaLimits | null })[], now: number, terminal: Terminal): void {
+  const set = limitNames.filter((one) => quotas.some((quota) => quota[one] !== null));
+  const cell = (quota: (typeof quotas)[number], one: keyof QuotaLimits) => {
+    const used = quota.used?.[one] ?? null;
+    return quota[one] === null ? "" : used === null ? String(quota[one]) : `${used} of ${quota[one]}`;
+  };
   terminal.table(
     [
       { title: "OF", least: 8 },
       { title: "NAME", least: 8 },
-      { title: "A MINUTE", align: "right" },
-      { title: "WAITING", align: "right" },
-      { title: "BYTES", align: "right" },
+      ...set.map((one) => ({ title: one.toUpperCase(), align: "right" as const })),
       { title: "SET", least: 8, drop: 1 },
     ],
-    quotas.map(({ kind, name, enqueues, waiting, bytes, changed }) => [
-      plain(kind),
-      plain(name),
-      cell(enqueues),
-      cell(waiting),
-      cell(bytes),
-      plain(`${ageText(changed.atMs, now)} by ${changed.by}${changed.why === "" ? "" : `: ${changed.why}`}`),
-    ]),
+    quotas.map((quota) => {
+      const { kind, name, changed } = quota;
+      return [
+        plain(kind),
+        plain(name),
+        ...set.map((one) => cell(quota, one)),
+        plain(`${ageText(changed.atMs, now)} by ${changed.by}${changed.why === "" ? "" : `: ${changed.why}`}`),
+      ];
+    }),
   );
 }

@@ -91,7 +91,7 @@ export async function clusterByServer(choice: ServerChoice): Promise<Cluster> {
     quotas: {
       async list() {
         const quotas = await pages((page) => api.listQuotas(page));
-        return quotas.map(({ used: _, changed, ...rest }) => ({
+        return quotas.map(({ changed, ...rest }) => ({
           ...rest,
           changed: { atMs: Date.parse(changed.at), by: changed.by, why: changed.why },
         }));

@@ -78,7 +78,7 @@ export function clusterByStore(tower: Carillon, store: Store, nowMs: () => numbe
       limit: (name, most, reason) => store.groups.limit(name, most, change(reason)),
     },
     quotas: {
-      list: () => store.quotas.list(),
+      list: async () => (await store.quotas.list()).map((quota) => ({ ...quota, used: null })),
       set: (kind, name, given, reason) => store.quotas.set(kind, name, given, change(reason)),
     },
     drains: {

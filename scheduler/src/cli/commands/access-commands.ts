@@ -62,19 +62,21 @@ export function addAccess({
       ),
     );
 
-  const quotas = family("quotas", "Say how much namespaces and users may enqueue by the API.");
+  const quotas = family("quotas", "Say how much namespaces, users and worker keys may take.");
   add(quotas, "list", "List the quotas, by kind and name.", "carillon quotas list").action(
     doing((_, options) => listQuotas(options, terminal)),
   );
   add(
     quotas,
     "set <kind> <name>",
-    "Let a namespace or a user enqueue so much and no more; * is each without a quota of its own. What is left out has no limit.",
+    "Let a namespace, a user or a key take so much and no more; * is each without a quota of its own. What is left out has no limit.",
     "carillon quotas set namespace billing --enqueues 600 --waiting 100000",
   )
     .option("--enqueues <RUNS>", "runs that it enqueues in a minute, by each server; or none")
     .option("--waiting <RUNS>", "of a namespace: runs that no worker has; or none")
     .option("--bytes <BYTES>", "of a namespace: what the payloads of these take in the store; or none")
+    .option("--streams <STREAMS>", "of a user: event streams from each server; or none")
+    .option("--sessions <SESSIONS>", "of a worker key: live sessions; or none")
     .option("--reason <TEXT>", "kept with the change")
     .action(
       doing(([kind = "", name = ""], options: Parameters<typeof setQuota>[2]) =>

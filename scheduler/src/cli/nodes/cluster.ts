@@ -197,7 +197,8 @@ export interface ClusterGroups {
 }
 
 export interface ClusterQuotas {
-  list(): Promise<Quota[]>;
+  /** `used` is null where no server counts it. */
+  list(): Promise<(Quota & { used: QuotaLimits | null })[]>;
   set(kind: QuotaKind, name: string, given: QuotaLimits, reason: string): Promise<{ changed: boolean }>;
 }
 

@@ -6,12 +6,14 @@ import type { Read } from "../../api/contract.ts";
 import { operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
 import type { Clock } from "../../base/clock.ts";
-import type { OperationFilter, OperationRequest } from "../../run/operations.ts";
+import { namespaceOf } from "../../base/namespace.ts";
+import type { OperationFilter, OperationKind, OperationRequest } from "../../run/operations.ts";
 import { icsWindow, readIcs } from "../../schedule/ics/ics.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
 import type { Store } from "../../store/store.ts";
 import type { CalendarRecord } from "../../task/calendar-store.ts";
 import type { Call, Some } from "../call.ts";
+import type { Quotas } from "../quotas.ts";
 import { changeOf } from "./changes.ts";
 import { namedAfter, numberCursor, pageOf, readCursor, visiblePage } from "./pages.ts";
 
@@ -64,7 +66,27 @@ export function requestOf(
 
 const shown = 10;
 
-export function operationCalls(store: Store): Some<keyof typeof operationRoutes> {
+const makeRuns: readonly OperationKind[] = ["rerun", "redrive", "backfill"];
+/** How much of a backfill with a rate waits at once: it makes its runs 2 s ahead. */
+const pacedSeconds = 2;
+
+export function operationCalls(store: Store, quotas: Quotas): Some<keyof typeof operationRoutes> {
+  /** The runs that an operation makes count when it begins. One in all namespaces counts for its user alone. */
+  const take = (request: OperationRequest, { who, nowMs }: Call) =>
+    quotas.takeCounted(who?.user ?? "", () => {
+      const { filter, range } = request;
+      const namespaces = filter.task === undefined ? (filter.namespaces ?? [null]) : [namespaceOf(filter.task)];
+      const rate = range?.perSecond ?? null;
+      const atMost = (runs: number, seconds: number) =>
+        rate === null ? runs : Math.min(runs, Math.ceil(rate * seconds));
+      return Promise.all(
+        namespaces.map(async (namespace) => {
+          const narrow = filter.namespaces && namespace !== null ? { ...filter, namespaces: [namespace] } : filter;
+          const { total } = await store.operations.preview({ ...request, filter: narrow }, nowMs, 0);
+          return { namespace, runs: atMost(total, pacedSeconds), aMinute: atMost(total, 60), bytes: 0 };
+        }),
+      );
+    });
   return {
     listOperations: ({ cursor, limit }, { reach }) =>
       visiblePage(
@@ -76,7 +98,9 @@ export function operationCalls(store: Store): Some<keyof typeof operationRoutes>
     getOperation: async ({ operation }) => operationObject(await store.operations.find(operation)),
     previewOperation: (given, call) => store.operations.preview(requestOf(given, call), call.nowMs, shown),
     async beginOperation({ reason, ...given }, call) {
-      const id = await store.operations.begin(requestOf(given, call, reason), call.token, call.nowMs);
+      const request = requestOf(given, call, reason);
+      if (makeRuns.includes(request.kind)) await take(request, call);
+      const id = await store.operations.begin(request, call.token, call.nowMs);
       return operationObject(await store.operations.find(id));
     },
     async stopOperation({ operation }, call) {

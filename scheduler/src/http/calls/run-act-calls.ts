@@ -102,7 +102,7 @@ export function runActCalls({
 
   /** A request that is repeated under its idempotency key gets the first answer, and does not count again. */
   const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) => {
-    const runs = asked.map(({ task, write }) => ({ task, payloadBytes: Buffer.byteLength(write.payload ?? "") }));
+    const runs = asked.map(({ task, write }) => ({ task, payloadBytes: payloadBytes(write.payload) }));
     return quotas.take(who?.user ?? "", runs);
   };
 
@@ -138,10 +138,8 @@ export function runActCalls({
       for (const { task } of runs) call.reach.check(task);
       const writes: EnqueueWrite[] = [];
       for (const [at, given] of runs.entries()) writes.push(await writeOf(given, "enqueue", call, call.runIds[at]));
-      await take(
-        call,
-        writes.map((write, at) => ({ task: runs[at]?.task ?? "", write })),
-      );
+      const asked = writes.map((write, at) => ({ task: runs[at]?.task ?? "", write }));
+      await take(call, asked);
       const task = runs.every((one) => one.task === runs[0]?.task) ? (runs[0]?.task ?? null) : null;
       const made = await traced(task, call, (context) => store.runs.enqueue(withContext(writes, context), call.nowMs));
       return { runs: made.map(({ runId, created }) => ({ run: runId, created })) };
@@ -156,6 +154,8 @@ export function runActCalls({
     },
 
     async rerunRun({ run, reason }, call) {
+      const { task, payload } = await store.runs.find(run);
+      await quotas.take(call.who?.user ?? "", [{ task, payloadBytes: payloadBytes(JSON.stringify(payload)) }]);
       const made = await store.operations.rerun(run, changeOf(call, reason), call.runIds[0]);
       return { run: made.runId, created: made.created };
     },
@@ -167,3 +167,5 @@ export function runActCalls({
     },
   };
 }
+
+const payloadBytes = (payload: string | null | undefined): number => Buffer.byteLength(payload ?? "");

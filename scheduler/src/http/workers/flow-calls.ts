@@ -18,6 +18,7 @@ import { namespaceOf } from "../../base/namespace.ts";
 import type { ChildWrite, Onward } from "../../run/flow.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
+import type { Quotas } from "../quotas.ts";
 
 /** Errors that concern one claim's request, and not the poll that carries it. */
 const ofOneClaim: readonly ErrorCode[] = [
@@ -27,6 +28,7 @@ const ofOneClaim: readonly ErrorCode[] = [
   "OPTION_INVALID",
   "PAYLOAD_NOT_JSON",
   "PAYLOAD_TOO_LARGE",
+  "QUOTA_EXCEEDED",
   "SECRET_UNKNOWN",
   "SECRET_FORBIDDEN",
   "SECRET_INVALID",
@@ -44,9 +46,11 @@ export class FlowCalls {
   readonly #store: Store;
   readonly #storeClock: StoreClock;
   readonly #secrets: SecretSource;
+  readonly #quotas: Quotas;
 
-  constructor(store: Store, storeClock: StoreClock, secrets: SecretSource) {
+  constructor(store: Store, storeClock: StoreClock, secrets: SecretSource, quotas: Quotas) {
     this.#secrets = secrets;
+    this.#quotas = quotas;
     this.#store = store;
     this.#storeClock = storeClock;
   }
@@ -77,6 +81,7 @@ export class FlowCalls {
             payload: jsonText(payload, `run ${runId}: the payload of its child`),
           }),
         );
+        if (writes.length > 0) await this.#quotas.takeOfKey(key.name, writes.length);
         const made =
           writes.length === 0 ? [] : await this.#store.flow.spawn({ runId, fence }, writes, this.#storeClock.now());
         spawned.push({ runId, fence, children: made });

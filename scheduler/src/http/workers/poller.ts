@@ -16,6 +16,7 @@ import { type RunTrace, storeTraces, type TraceSource } from "../../store/trace-
 import { checkName } from "../../task/names.ts";
 import { handlerTask, scheduleCalled } from "../../task/schedule-of.ts";
 import type { TaskDefinition } from "../../task/task.ts";
+import type { Quotas } from "../quotas.ts";
 import { FlowCalls } from "./flow-calls.ts";
 import type { InexactItems } from "./inexact-parts.ts";
 import { Lanes } from "./lanes.ts";
@@ -33,6 +34,7 @@ export interface PollerOptions {
   storeClock: StoreClock;
   random: Random;
   log: Log;
+  quotas: Quotas;
 }
 
 const defaultTimeoutMs = 6_000;
@@ -62,7 +64,7 @@ export class Poller {
     });
     this.#settling = new Settling(options.store.claims, now, options.log);
     this.#lanes = new Lanes({ ...options, release: (session, runs) => this.#release(session, runs) });
-    const flow = new FlowCalls(options.store, options.storeClock, options.secretSource);
+    const flow = new FlowCalls(options.store, options.storeClock, options.secretSource, options.quotas);
     this.#listening = new Listening({ ...options, flow, settling: this.#settling });
   }
 

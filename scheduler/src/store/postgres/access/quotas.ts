@@ -1,4 +1,6 @@
 import {
+  everyOther,
+  noLimits,
   type Quota,
   type QuotaLimits,
   type QuotaStore,
@@ -6,6 +8,7 @@ import {
   type Waiting,
 } from "../../../access/quota-store.ts";
 import type { Json } from "../../../base/json.ts";
+import { limits } from "../../../base/limits.ts";
 import { defaultNamespace } from "../../../base/namespace.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
@@ -19,13 +22,15 @@ interface Row extends QuotaLimits {
   why: string;
 }
 
+const columns = Object.keys(noLimits) as (keyof QuotaLimits)[];
+
 export function quotaStore(database: Database): QuotaStore {
   const s = database.schema;
   return {
     async list() {
       const rows = await database.query<Row>(
         "quotas",
-        `select kind, name, enqueues, waiting, bytes, changed_ms as "atMs", author as by, reason as why
+        `select kind, name, ${columns.join(", ")}, changed_ms as "atMs", author as by, reason as why
          from ${s}.quota order by kind, name`,
       );
       return rows.map(
@@ -33,29 +38,38 @@ export function quotaStore(database: Database): QuotaStore {
       );
     },
 
-    set(kind, name, { enqueues, waiting, bytes }, change) {
+    set(kind, name, given, change) {
       const row = [quotaKinds.indexOf(kind), name];
-      const asJson = (given: QuotaLimits): Json => ({ ...given });
       return database.persist(() =>
         database.transaction(async (client) => {
           // Two callers that set one quota are serialised, even if there is no row yet.
           await client.query(`lock table ${s}.quota in share row exclusive mode`);
           const { rows } = await client.query(
-            `select enqueues, waiting, bytes from ${s}.quota where kind = $1 and name = $2`,
+            `select ${columns.join(", ")} from ${s}.quota where kind = $1 and name = $2`,
             row,
           );
-          const before = (rows[0] as QuotaLimits | undefined) ?? null;
-          const isNone = enqueues === null && waiting === null && bytes === null;
-          const after = isNone ? null : { enqueues, waiting, bytes };
+          const asJson = (limits: QuotaLimits): Json =>
+            Object.fromEntries(
+              columns.flatMap((column) => (limits[column] === null ? [] : [[column, limits[column]]])),
+            );
+          const before = rows[0] ? asJson(rows[0] as unknown as QuotaLimits) : null;
+          const isNone = columns.every((column) => given[column] === null);
+          const after = isNone ? null : asJson(given);
           if (JSON.stringify(before) === JSON.stringify(after)) return { changed: false };
-          if (after === null) await client.query(`delete from ${s}.quota where kind = $1 and name = $2`, row);
+          if (isNone) await client.query(`delete from ${s}.quota where kind = $1 and name = $2`, row);
           else
             await client.query(
-              `insert into ${s}.quota (kind, name, enqueues, waiting, bytes, changed_ms, author, reason)
-               values ($1, $2, $3, $4, $5, $6, $7, $8)
-               on conflict (kind, name) do update set enqueues = excluded.enqueues, waiting = excluded.waiting, bytes = excluded.bytes,
-                 changed_ms = excluded.changed_ms, author = excluded.author, reason = excluded.reason`,
-              [...row, enqueues, waiting, bytes, Math.round(change.nowMs), change.author, change.reason],
+              `insert into ${s}.quota (kind, name, changed_ms, author, reason, ${columns.join(", ")})
+               values ($1, $2, $3, $4, $5, ${columns.map((_, at) => `$${at + 6}`).join(", ")})
+               on conflict (kind, name) do update set changed_ms = excluded.changed_ms, author = excluded.author, reason = excluded.reason,
+                 ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}`,
+              [
+                ...row,
+                Math.round(change.nowMs),
+                change.author,
+                change.reason,
+                ...columns.map((column) => given[column]),
+              ],
             );
           await audited(client, s, {
             atMs: change.nowMs,
@@ -64,8 +78,8 @@ export function quotaStore(database: Database): QuotaStore {
             about: "cluster",
             named: `quota of ${kind} ${name}`,
             why: change.reason,
-            before: before && asJson(before),
-            after: after && asJson(after),
+            before,
+            after,
           });
           return { changed: true };
         }),
@@ -83,5 +97,20 @@ export function quotaStore(database: Database): QuotaStore {
       );
       return found as Waiting;
     },
+
+    async sessions(key) {
+      const [found] = await database.query<{ live: number }>(
+        "quota-sessions",
+        `select count(*)::int as live from ${s}.session o join ${s}.worker_key k on k.id = o.key_id
+         where o.ended_ms is null and k.name = $1 and k.revoked_ms is null`,
+        [key],
+      );
+      return found?.live ?? 0;
+    },
   };
 }
+
+/** SQL: how many live sessions a worker key may have. @param key an SQL expression, the key's number */
+export const sessionsMostSql = (s: string, key: string): string => `coalesce(
+  (select coalesce(q.sessions, ${limits.sessionsPerKey}) from ${s}.quota q join ${s}.worker_key k on k.id = ${key} and q.name in (k.name, '${everyOther}')
+   where q.kind = ${quotaKinds.indexOf("key")} order by q.name = '${everyOther}' limit 1), ${limits.sessionsPerKey})`;

@@ -18,6 +18,7 @@ import { prioritiesSql } from "../claims/ready.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { runRecall, runState } from "../states.ts";
+import { sessionsMostSql } from "./quotas.ts";
 
 interface LookRow {
   live_session: number | null;
@@ -168,7 +169,7 @@ async function open(
       "worker-session-open",
       `insert into ${s}.session (node, role, host, pid, version, timeout_ms, started_ms, seen_ms, groups, labels, capacity,
                                  key_id, instance, tasks)
-       select $1, 'worker', $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $11, $12 where ${live("$10")} < ${limits.sessionsPerKey}
+       select $1, 'worker', $2, $3, $4, $5, $6, $6, $7, $8, $9, $10, $11, $12 where ${live("$10")} < ${sessionsMostSql(s, "$10")}
        on conflict (node) where ended_ms is null do nothing returning id`,
       [
         identity.node,
@@ -186,16 +187,30 @@ async function open(
       ],
     );
     if (opened) return { sessionId: opened.id };
-    const [found] = await database.ask<{ id: number | null; host: string; pid: number; mine: boolean; live: number }>(
+    const [found] = await database.ask<{
+      id: number | null;
+      host: string;
+      pid: number;
+      mine: boolean;
+      live: number;
+      most: number;
+    }>(
       "worker-session-holder",
       `select o.id, o.host, o.pid, o.key_id is not distinct from $2 and o.instance is not distinct from $3 and o.instance <> '' as mine,
-         ${live("$2")} as live
+         ${live("$2")} as live, ${sessionsMostSql(s, "$2")} as most
        from (select) one left join ${s}.session o on o.node = $1 and o.ended_ms is null`,
       [identity.node, keyId, instance],
     );
-    const { id = null, host = "", pid = 0, mine = false, live: sessions = 0 } = found ?? {};
+    const {
+      id = null,
+      host = "",
+      pid = 0,
+      mine = false,
+      live: sessions = 0,
+      most = limits.sessionsPerKey,
+    } = found ?? {};
     if (id !== null) return mine ? { sessionId: id } : { takenBy: { host, pid } };
-    if (sessions >= limits.sessionsPerKey) return { full: sessions };
+    if (sessions >= most) return { full: sessions };
     // A session ended between the two statements: there is a free session or a free name now.
   }
 }
