@@ -47,7 +47,10 @@ export interface AuditStore {
   list(filter: AuditFilter, beforeId: number, limit: number): Promise<AuditEntry[]>;
   /** Records entries for actions that have no transaction of their own; all of them, or none. */
   record(entries: Omit<AuditEntry, "entryId">[]): Promise<void>;
+  /** Rows whose commit did not wait for the chain get their places first. */
   chain(): Promise<AuditChain>;
+  /** Gives places to the rows whose commit did not wait for the chain. Repeatable. */
+  chainSkipped(): Promise<void>;
   /** Rows of the chain, in its order, from the one after this place. */
   chained(afterSeq: number, limit: number): Promise<ChainRow[]>;
   /** Rows from before the chain, by number. */

@@ -100,6 +100,35 @@ describe("the chain", () => {
     expect(last, "in the order of the commits").toEqual({ who: "slow" });
   });
 
+  it("is waited for by no change: a row that found it held is placed by the next change, or by a check", async () => {
+    const own = await openStage(postgres());
+    const holder = await own.sql.connect();
+    try {
+      const placed = () =>
+        own.rows("select named, seq from $s.audit where named like 'while-%' or named = 'after' order by id");
+      const held = async (name: string) => {
+        await holder.query("begin");
+        await holder.query(`select from ${own.schema}.audit_chain for update`);
+        await made(name, own);
+        await holder.query("commit");
+      };
+      await held("while-1");
+      expect(await placed()).toEqual([{ named: "while-1", seq: null }]);
+      await made("after", own);
+      expect((await placed()).map(({ seq }) => Number(seq))).toEqual([1, 2]);
+      await held("while-2");
+      expect(await verify([], at(own.schema))).toMatchObject({ ...holds, rows: 3 });
+      await held("while-3");
+      await own.store.audit.chainSkipped();
+      await own.store.audit.chainSkipped();
+      expect((await placed()).map(({ seq }) => Number(seq))).toEqual([1, 2, 3, 4]);
+      expect(await verify([], at(own.schema))).toMatchObject({ ...holds, rows: 4 });
+    } finally {
+      holder.release();
+      await own.close();
+    }
+  });
+
   it("is the same by the store, and in its exported file, which any tool can check", async () => {
     const path = await exported();
     const { head } = await verify();

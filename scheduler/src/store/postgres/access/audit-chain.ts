@@ -9,17 +9,33 @@ const prunedAtOnce = 5_000;
 
 const hex = (column: string) => `encode(${column}, 'hex')`;
 
-export function auditChainStore(database: Database): Pick<AuditStore, "chain" | "chained" | "older" | "prune"> {
+export function auditChainStore(
+  database: Database,
+): Pick<AuditStore, "chain" | "chained" | "chainSkipped" | "older" | "prune"> {
   const s = database.schema;
+  const chainSkipped = async () => {
+    const [found] = await database.query<{ any: boolean }>(
+      "audit-skipped",
+      `select exists (select from ${s}.audit where seq is null and hash is not null) as any`,
+    );
+    if (!found?.any) return;
+    await database.query(
+      "audit-chain-skipped",
+      `select ${s}.chain_rows(held.chain, true) from (select c as chain from ${s}.audit_chain c for update) held`,
+    );
+  };
   return {
+    chainSkipped,
+
     async chain() {
+      await chainSkipped();
       const [row] = await database.query<
         { head: ChainPlace; anchor: ChainPlace } & Omit<AuditChain, "head" | "anchor">
       >(
         "audit-chain",
         `select json_build_object('seq', seq, 'hash', ${hex("hash")}) as head,
                 json_build_object('seq', anchor_seq, 'hash', ${hex("anchor_hash")}) as anchor, older_rows as "olderRows",
-                (select count(*) from ${s}.audit where seq is null and id > older_until) as unchained
+                (select count(*) from ${s}.audit where seq is null and hash is null and id > older_until) as unchained
          from ${s}.audit_chain`,
       );
       return row as AuditChain;

@@ -58,6 +58,7 @@ import { freshFloors } from "./0068-fresh-floors.ts";
 import { keyExpiry } from "./0069-key-expiry.ts";
 import { runOverrides } from "./0072-run-overrides.ts";
 import { moreQuotas } from "./0070-more-quotas.ts";
+import { auditSkips } from "./0071-audit-skips.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
@@ -127,4 +128,5 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 69, name: "key-expiry", sql: keyExpiry },
   { number: 72, name: "run-overrides", sql: runOverrides },
   { number: 70, name: "more-quotas", sql: moreQuotas },
+  { number: 71, name: "audit-skips", sql: auditSkips },
 ];
