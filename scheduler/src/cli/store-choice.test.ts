@@ -15,7 +15,13 @@ import {
 
 const url = (name: string) => `postgres://user:secret@${name}/app`;
 
-const named = ["CARILLON_STORE", "DATABASE_URL", "CARILLON_DIRECTORY", "CARILLON_COORDINATION"] as const;
+const named = [
+  "CARILLON_STORE",
+  "DATABASE_URL",
+  "CARILLON_DIRECTORY",
+  "CARILLON_COORDINATION",
+  "CARILLON_REQUIRE_TLS",
+] as const;
 type Environment = Partial<Record<(typeof named)[number], string>>;
 
 /**
@@ -100,6 +106,14 @@ describe("the store", () => {
     inEnvironment({ CARILLON_DIRECTORY: "there", DATABASE_URL: url("database") });
     expect(chosenReach(asked)).toEqual({ kind: "store", from: "DATABASE_URL" });
     expect(lookingOptions(asked)).toMatchObject({ store: url("database") });
+  });
+
+  it("is refused by every command that would reach it without TLS, where that is required", () => {
+    inEnvironment({ CARILLON_REQUIRE_TLS: "1" });
+    const looking = lookingOptions({ color: true, store: "postgres://db.example/app" });
+    expect(() => settingsOf(looking)).toThrow(expect.objectContaining({ code: "OPTION_INVALID", path: "store" }));
+    inEnvironment({});
+    expect(lookingOptions({ color: true, store: "postgres://db.example/app" })).not.toHaveProperty("requireTls");
   });
 
   it("is named without its password", () => {

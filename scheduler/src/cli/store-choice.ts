@@ -28,7 +28,12 @@ export interface CommonOptions {
   color: boolean;
 }
 
-const createStore = settings.find(({ key }) => key === "createStore") as Setting;
+/** A setting that is read from the environment, else from carillon.config.…. */
+function settingOf<Key extends "createStore" | "requireTls">(key: Key, file: ConfigFile | undefined) {
+  const setting = settings.find((one) => one.key === key) as Setting;
+  const asked = (inEnvironment(setting, process.env)?.value ?? file?.values[key]) as boolean | undefined;
+  return asked === undefined ? {} : ({ [key]: asked } as Pick<CarillonOptions, Key>);
+}
 
 export const defaultDirectory = ".carillon";
 
@@ -116,13 +121,13 @@ export function lookingOptions(options: CommonOptions): CarillonOptions {
   const directory = options.directory ?? (process.env.CARILLON_DIRECTORY || textIn(options.file, "directory"));
   const schema = options.schema ?? (process.env.CARILLON_SCHEMA || textIn(options.file, "schema"));
   const store = chosenStore(options);
-  const asked = inEnvironment(createStore, process.env)?.value ?? options.file?.values.createStore;
   const listenUrl = process.env.CARILLON_LISTEN_URL || textIn(options.file, "listenUrl");
   return {
     ...(store === undefined ? {} : { store }),
     ...(listenUrl === undefined ? {} : { listenUrl }),
     ...(directory === undefined ? {} : { directory }),
-    ...(asked === undefined ? {} : { createStore: asked as boolean }),
+    ...settingOf("createStore", options.file),
+    ...settingOf("requireTls", options.file),
     ...(schema === undefined ? {} : { schema }),
     scheduler: false,
     worker: false,

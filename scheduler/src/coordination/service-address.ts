@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { hasPassword, withoutCredentials } from "../base/credentials.ts";
-import { isThisMachine } from "../settings/this-machine.ts";
+import { hostsOf, isThisMachine } from "../settings/this-machine.ts";
 
 /**
  * A service's address for comparison: its URL without secrets. A name that leads every machine to itself, such as localhost,
@@ -25,8 +25,3 @@ export function isOpenToAll(url: string): boolean {
 /** The advice for a service that is open to all. */
 export const openAdvice =
   "Give it a password and name it in the URL of `coordination` (docs/coordination.md#who-may-write-there), and let only the cluster's machines reach it.";
-
-function hostsOf(address: string): string[] {
-  const [, hosts = ""] = /^[^/]*\/\/([^/?]*)/.exec(address) ?? [];
-  return hosts.split(",").map((host) => host.replace(/:\d+$/, ""));
-}

@@ -13,8 +13,9 @@ export const plainWords = (hosts: readonly string[]): string =>
 /**
  * The other machines that a store's URL leads to without TLS, unless sslmode=disable states that this is intended.
  * @param environment the driver's variables apply where the URL sets nothing
+ * @param evenIfIntended also those for which sslmode=disable is set
  */
-export function plainHosts(text: string, environment: Environment): string[] {
+export function plainHosts(text: string, environment: Environment, evenIfIntended = false): string[] {
   const { url, hosts } = parseStoreUrl(text);
   const [address = "", query = ""] = url.split(/\?([\s\S]*)/);
   const parameters = new URLSearchParams(query);
@@ -22,7 +23,8 @@ export function plainHosts(text: string, environment: Environment): string[] {
     !/^(?:0|false)$/.test(parameters.get("ssl") ?? "0") ||
     ["sslmode", "sslrootcert", "sslcert", "sslkey", "sslnegotiation"].some((name) => parameters.has(name)) ||
     Boolean(environment.PGSSLMODE);
-  if (isSaid || address.startsWith("/")) return [];
+  const isOff = (parameters.get("sslmode") ?? environment.PGSSLMODE) === "disable";
+  if ((isSaid && !(isOff && evenIfIntended)) || address.startsWith("/")) return [];
   const [, own = ""] = /^[^/]*\/\/(?:[^/]*@)?(\[[^\]]*\]|[^:/]*)/.exec(address) ?? [];
   const one = parameters.get("host") || decodeURIComponent(own) || environment.PGHOST || "localhost";
   const named = hosts.length > 0 ? hosts.map(({ host }) => host) : [one];

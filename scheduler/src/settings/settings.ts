@@ -15,6 +15,7 @@ import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { Preset } from "./preset.ts";
 import { programVersion } from "./program-version.ts";
 import { type ProviderOptions, type ProviderSettings, providerSettings } from "./provider.ts";
+import { checkTls } from "./require-tls.ts";
 import { checkStoreGiven } from "./store-given.ts";
 
 export interface CommandOptions {
@@ -63,6 +64,11 @@ export interface CarillonOptions {
    * one. Default: the store alone.
    */
   coordination?: string;
+  /**
+   * Refuse to start if the store, the coordination service, a webhook or a mail server of another machine would be reached without TLS.
+   * Default false: a warning at the start.
+   */
+  requireTls?: boolean;
   /** The folder of the embedded store; default ".carillon". */
   directory?: string;
   /** Make the embedded store where there is none; default true, where NODE_ENV is "production" false. Never where there was one. */
@@ -294,6 +300,7 @@ export function settingsOf(options: CarillonOptions): Settings {
       path: "commands.allowEnv",
     });
   }
+  if (options.requireTls === true) checkTls(options, settings.alarms, process.env);
   checkProxies(options.trustedProxies, settings.behindProxy);
   if (settings.listen !== null) checkListen(settings.listen, settings.behindProxy);
   if (!/^[A-Za-z_][A-Za-z0-9_]{0,47}$/.test(settings.schema)) {
@@ -387,6 +394,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   listenUrl: "text",
   connections: "number",
   coordination: "text",
+  requireTls: "flag",
   directory: "text",
   createStore: "flag",
   schema: "text",

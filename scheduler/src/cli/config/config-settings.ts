@@ -44,6 +44,7 @@ export const settings: readonly Setting[] = [
   setting("createStore", "switch", "yes, in production no", { flag: null }),
   setting("schema", "text", "carillon"),
   setting("coordination", "text", "the store alone", { secret: "url" }),
+  setting("requireTls", "switch", "no", { flag: null }),
   setting("name", "text", "a made one"),
   setting("address", "text", "nowhere"),
   setting("listen", "text", "nowhere"),
