@@ -51,6 +51,9 @@ describe("what is in deploy/", () => {
       expect(image).toMatch(/^[a-z0-9./-]+:\d+\.\d+(?:\.\d+)?(?:-[a-z-]+)?(?:@sha256:[\da-f]{64})?$/);
     const { version } = JSON.parse(read("scheduler/package.json"));
     for (const image of images.filter((one) => one.startsWith("carillon:"))) expect(image).toBe(`carillon:${version}`);
+    // The other two are built by the operator.
+    for (const image of images.filter((one) => !/^(?:carillon|my-tasks):/.test(one)))
+      expect(image).toMatch(/@sha256:[\da-f]{64}$/);
     expect(new Set(dockerfile.match(/node:\S+/g))).toHaveLength(1);
   });
 
