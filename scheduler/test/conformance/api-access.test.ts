@@ -84,6 +84,21 @@ describe("every route", () => {
     }
   });
 
+  test("lets viewers of everything read the metrics, and nobody of a namespace alone", async () => {
+    const scrape = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await fetch(`${stage.urlOf()}/metrics`, { headers })).status;
+    };
+    expect(await scrape(stage.tokens.viewer)).toBe(200);
+    for (const given of [
+      await stage.token("admin", { where: ["billing"] }),
+      await stage.token("viewer", { namespaces: ["billing"] }),
+      await stage.token("viewer", { scopes: ["runs:read"] }),
+    ])
+      expect(await scrape(given)).toBe(403);
+    expect(await scrape(await stage.token("viewer", { expiresMs: 1 }))).toBe(401);
+  });
+
   test("has strict headers, and refuses what the API does not have", async () => {
     const { headers, body, status } = await stage.ask("GET", "/v1/nothing");
     expect([status, body.code]).toEqual([404, "ROUTE_UNKNOWN"]);
@@ -112,6 +127,21 @@ describe("every route", () => {
 });
 
 describe("a request", () => {
+  test("takes no credential from the address", async () => {
+    for (const name of ["token", "access_token", "key", "authorization"]) {
+      const { status, body } = await stage.ask("GET", `/v1/tasks?${name}=${stage.tokens.admin}`);
+      expect([name, status, body.code]).toEqual([name, 401, "SIGN_IN_NEEDED"]);
+    }
+    const key = await stage.key("in-the-address");
+    for (const [method, path] of [
+      ["POST", "/v1/worker/poll"],
+      ["GET", "/metrics"],
+    ] as const) {
+      const { status, body } = await stage.ask(method, `${path}?key=${key}`);
+      expect([path, status, body.code]).toEqual([path, 401, "KEY_UNKNOWN"]);
+    }
+  });
+
   /** All that comes back until the server closes the connection. */
   const raw = (head: readonly string[], body = "") =>
     new Promise<string>((resolve, reject) => {

@@ -12,6 +12,7 @@ import {
   timeArrives,
 } from "./honesty.ts";
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
+import { logLinesListed } from "./logs.ts";
 import { commentsBeginWithNoun, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
   benchesNamed,
@@ -59,6 +60,7 @@ const rules: Record<string, Rule> = {
   "tells its changes": changesTold,
   "names every bench": benchesNamed,
   "shows what holds by tests that there are": testsNamed,
+  "lists every line of the log": logLinesListed,
 };
 
 describe("the house", () => {

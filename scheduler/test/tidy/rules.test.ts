@@ -11,6 +11,7 @@ import {
   timeArrives,
 } from "./honesty.ts";
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
+import { logLinesListed } from "./logs.ts";
 import { commentsBeginWithNoun, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
 import {
   benchesNamed,
@@ -27,9 +28,7 @@ import { noStopwatches } from "./stopwatches.ts";
 import type { HouseFile, Rule } from "./tree.ts";
 
 type House = Record<string, string>;
-
 const house = (files: House): HouseFile[] => Object.entries(files).map(([path, text]) => ({ path, text }));
-
 const rooms = {
   "docs/architecture.md": "```rooms\nbase  errors\ntask\nrun slots\nstore\nengine\nlibrary\n```\n",
   "docs/zookeeper.md": "```rooms\nbase\nclient\nrecipes/base\nrecipes/locks recipes/cache\nindex.ts\n```\n",
@@ -320,10 +319,23 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     kept: { "console/src/runs/page.tsx": 'const skip = <a href="#content">on</a>; new URL(location.href);' },
   },
   {
+    name: "logLinesListed",
+    rule: logLinesListed,
+    broken: [
+      { "docs/logs.md": "| warn | gone | a.ts |" },
+      ...['log.warn({}, "one")', "this.#log.info({}, `two ${n}`)"].map((text) => ({ "scheduler/src/a.ts": text })),
+    ],
+    kept: {
+      "docs/logs.md": "| error | a / b | a.ts |\n| info | two …s | a.ts |",
+      "scheduler/src/a.ts": "log.info({}, `two ${n}s`); o.log.error({}, x ? 'a' : 'b'); log.debug({}, 'c');",
+    },
+  },
+  {
     name: "testsNamed",
     rule: testsNamed,
     broken: [
       "no test at all",
+      "`a.test.ts › holds`\n| 1.1 | **open:** not yet |",
       "`a.test.ts › holds` `a.test.ts › held`",
       "`b.test.ts › holds`",
       "`http/a.test.ts › holds`",

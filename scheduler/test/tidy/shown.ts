@@ -11,12 +11,19 @@ export const testsNamed: Rule = (files) => {
     .flatMap((page) => {
       const named = [...page.text.matchAll(/`([\w./-]+\.tsx?) › ([^`]+)`/g)];
       if (named.length === 0) return [`${page.path}:1 names no test`];
-      return named.flatMap(({ 1: file = "", 2: name = "", index }) => {
-        const found = tests.filter(({ path }) => path === file || path.endsWith(`/${file}`));
-        const having = found.filter(({ text }) => quotes.some((quote) => text.includes(`${quote}${name}${quote}`)));
-        if (found.length === 0) return [at(page, index, `names ${file}, which is not there`)];
-        return having.length === 1 ? [] : [at(page, index, `names a test of ${file} that is not there: ${name}`)];
-      });
+      const open = page.text
+        .split("\n")
+        .flatMap((line, at) =>
+          /^\|.*\*\*(?:open|fails)/i.test(line) ? [`${page.path}:${at + 1} has an open requirement`] : [],
+        );
+      return named
+        .flatMap(({ 1: file = "", 2: name = "", index }) => {
+          const found = tests.filter(({ path }) => path === file || path.endsWith(`/${file}`));
+          const having = found.filter(({ text }) => quotes.some((quote) => text.includes(`${quote}${name}${quote}`)));
+          if (found.length === 0) return [at(page, index, `names ${file}, which is not there`)];
+          return having.length === 1 ? [] : [at(page, index, `names a test of ${file} that is not there: ${name}`)];
+        })
+        .concat(open);
     });
 };
 
