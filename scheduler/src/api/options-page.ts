@@ -7,19 +7,18 @@ import { type OptionRow, optionRows, usualWritten } from "../task/options.ts";
 
 const head = `# Task options
 
-What can be said of a task: in code (\`carillon.task(name, options, handler)\`), in a file of tasks ([as-code.md](as-code.md)), by the
-HTTP API ([api.md](api.md)) and by \`carillon tasks edit\` ([cli.md](cli.md)). Each row of these tables is a row, or a field of
-one, of [\`options.ts\`](../scheduler/src/task/options.ts), from which every one of these is made; so is this page. What policies make of what
-happens is in [policies.md](policies.md).
+The options of a task: in code (\`carillon.task(name, options, handler)\`), in a file of tasks ([as-code.md](as-code.md)), in the HTTP API
+([api.md](api.md)) and with \`carillon tasks edit\` ([cli.md](cli.md)). All of these, and this page, are made from one table,
+[\`options.ts\`](../scheduler/src/task/options.ts). [policies.md](policies.md) shows the effect of each policy.
 
-Code has two more options, which are not stored: \`payload\`, a schema of the payload in code, such as zod's, and \`isolate\`, by which a
-handler runs in a thread or a process of its own ([flow.md](flow.md#isolated-handlers)).
+Code has two more options, which are not stored: \`payload\`, a schema of the payload in code, such as zod's, and \`isolate\`, which runs the
+handler in a thread or a process of its own ([flow.md](flow.md#isolated-handlers)).
 
-A duration is a number of milliseconds or a text such as \`"15m"\` or \`"1h30m"\`. An error names the option that is wrong by its \`path\`, such
-as \`retry.attempts\`. An option that can be edited is edited by \`carillon tasks edit NAME --set OPTION=VALUE\`, in the console and by the
-HTTP API while the task lives: what is planned and not claimed is planned anew, and runs that are claimed go on as they were
-([configuration.md](configuration.md#edits-by-hand-and-code)). \`null\`, and \`none\` on the command line, takes an option away where the table
-says so.
+A duration is a number of milliseconds or a text such as \`"15m"\` or \`"1h30m"\`. An error names the wrong option by its \`path\`, such as
+\`retry.attempts\`. Where the table says *yes*, the option of a stored task can be edited with
+\`carillon tasks edit NAME --set OPTION=VALUE\`, in the console and in the HTTP API: slots that are planned and not claimed are planned
+again, and claimed runs continue unchanged ([configuration.md](configuration.md#edits-by-hand-and-code)). Where the table lists *null*,
+\`null\` removes the option; on the command line \`none\` does.
 `;
 
 const code = (text: string) => `\`${text.replace(/\|/g, "\\|")}\``;

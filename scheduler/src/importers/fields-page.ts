@@ -36,8 +36,8 @@ export const fieldTables: ReadonlyMap<string, FieldTable> = new Map([
 
 const head = `# Fields of other schedulers
 
-What becomes of each field that [\`carillon import\`](importing.md) reads. *Carried* fields become what is said beside them; *lost* fields are
-reported where they say something; *unused* fields say nothing about when or what a task runs. A field that is not listed is reported as
+What happens to each field that [\`carillon import\`](importing.md) reads. *Carried* fields become what the last column says; *lost* fields are
+reported if they have a value; *unused* fields say nothing about when or what a task runs. A field that is not listed is reported as
 lost. This page is made from the importers' tables: \`npm run build && node scripts/import-fields.mjs\`.
 `;
 

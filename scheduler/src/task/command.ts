@@ -61,13 +61,16 @@ export const commandKind = object<CommandSpec>(
   {
     argv: { kind: argv, required: true, description: "The program and its arguments; no shell reads them." },
     env: { kind: env, description: "Variables of its environment, beside those that the worker gives." },
-    cwd: { kind: text(4_096), description: "The folder it runs in; `~` is the home of its account. Without it `/`." },
+    cwd: {
+      kind: text(4_096),
+      description: "The folder in which it runs; `~` is the home of its account. Default: `/`.",
+    },
     stdin: { kind: text(), description: "The text on its standard input." },
     user: { kind: text(100), description: "The account that the command belongs to, as a crontab names it." },
-    okExitCodes: { kind: exitCodes, description: "Exit codes that are a success; without it 0 alone." },
+    okExitCodes: { kind: exitCodes, description: "Exit codes that are a success; default: 0 alone." },
     retryExitCodes: {
       kind: exitCodes,
-      description: "Exit codes that `retry` tries again; without it all that are no success. The rest fail at once.",
+      description: "Exit codes that `retry` tries again; default: all that are no success. All others fail at once.",
     },
   },
   { example: '{ argv: ["/usr/bin/true"] }' },

@@ -138,12 +138,12 @@ export const httpKind = object<HttpSpec>(
       kind: headers,
       usual: {},
       description:
-        "Sent to the URL's own origin only. Whoever reads the task reads them: write {{secret:NAME}} for a secret.",
+        "Sent to the URL's own origin only. Everyone who can read the task can read them: write `{{secret:NAME}}` for a secret.",
     },
     body: {
       kind: json,
       description:
-        "A text is sent as it is, anything else as JSON. Without it: the run's payload; GET, HEAD and DELETE send none.",
+        "A text is sent as it is, anything else as JSON. Default: the run's payload; GET, HEAD and DELETE send none.",
     },
     timeout: {
       kind: duration(),
@@ -155,12 +155,12 @@ export const httpKind = object<HttpSpec>(
     retryStatuses: {
       kind: statuses,
       usual: [408, 429, "5xx"],
-      description: "Statuses that `retry` tries again; any other one fails at once.",
+      description: "Statuses that `retry` tries again; all others fail at once.",
     },
     redirects: {
       kind: count(0, mostRedirects),
       usual: 0,
-      description: "Redirects that are followed, each only to where the worker may call.",
+      description: "The number of redirects that are followed, each only to hosts that the worker may call.",
     },
   },
   {

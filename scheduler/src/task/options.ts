@@ -61,36 +61,36 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   after?: AfterSpec;
   /** The task whose schedule this is: see schedule-of.ts. */
   of?: string;
-  /** What the code, or another definer of the task, says of the parts that were edited by hand. See edits.ts. */
+  /** The values that the code, or another definition of the task, has for the parts that were edited by hand. See edits.ts. */
   asDefined?: EditedParts;
 }
 
 export type TaskPart = Exclude<keyof TaskDefinition, "name" | "asDefined">;
 export type EditedParts = Partial<Pick<TaskDefinition, TaskPart>>;
 
-/** What can be said of a task. A test holds these comments equal to the rows below. */
+/** The options of a task. A test holds these comments equal to the rows below. */
 export interface TaskOptions {
   /** What the task is for. Default "". */
   description?: string;
   /** The workers that can run it: those that serve this group. Default "default". */
   group?: string;
-  /** When its runs are due: a cron in a zone, an interval, one moment, or only when asked. Default "manual". */
+  /** When its runs are due: a cron in a zone, an interval, one moment, or only by hand. Default "manual". */
   schedule?: ScheduleSpec;
   /** The payload of the runs that its schedule makes. */
   slotPayload?: unknown;
-  /** JSON Schema of its payloads; without it what the schema in code says of itself. */
+  /** JSON Schema of its payloads; default: the schema in code as JSON Schema, if it can be written so. */
   payloadSchema?: object | null;
   /** Due runs of a higher priority are claimed first. Default 5. */
   priority?: number;
   /** The time after which an attempt is stopped. */
   timeout?: Duration | null;
-  /** Tries in all, or the whole policy of tries and pauses. Default 1. */
+  /** The number of tries, the first included, or the whole policy of tries and pauses. Default 1. */
   retry?:
     | number
     | { attempts: number; backoff?: "fixed" | "exponential"; delay?: Duration; maxDelay?: Duration; jitter?: number };
-  /** What becomes of a run that is due while another of the task is under way. Default "allow". */
+  /** What happens to a run that is due while another run of the task is under way. Default "allow". */
   overlap?: "allow" | "queue" | "skip" | "replace" | { allow?: number; queue?: number };
-  /** What becomes of slots that could not be planned, or not be started, in time. Default "fire_once". */
+  /** What happens to slots that could not be planned or started in time. Default "fire_once". */
   misfire?:
     | "fire_once"
     | "skip"
@@ -103,31 +103,31 @@ export interface TaskOptions {
         waiting?: boolean;
         within?: Duration | null;
       };
-  /** What becomes of a run whose worker died: another try (at least once), a failure (at most once), or an operator decides. Default "retry". */
+  /** What happens to a run whose worker died: another try (at least once), a failure (at most once), or an operator decides. Default "retry". */
   onWorkerLost?: "retry" | "fail" | "ask";
-  /** With `onWorkerLost: "retry"`: the lost workers after which a run is taken to be the cause of the losses, and fails. Default 3. */
+  /** With `onWorkerLost: "retry"`: the number of lost workers after which a run counts as the cause of the losses, and fails. Default 3. */
   workerLosses?: number;
-  /** The task is paused when so many of its runs fail, with none that succeeds between them. */
+  /** The task is paused when this number of its runs have failed without a success between them. */
   pauseAfter?: number | null;
-  /** What becomes of the task when its schedule has no slot left and no run of it waits or runs. Default "keep". */
+  /** What happens to the task when its schedule has no slot left and none of its runs waits or runs. Default "keep". */
   atEnd?: "keep" | "alarm" | "remove";
   /** How long a claim outlives its worker's session, in case the worker comes back. Default "1s". */
   grace?: Duration;
-  /** Which ended runs are kept; with `failures` those that succeeded are only counted. Default "all". */
+  /** Which ended runs are kept; with `failures`, successful runs are only counted. Default "all". */
   history?: "all" | "failures";
-  /** A program that is run in place of a handler, by a worker whose own configuration allows it. */
+  /** A program that runs instead of a handler, on a worker whose own configuration allows it. */
   command?: CommandSpec;
-  /** A URL that is called in place of a handler, by a worker whose own configuration allows it. */
+  /** A URL that is called instead of a handler, by a worker whose own configuration allows it. */
   http?: HttpOptions;
-  /** The days that it runs on, by a stored calendar. */
+  /** The days on which it runs, by a stored calendar. */
   calendar?: SlotRuleOptions["calendar"];
   /** Times in which its slots do not start. */
   blackout?: SlotRuleOptions["blackout"];
-  /** What its tries, and its children whose tasks say so too, keep to: the release of the worker that began the run. */
+  /** With `release`, the tries of a run stay on the release of the worker that began it, and so do its children whose tasks have `pin`. */
   pin?: "release" | null;
-  /** With `pin`: what becomes of a run once no worker of its release has lived for the `releaseGrace`. Default "any". */
+  /** With `pin`: what happens to a run when no worker of its release has been alive for the `releaseGrace`. Default "any". */
   onReleaseGone?: "any" | "wait" | "fail";
-  /** Which worker of its group has a run: the first that asks, a chosen one, or each of them. Default "any". */
+  /** Which worker of its group gets a run: the first free one, a chosen one, or each of them. Default "any". */
   route?:
     | "any"
     | "random"
@@ -139,15 +139,15 @@ export interface TaskOptions {
     | { hash: "key" }
     | { pin: string }
     | { shards: number };
-  /** Only workers that have all of these labels run it; it goes with every `route`. */
+  /** Only workers that have all of these labels run it; can be combined with every `route`. */
   labels?: Record<string, string>;
-  /** Runs under way at once, of one key and on one worker, beside `overlap`. */
+  /** The number of runs under way at once, of one key and on one worker, in addition to `overlap`. */
   limit?: { perKey?: number; perWorker?: number };
-  /** How many runs begin in any span of a length, with `key` of each key. */
+  /** How many tries begin in any span of a length; with `key`, counted for each key. */
   rate?: { limit: number; per: Duration; key?: boolean } | null;
-  /** Its runs begin when these tasks' runs have ended; of several, once each has a run of the same slot that ended so. */
+  /** Its runs begin when runs of these tasks have ended; with several tasks, once each of them has such a run of the same slot. */
   after?: AfterOption | null;
-  /** The task whose schedule it is, called TASK:NAME: its handler has the runs, and it says all but when they are due and with what payload. */
+  /** Makes this a schedule of that task, called TASK:NAME: it has a schedule and a payload of its own, and handler and other options are the task's. */
   of?: string | null;
 }
 
@@ -155,16 +155,15 @@ interface Row<Part extends TaskPart> {
   /** Its name in a definition. */
   part: Part;
   kind: Kind;
-  /** What stands for an option that is not given, as it would be given; null: nothing. */
+  /** The default, as it would be given; null: none. */
   usual: unknown;
   /**
-   * A definition is without the part where it is as usual. Definitions from before there was the option have the same text so:
-   * each new row says it.
+   * A definition omits the part if it has its default, so that definitions older than the option keep their text. Each new row needs this.
    */
   isAbsent?: true;
-  /** null takes it away: in code, in a file, by the HTTP API, and `none` on the command line. */
+  /** null removes it: in code, in a file and in the HTTP API; on the command line `none` does. */
   nullable?: true;
-  /** What `tasks edit --set` takes, where its shape does not say it. */
+  /** The values that `tasks edit --set` accepts, if the shape does not show them. */
   words?: string;
   /** In one sentence. */
   description: string;
@@ -203,7 +202,7 @@ export const taskOptions = {
     kind: scheduleKind,
     usual: { type: "manual" },
     words: "a cron, every 5m, at TIME, manual",
-    description: "When its runs are due: a cron in a zone, an interval, one moment, or only when asked.",
+    description: "When its runs are due: a cron in a zone, an interval, one moment, or only by hand.",
     since: "0.1.0",
     editable: true,
     example: { cron: "0 2 * * *", zone: "Europe/Berlin" },
@@ -223,7 +222,7 @@ export const taskOptions = {
     usual: null,
     isAbsent: true,
     nullable: true,
-    description: "JSON Schema of its payloads; without it what the schema in code says of itself.",
+    description: "JSON Schema of its payloads; default: the schema in code as JSON Schema, if it can be written so.",
     since: "0.1.0",
     editable: true,
     example: { type: "object", required: ["ledger"] },
@@ -251,7 +250,7 @@ export const taskOptions = {
     part: "retry",
     kind: retryKind,
     usual: 1,
-    description: "Tries in all, or the whole policy of tries and pauses.",
+    description: "The number of tries, the first included, or the whole policy of tries and pauses.",
     since: "0.1.0",
     editable: true,
     example: { attempts: 5, delay: "2s" },
@@ -260,7 +259,7 @@ export const taskOptions = {
     part: "overlap",
     kind: overlapKind,
     usual: "allow",
-    description: "What becomes of a run that is due while another of the task is under way.",
+    description: "What happens to a run that is due while another run of the task is under way.",
     since: "0.1.0",
     editable: true,
     example: "queue",
@@ -269,7 +268,7 @@ export const taskOptions = {
     part: "misfire",
     kind: misfireKind,
     usual: "fire_once",
-    description: "What becomes of slots that could not be planned, or not be started, in time.",
+    description: "What happens to slots that could not be planned or started in time.",
     since: "0.1.0",
     editable: true,
     example: { policy: "all", cap: 10 },
@@ -279,7 +278,7 @@ export const taskOptions = {
     kind: choice(["retry", "fail", "ask"]),
     usual: "retry",
     description:
-      "What becomes of a run whose worker died: another try (at least once), a failure (at most once), or an operator decides.",
+      "What happens to a run whose worker died: another try (at least once), a failure (at most once), or an operator decides.",
     since: "0.1.0",
     editable: true,
     example: "fail",
@@ -290,7 +289,7 @@ export const taskOptions = {
     usual: 3,
     isAbsent: true,
     description:
-      'With `onWorkerLost: "retry"`: the lost workers after which a run is taken to be the cause of the losses, and fails.',
+      'With `onWorkerLost: "retry"`: the number of lost workers after which a run counts as the cause of the losses, and fails.',
     since: "0.1.0",
     editable: true,
     example: 5,
@@ -301,7 +300,7 @@ export const taskOptions = {
     usual: null,
     isAbsent: true,
     nullable: true,
-    description: "The task is paused when so many of its runs fail, with none that succeeds between them.",
+    description: "The task is paused when this number of its runs have failed without a success between them.",
     since: "0.1.0",
     editable: true,
     example: 3,
@@ -311,7 +310,7 @@ export const taskOptions = {
     kind: choice(["keep", "alarm", "remove"]),
     usual: "keep",
     isAbsent: true,
-    description: "What becomes of the task when its schedule has no slot left and no run of it waits or runs.",
+    description: "What happens to the task when its schedule has no slot left and none of its runs waits or runs.",
     since: "0.1.0",
     editable: true,
     example: "remove",
@@ -330,7 +329,7 @@ export const taskOptions = {
     kind: choice(["all", "failures"]),
     usual: "all",
     isAbsent: true,
-    description: "Which ended runs are kept; with `failures` those that succeeded are only counted.",
+    description: "Which ended runs are kept; with `failures`, successful runs are only counted.",
     since: "0.1.0",
     editable: true,
     example: "failures",
@@ -339,7 +338,7 @@ export const taskOptions = {
     part: "command",
     kind: commandKind,
     usual: null,
-    description: "A program that is run in place of a handler, by a worker whose own configuration allows it.",
+    description: "A program that runs instead of a handler, on a worker whose own configuration allows it.",
     since: "0.1.0",
     editable: true,
     example: { argv: ["/usr/bin/rsync", "-a", "/srv/", "backup:/srv/"] },
@@ -349,7 +348,7 @@ export const taskOptions = {
     kind: httpKind,
     usual: null,
     isAbsent: true,
-    description: "A URL that is called in place of a handler, by a worker whose own configuration allows it.",
+    description: "A URL that is called instead of a handler, by a worker whose own configuration allows it.",
     since: "0.1.0",
     editable: true,
     example: { url: "https://billing.example/close", timeout: "10s" },
@@ -360,7 +359,7 @@ export const taskOptions = {
     usual: null,
     isAbsent: true,
     nullable: true,
-    description: "The days that it runs on, by a stored calendar.",
+    description: "The days on which it runs, by a stored calendar.",
     since: "0.1.0",
     editable: true,
     example: { name: "de", otherwise: "next" },
@@ -382,7 +381,7 @@ export const taskOptions = {
     usual: "any",
     isAbsent: true,
     words: "random, sticky and the like, or JSON",
-    description: "Which worker of its group has a run: the first that asks, a chosen one, or each of them.",
+    description: "Which worker of its group gets a run: the first free one, a chosen one, or each of them.",
     since: "0.1.0",
     editable: true,
     example: { pin: "atlas" },
@@ -394,7 +393,7 @@ export const taskOptions = {
     isAbsent: true,
     nullable: true,
     description:
-      "What its tries, and its children whose tasks say so too, keep to: the release of the worker that began the run.",
+      "With `release`, the tries of a run stay on the release of the worker that began it, and so do its children whose tasks have `pin`.",
     since: "0.1.0",
     editable: true,
     example: "release",
@@ -404,7 +403,8 @@ export const taskOptions = {
     kind: choice(["any", "wait", "fail"]),
     usual: "any",
     isAbsent: true,
-    description: "With `pin`: what becomes of a run once no worker of its release has lived for the `releaseGrace`.",
+    description:
+      "With `pin`: what happens to a run when no worker of its release has been alive for the `releaseGrace`.",
     since: "0.1.0",
     editable: true,
     example: "fail",
@@ -414,7 +414,7 @@ export const taskOptions = {
     kind: labelsKind,
     usual: {},
     isAbsent: true,
-    description: "Only workers that have all of these labels run it; it goes with every `route`.",
+    description: "Only workers that have all of these labels run it; can be combined with every `route`.",
     since: "0.1.0",
     editable: true,
     example: { gpu: "a100" },
@@ -424,7 +424,7 @@ export const taskOptions = {
     kind: limitKind,
     usual: {},
     isAbsent: true,
-    description: "Runs under way at once, of one key and on one worker, beside `overlap`.",
+    description: "The number of runs under way at once, of one key and on one worker, in addition to `overlap`.",
     since: "0.1.0",
     editable: true,
     example: { perKey: 2 },
@@ -435,7 +435,7 @@ export const taskOptions = {
     usual: null,
     isAbsent: true,
     nullable: true,
-    description: "How many runs begin in any span of a length, with `key` of each key.",
+    description: "How many tries begin in any span of a length; with `key`, counted for each key.",
     since: "0.1.0",
     editable: true,
     example: { limit: 100, per: "1m" },
@@ -448,7 +448,7 @@ export const taskOptions = {
     nullable: true,
     words: "TASK,TASK…, JSON with on, or none",
     description:
-      "Its runs begin when these tasks' runs have ended; of several, once each has a run of the same slot that ended so.",
+      "Its runs begin when runs of these tasks have ended; with several tasks, once each of them has such a run of the same slot.",
     since: "0.1.0",
     editable: true,
     example: { tasks: ["fetch", "parse"], on: "any" },
@@ -460,7 +460,7 @@ export const taskOptions = {
     isAbsent: true,
     nullable: true,
     description:
-      "The task whose schedule it is, called TASK:NAME: its handler has the runs, and it says all but when they are due and with what payload.",
+      "Makes this a schedule of that task, called TASK:NAME: it has a schedule and a payload of its own, and handler and other options are the task's.",
     since: "0.1.0",
     editable: false,
     example: "digest",
@@ -477,14 +477,14 @@ export const optionRows = Object.entries(taskOptions) as [OptionName, OptionRow]
 const rowOf = new Map<string, OptionRow>(Object.entries(taskOptions));
 export const optionRow = (option: string): OptionRow | undefined => rowOf.get(option);
 
-/** Whether null can be given for it: it is taken away, or is JSON's null. */
+/** Whether null can be given: it removes the option, or is JSON's null. */
 export const takesNull = ({ nullable, kind }: OptionRow): boolean => nullable === true || kind.shape.is === "json";
 
-/** Parts that a definition may be without. An edit remembers their absence as null, since JSON has no other word for it. */
+/** Parts that a definition may omit. An edit stores their absence as null, since JSON has no undefined. */
 export const absentParts: ReadonlySet<TaskPart> = new Set(
   optionRows.filter(([, { isAbsent }]) => isAbsent).map(([, { part }]) => part),
 );
 
-/** The usual value as a file writes it; null: there is none. */
+/** The default as a file writes it; null: there is none. */
 export const usualWritten = ({ usual, kind }: OptionRow): Json =>
   usual === null ? null : kind.write(kind.read(usual, { task: undefined, path: "" }));

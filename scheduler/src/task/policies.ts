@@ -170,7 +170,11 @@ export const limitKind = object<NonNullable<PolicyParts["limit"]>>(
 
 export const rateKind = object<NonNullable<PolicyParts["rate"]>>(
   {
-    limit: { kind: runsAtOnce, required: true, description: "Runs that may begin in any span of this length." },
+    limit: {
+      kind: runsAtOnce,
+      required: true,
+      description: "The number of tries that may begin in any span of that length.",
+    },
     per: {
       kind: duration({ leastMs: 100, aYearAtMost: true }),
       kept: "perMs",
@@ -189,7 +193,7 @@ export const backoffs = ["fixed", "exponential"] as const;
 
 export const retryKind = object<RetryPolicy>(
   {
-    attempts: { kind: count(1, 1_000), required: true, description: "Tries in all, the first included." },
+    attempts: { kind: count(1, 1_000), required: true, description: "The number of tries, the first included." },
     backoff: {
       kind: choice(backoffs),
       usual: "exponential",
@@ -200,12 +204,12 @@ export const retryKind = object<RetryPolicy>(
       kind: pause,
       kept: "maxDelayMs",
       usualOf: ({ delayMs }) => Math.max(longestPauseMs, delayMs as number),
-      description: "The longest pause; without it an hour, or `delay` where that is longer.",
+      description: "The longest pause; default: an hour, or `delay` if that is longer.",
     },
     jitter: {
       kind: share,
       usual: 0.2,
-      description: "The part of each pause that is left to chance, so that tries do not come together: 0 none, 1 all.",
+      description: "The random part of each pause, so that tries do not come together: 0 none, 1 all.",
     },
   },
   { example: '3 or { attempts: 3, delay: "2s" }', alone: "attempts", mergedByEdits: true },
@@ -231,7 +235,7 @@ export const overlapKind: Kind<OverlapPolicy> = {
           queue: {
             shape: places.shape,
             required: false,
-            description: "The number of runs that wait; others are skipped. Without it any number waits.",
+            description: "The number of runs that wait; others are skipped. Default: no limit.",
             usual: undefined,
           },
         },
@@ -270,7 +274,7 @@ export const misfireKind = object<MisfirePolicy>(
       kind: duration({ leastMs: 1_000 }),
       kept: "afterMs",
       usual: "10s",
-      description: "How late a slot must be for the policy to hold.",
+      description: "How late a slot must be for the policy to apply.",
     },
     cap: {
       kind: count(1, 10_000),
@@ -280,18 +284,19 @@ export const misfireKind = object<MisfirePolicy>(
     perSecond: {
       kind: count(1, 10_000),
       usual: null,
-      description: "With `all`: the slots that become due each second; without it all at once.",
+      description: "With `all`: the number of slots that become due each second; default: all at once.",
     },
     waiting: {
       kind: flag,
       usualOf: ({ policy }) => (policy === "skip" ? true : undefined),
-      description: "The policy holds for slots that wait for a place of their task, too; as usual with `skip` alone.",
+      description:
+        "The policy also applies to slots that wait for concurrency of their task; default: with `skip` alone.",
     },
     within: {
       kind: duration({ leastMs: 1_000 }),
       kept: "withinMs",
       usualOf: () => undefined,
-      description: "Slots that are later than this are missed, whatever the policy; without it none is too late.",
+      description: "Slots that are later than this are missed, whatever the policy; default: no limit.",
     },
   },
   {
@@ -311,7 +316,7 @@ export const misfireKind = object<MisfirePolicy>(
 );
 
 export interface RetryPolicy {
-  /** Tries in all, the first included. */
+  /** The number of tries, the first included. */
   attempts: number;
   backoff: (typeof backoffs)[number];
   delayMs: number;

@@ -35,19 +35,17 @@ export class Metrics {
 
   readonly #lateness = this.#histogram(
     "carillon_run_lateness_seconds",
-    "From when a run was due until its first try started here",
+    "Seconds from the time a run was due until its first try started, for tries in this process",
     [],
     latenessBuckets,
   );
   readonly #duration = this.#histogram(
     "carillon_attempt_seconds",
-    "How long attempts that ended here took",
+    "Duration of the attempts that ended in this process",
     ["outcome"],
     [0.001, 0.01, 0.1, 1, 10, 60, 600, 3_600],
   );
-  readonly #slots = this.#counter("carillon_slots_total", "Slots that this node planned, by what was decided of them", [
-    "outcome",
-  ]);
+  readonly #slots = this.#counter("carillon_slots_total", "Slots that this node planned, by outcome", ["outcome"]);
   readonly #calls = this.#histogram(
     "carillon_store_seconds",
     "Calls of the store by this process, by part of the store",
@@ -56,31 +54,31 @@ export class Metrics {
   );
   readonly #beats = this.#histogram(
     "carillon_beat_seconds",
-    "Proofs of life, from asking to the answer: what coordination waits for",
+    "Duration of heartbeats, from the request to the answer",
     ["result"],
     storeBuckets,
   );
   readonly #ended = this.#counter(
     "carillon_ended_total",
-    "Of the whole cluster: runs and slots that ended, and attempts that were tried again",
+    "Whole cluster: runs and slots that ended, and attempts that were tried again",
     ["outcome"],
   );
-  readonly #live = this.#gauge("carillon_runs", "Of the whole cluster: live runs, each state counted up to 100,000", [
+  readonly #live = this.#gauge("carillon_runs", "Whole cluster: live runs, each state counted up to 100,000", [
     "state",
   ]);
   readonly #age = this.#gauge(
     "carillon_queue_age_seconds",
-    "Of the whole cluster: how long the oldest due run waits for a worker",
+    "Whole cluster: how long the oldest due run has waited for a worker",
     ["group"],
   );
   readonly #snapshotAge = this.#gauge(
     "carillon_oldest_snapshot_seconds",
-    "Of the store: the age of the oldest snapshot that keeps dead rows, where the store says when it began",
+    "Store: age of the oldest snapshot that keeps dead rows, if the store reports when it began",
     ["kind"],
   );
   readonly #snapshotTransactions = this.#gauge(
     "carillon_oldest_snapshot_transactions",
-    "Of the store: how many transactions have begun since the oldest snapshot that keeps dead rows",
+    "Store: number of transactions that have begun since the oldest snapshot that keeps dead rows",
     ["kind"],
   );
   readonly #term = this.#gauge("carillon_term", "The newest term of leadership", []);

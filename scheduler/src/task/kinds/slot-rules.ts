@@ -30,10 +30,10 @@ export const calendarKind: Kind<CalendarRule> = {
     is: "object",
     fields: {
       name: { ...field(text(100, true), "The calendar, as `carillon calendars set` stored it."), required: true },
-      on: field({ is: "choice", values: calendarDays }, "The days that it runs on.", calendarDays[0]),
+      on: field({ is: "choice", values: calendarDays }, "The days on which it runs.", calendarDays[0]),
       otherwise: field(
         { is: "choice", values: calendarMoves },
-        "What becomes of a slot on another day.",
+        "What happens to a slot on another day.",
         calendarMoves[0],
       ),
     },
@@ -67,7 +67,7 @@ export const blackoutKind: Kind<BlackoutWindow[]> = {
           'The days on which a window of local times begins, such as ["fri", "sat"]; without it every day.',
         ),
         // biome-ignore lint/suspicious/noThenProperty: an option's name.
-        then: field({ is: "choice", values: blackoutEnds }, "What becomes of a slot in it.", blackoutEnds[0]),
+        then: field({ is: "choice", values: blackoutEnds }, "What happens to a slot in it.", blackoutEnds[0]),
       },
     },
     most: limits.blackoutWindows,

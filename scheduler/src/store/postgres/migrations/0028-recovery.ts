@@ -1,12 +1,13 @@
 /**
- * A standby that was promoted may lack what the former primary committed last. Until the processes have told what they remember of
- * that, nothing may be decided: the store itself refuses every write that decides something, whichever way it comes (an older Carillon, a pooler that has moved a
- * connection). It knows by the timeline of its log, which each promotion and each point-in-time recovery changes: `cluster.timeline` is
- * the one for which the contents are known to be whole. Of a service that does not tell its timeline, the moment at which its server
- * started stands for it: one that takes another's place started at another moment, and so does one that starts again, which
- * costs a recovery that finds nothing missing.
+ * A promoted standby may lack the last transactions that the former primary committed. Until the living processes have reported what they
+ * remember of these, nothing may be decided. So the store itself refuses every write that decides something, whoever sends it: an older
+ * Carillon, or a connection that a pooler has moved.
  *
- * SQL state CA001: nothing was changed; the statement may be repeated when the recovery is over.
+ * A promotion and a point-in-time recovery change the timeline of the server's log. `cluster.timeline` is the timeline for which the
+ * contents are known to be whole. If a service hides its timeline, the moment at which its server started is used instead. A plain restart
+ * changes that moment too, and costs a recovery that finds nothing missing.
+ *
+ * SQL state CA001: nothing was changed; repeat the statement when the recovery is over.
  */
 export const recovery = (s: string) => `
 create function ${s}.log_timeline() returns text language sql volatile as

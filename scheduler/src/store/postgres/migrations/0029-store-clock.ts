@@ -1,7 +1,7 @@
 /**
- * Cluster time is the store's clock plus a shift. The shift is 0 unless the store's clock stepped: then it makes up for the step,
- * so that every process, also one that starts meanwhile, goes on with the time that was. Each change of the shift raises the number.
- * The sessions' columns are what each node's own clocks show beside the store's, as of its last beat.
+ * Cluster time is the store's clock plus a shift. The shift is 0 until the store's clock steps. Then the shift makes up for the step, so
+ * that every process, also one that starts later, continues with the earlier time. Each change of the shift raises the number. The columns
+ * of a session hold how far its node's clocks were from the store's at its last beat.
  */
 export const storeClock = (s: string) => `
 alter table ${s}.cluster

@@ -1,7 +1,7 @@
 /**
- * A process that died with the former primary may have started runs, and what it was acknowledged of that is lost with it. How many
- * those can be at most is counted: runs that became due after `back_to_ms`, the last that the store knew of any process, and before the
- * recovery, and that no process which told had claimed.
+ * A process that died with the former primary may have started runs of which nothing is left. The store counts the most that these can be:
+ * runs that were due after `back_to_ms`, the last time known of any process, and before the recovery, and that no reporting process had
+ * claimed.
  */
 export const recoveryDoubt = (s: string) => `
 alter table ${s}.recovery

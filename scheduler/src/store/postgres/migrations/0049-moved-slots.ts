@@ -1,8 +1,8 @@
 /**
- * Where a slot lies at another time than the task's own schedule has it, since a calendar moved it: the nominal times that the ledger's row at
- * `slot_ms` accounts for. A row of the ledger that has none here accounts for its own time. `accounted_ms` are the nominal times of the task's
- * present version that lie ahead and had their account before it: they are not planned again. Older code leaves both out, and may run a
- * slot again that an edit moves after it ran.
+ * A calendar can move a slot to another time. `moved_slot` holds the nominal times that the ledger's row at `slot_ms` accounts for; a ledger
+ * row without an entry accounts for its own time. `accounted_ms` holds nominal times of the task's present version that lie ahead and were
+ * accounted for before that version: they are not planned again. Older code writes neither, and may run a slot again after an edit moves
+ * it.
  */
 export const movedSlots = (s: string) => `
 create table ${s}.moved_slot (

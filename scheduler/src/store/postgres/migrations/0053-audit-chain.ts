@@ -1,7 +1,7 @@
 /**
- * The audit's hash chain, see docs/audit.md. Rows get their place and hash from a trigger that is deferred to the commit: there the row of
- * `audit_chain` is locked until the commit is done, so that the chain has the order of the commits, and nothing but these commits waits. Rows of
- * older code are chained by the same trigger. The rows that are there already stay without a place; the chain begins with their digest.
+ * The hash chain of the audit log (docs/audit.md). A trigger that is deferred to the commit gives each row its place and hash. It locks the
+ * row of `audit_chain` until the commit is done, so the chain has the order of the commits, and only commits that write audit rows wait. The
+ * trigger also chains rows that older code writes. Rows from before this migration have no place; the chain begins with their digest.
  */
 export const auditChain = (s: string) => `
 lock table ${s}.audit in share row exclusive mode;

@@ -1,7 +1,7 @@
 /**
- * The rules of time zones by which tasks are planned, so that processes with different versions of the time zone database plan alike. Each
- * change of a zone's rules is a row; `cluster.zones_version` is the newest, `plan.zones_version` the one that a task is planned by. A task
- * that is planned by a number from before its zone's first row is planned by that row. Older code plans by its own rules.
+ * The time zone rules by which tasks are planned, so that processes with different versions of the time zone database plan alike. Each change
+ * of a zone's rules is a row. `cluster.zones_version` is the newest version, `plan.zones_version` the version that planned a task. A task
+ * whose version is older than the first row of its zone was planned by that row. Older code plans by its own rules.
  */
 export const zoneRules = (s: string) => `
 create table ${s}.zone_rules (

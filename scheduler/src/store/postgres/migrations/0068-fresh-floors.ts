@@ -1,7 +1,8 @@
 /**
- * Version floors and fence floors are read when they are used, not by the statement's snapshot. The check that the store is whole reads the current
- * state, so a statement that began just before the end of a recovery passed the check, and then gave out a version, or a fence of a grace lock, a
- * second time. Calendars, secrets and users have versions too; from now on they can only be written while the store is whole.
+ * Floors of versions and fences are read at the moment of use, not from the statement's snapshot. The check that the store is whole reads the
+ * current state. So a statement that began just before a recovery ended could pass the check with an old snapshot, and give out a version, or
+ * the fence of a grace lock, a second time. Calendars, secrets and users have versions too: from now on they can be written only while the
+ * store is whole.
  */
 export const freshFloors = (s: string) => `
 create or replace function ${s}.next_version(version int) returns int language sql volatile as
