@@ -116,4 +116,10 @@ describe("options of alarms", () => {
   ])("are refused with what is wrong: %s", (_, options) => {
     expect(() => alarmSettings(options as AlarmOptions)).toThrow(expect.objectContaining({ code: "OPTION_INVALID" }));
   });
+
+  it("name the nearest option and rule for a misspelt one", () => {
+    const misspelt = (options: unknown) => expect(() => alarmSettings(options as AlarmOptions));
+    misspelt({ channels: { ops }, summery: "5m" }).toThrow('alarms has no "summery"; did you mean "summary"?');
+    misspelt({ channels: { ops }, rules: { overdu: [] } }).toThrow('no "overdu"; did you mean "overdue"?');
+  });
 });

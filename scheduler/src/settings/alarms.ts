@@ -2,6 +2,7 @@ import type { Thresholds } from "../alarms/alarm-store.ts";
 import { type AlarmRule, alarmRules } from "../alarms/alarms.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
+import { meant } from "../base/nearest.ts";
 
 export interface WebhookChannel {
   /** The URL to which messages are posted as JSON. */
@@ -54,7 +55,8 @@ const names = ["channels", "rules", "late", "overdue", "unfired", "stuck", "lead
 export function alarmSettings(options: AlarmOptions): AlarmSettings {
   if (typeof options !== "object" || options === null) throw wrong("alarms must be an object");
   const stranger = Object.keys(options).find((name) => !names.includes(name));
-  if (stranger !== undefined) throw wrong(`alarms has no ${JSON.stringify(stranger)}`, `It has ${names.join(", ")}.`);
+  if (stranger !== undefined)
+    throw wrong(`alarms has no ${JSON.stringify(stranger)}${meant(stranger, names)}`, `It has ${names.join(", ")}.`);
   const channels = Object.entries(options.channels ?? {});
   if (channels.length === 0)
     throw wrong("alarms.channels names none", 'Such as channels: { ops: { webhook: "https://…" } }.');
@@ -62,7 +64,10 @@ export function alarmSettings(options: AlarmOptions): AlarmSettings {
   const known = channels.map(([name]) => name);
   for (const [rule, to] of Object.entries(options.rules ?? {})) {
     if (!alarmRules.includes(rule as AlarmRule))
-      throw wrong(`alarms.rules has no ${JSON.stringify(rule)}`, `They are ${alarmRules.join(", ")}.`);
+      throw wrong(
+        `alarms.rules has no ${JSON.stringify(rule)}${meant(rule, alarmRules)}`,
+        `They are ${alarmRules.join(", ")}.`,
+      );
     const unknown = Array.isArray(to) ? to.find((name) => !known.includes(name)) : rule;
     if (unknown !== undefined) throw wrong(`alarms.rules.${rule} must list channels`, `They are ${known.join(", ")}.`);
   }

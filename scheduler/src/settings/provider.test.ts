@@ -10,6 +10,11 @@ const given: ProviderOptions = {
 };
 
 describe("a sign-in provider", () => {
+  test("has the nearest name named for a misspelt option", () => {
+    const misspelt = { ...given, isuer: given.issuer } as unknown as ProviderOptions;
+    expect(() => providerSettings(misspelt)).toThrow('provider has no "isuer"; did you mean "issuer"?');
+  });
+
   test("is told completely, and nothing travels in the open", () => {
     expect(providerSettings(given)).toMatchObject({
       url: "https://carillon.example.com",

@@ -4,6 +4,7 @@ import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
 import { checkNamespace } from "../base/namespace.ts";
+import { meant } from "../base/nearest.ts";
 
 export interface ProviderRule {
   /** The claim's name, such as "groups". */
@@ -128,7 +129,8 @@ function matches(value: Json | undefined, has: string | null): boolean {
 function checkNames(what: string, given: object, known: string[]): void {
   if (typeof given !== "object" || given === null || Array.isArray(given)) throw wrong(`${what} is no object`);
   const stranger = Object.keys(given).find((name) => !known.includes(name));
-  if (stranger !== undefined) throw wrong(`${what} has no ${JSON.stringify(stranger)}`, `It has ${known.join(", ")}.`);
+  if (stranger !== undefined)
+    throw wrong(`${what} has no ${JSON.stringify(stranger)}${meant(stranger, known)}`, `It has ${known.join(", ")}.`);
 }
 
 const wrong = (what: string, hint = "See docs/access.md."): CarillonError =>
