@@ -52,6 +52,10 @@ it("`migrate --role` lets another role do the work, makes partitions ahead, and 
       verdict: "good",
       found: expect.stringMatching(new RegExp(`^made for 20 d ahead; .* makes them, ${role} may not$`)),
     });
+    const readiness = JSON.parse((await start(["doctor", "--production", "--json", ...asRole]).ended()).stdout);
+    const verdicts = readiness.checks.map(({ what, verdict }: { what: string; verdict: string }) => [what, verdict]);
+    const expected = { "a server": "good", way: "good", role: "good", planners: "problem", alarms: "problem" };
+    expect(Object.fromEntries(verdicts), "one node, by a role without rights of its own").toMatchObject(expected);
     await server.end("SIGTERM");
     const again = await json("migrate", "--role", role);
     expect(again).toMatchObject({ applied: [], partitions: { created: 0, dropped: 0 }, role });

@@ -14,7 +14,9 @@ export function addCluster({ program, add, family, doing, terminal }: CommandPar
       "Look for what is wrong with this machine, the store and the cluster, and say what to do.",
       "carillon doctor --store postgres://db.example/app",
     ),
-  ).action(doing((_, options: Parameters<typeof doctor>[0]) => doctor(options, terminal)));
+  )
+    .option("--production", "also check whether the cluster is ready for production")
+    .action(doing((_, options: Parameters<typeof doctor>[0]) => doctor(options, terminal)));
   const nodes = family("nodes", "See who takes part and who leads, and drain a node or worker before it is stopped.");
   add(nodes, "list", "List who takes part, who leads, and why leadership changed.", "carillon nodes list", {
     isDefault: true,

@@ -4,7 +4,9 @@ import { isCarillonError } from "../../base/errors.ts";
 import { lookAtCoordination } from "../../coordination/open.ts";
 import { isOpenToAll } from "../../coordination/service-address.ts";
 import { freeBytes } from "../../embedded/log-file.ts";
+import { plainHosts } from "../../settings/plain-store.ts";
 import { settingsOf } from "../../settings/settings.ts";
+import { inspectProduction } from "../../store/postgres/cluster/production.ts";
 import { inspectPostgres } from "../../store/postgres/runs/inspect.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { requireStore } from "../reach.ts";
@@ -21,9 +23,12 @@ import {
 import { type CoordinationLook, checkAgreement } from "./agreement-checks.ts";
 import { atStore, type StorePlace } from "./at-store.ts";
 import { type Check, checkCluster, checkEmbedded, checkNode, checkServer, checkWay } from "./checks.ts";
+import { checkProduction } from "./production-checks.ts";
 
 export interface DoctorOptions extends CommonOptions {
   coordination?: string;
+  /** Also checks whether the cluster is ready for production. */
+  production?: boolean;
 }
 
 /** Checks everything and changes nothing; a stopped embedded store is started for the check. */
@@ -50,6 +55,12 @@ async function storeChecks(options: DoctorOptions, schema: string): Promise<Chec
       ...(embedded ? [] : checkWay(url, process.env)),
       ...(embedded ? checkEmbedded({ ...embedded, freeBytes: await freeBytes(embedded.data) }) : []),
       ...(cluster ? [...checkCluster(cluster), ...checkAgreement(cluster, await lookAtService(options))] : []),
+      ...(cluster && options.production
+        ? checkProduction(await inspectProduction(url, schema), cluster, {
+            embedded: embedded !== undefined,
+            plain: plainHosts(url, process.env),
+          })
+        : []),
     ];
   };
   try {
