@@ -404,7 +404,11 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
     name: "oneWordInProse",
     rule: oneWordInProse,
     broken: [{ "README.md": "Runs your job." }, { "docs/a.md": "Jobs" }],
-    kept: { "README.md": "imports XXL-JOB, CronJobs and cron jobs, calls `addJob`", "docs/glossary.md": "not job" },
+    kept: {
+      "README.md": "imports XXL-JOB, CronJobs and cron jobs, calls `addJob`",
+      "docs/glossary.md": "not job",
+      "docs/guide/from-a.md": "a job",
+    },
   },
   {
     name: "noMachinePaths",
