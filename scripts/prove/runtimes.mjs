@@ -1,6 +1,6 @@
 /**
- * `npm run prove -- runtimes`: installs the packed packages in a separate folder, beside tsx, esbuild, Jest and Bun, and runs one task with
- * each on a PostgreSQL that it starts. The exit code is 1 if the output of one is not as expected. It also measures `import "carillon"`.
+ * `npm run prove -- runtimes`: installs the packed packages in a separate folder, beside tsx, esbuild, Jest, Bun and TypeScript 5.0, and runs one
+ * task with each on a PostgreSQL that it starts. The exit code is 1 if the output of one is not as expected. It also measures `import "carillon"`.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -21,6 +21,8 @@ const tools = [
   "@swc/core@1.16.22",
   "@swc/jest@0.2.39",
   `@oven/bun-${process.platform}-${process.arch}@1.4.5`,
+  "typescript@5.0.4",
+  "@types/node@20.19.43",
 ];
 
 const ran = /hello Ann, fence 1/;
@@ -30,6 +32,9 @@ const bundle = "npx esbuild --bundle --platform=node --log-level=error";
 /** CommonJS code in a bundle for ESM needs a `require`, and `pg` calls it. */
 const banner = `--banner:js='import { createRequire as of } from "node:module"; const require = of(import.meta.url);'`;
 const jest = "node_modules/.bin/jest --config";
+/** Types of every entry; errors within the types of other packages are not ours. */
+const types = "npx tsc --noEmit --strict --exactOptionalPropertyTypes --target es2022 --types node";
+const ownErrors = `| grep -E "^(entries|main|app)\\.|^node_modules/@?carillon" || echo no errors`;
 
 /** The commands, and their expected output. @param {string} newest a Node of the newest line @returns {[string, string, RegExp][]} */
 const trials = (newest) => [
@@ -44,6 +49,12 @@ const trials = (newest) => [
   ["esbuild, CommonJS", `${bundle} --format=cjs main.ts --outfile=c.cjs && node c.cjs`, ran],
   ["esbuild, ESM, isolated", `${bundle} --format=esm ${banner} isolated.ts --outfile=d.mjs && node d.mjs`, withoutFile],
   ["esbuild, CommonJS, isolated", `${bundle} --format=cjs isolated.ts --outfile=e.cjs && node e.cjs`, withoutFile],
+  ["TypeScript 5.0, nodenext", `${types} --module nodenext entries.mts ${ownErrors}`, /^no errors\n$/],
+  [
+    "TypeScript 5.0, bundler",
+    `${types} --module esnext --moduleResolution bundler entries.mts ${ownErrors}`,
+    /^no errors\n$/,
+  ],
   ["Jest, its transform over carillon", `node ${jest} transformed.json`, passed],
   ["Jest, newest Node", `${newest} --experimental-vm-modules ${jest} plain.json`, passed],
 ];
@@ -77,6 +88,21 @@ tower.start().then(
   (error) => console.log(error.code, error.message, error.hint),
 ).then(() => tower.stop());
 `,
+  "entries.mts": [
+    "",
+    "/testing",
+    "/worker",
+    "/client",
+    "/embedded",
+    "/contract",
+    "/events",
+    "/access",
+    "/schedule",
+    "/slots",
+    "/task",
+  ]
+    .map((entry, at) => `import * as e${at} from "carillon${entry}";\nvoid e${at};\n`)
+    .join(""),
   "handler.mjs": "export default () => 1;\n",
   "app.test.ts": `import { go } from "./app";
 test("runs", async () => expect(await go(process.env.SCHEMA as string)).toMatch(/^hello Ann/), 60_000);

@@ -7,7 +7,7 @@ import { requireLive } from "../base/protect.ts";
 import { leave } from "./line.ts";
 
 /** The data that Curator's Revoker writes into a holder's node to request the lock. */
-export const revokeRequest = Buffer.from("__REVOKE__");
+export const revokeRequest: Buffer = Buffer.from("__REVOKE__");
 
 /** A lock or lease as its holder has it. */
 export interface Held {
