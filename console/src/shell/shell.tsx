@@ -36,7 +36,7 @@ export function Shell() {
   // Loads the palette once the screen stands: keys typed right after its shortcut would be lost while it loads.
   useEffect(() => {
     const timer = setTimeout(() => {
-      loadPalette().catch(() => undefined); // It is asked for again when it is opened.
+      loadPalette().catch(() => undefined); // Opening the palette loads it again.
     }, restMs);
     return () => clearTimeout(timer);
   }, []);

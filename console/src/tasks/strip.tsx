@@ -27,7 +27,7 @@ export function Strip({ runs, slots = 20, height = 24 }: { runs: Recent[]; slots
     >
       {Array.from({ length: slots - shown.length }, (_, at) => (
         <rect
-          // biome-ignore lint/suspicious/noArrayIndexKey: places that nothing fills have no other name.
+          // biome-ignore lint/suspicious/noArrayIndexKey: the empty places have nothing but their position.
           key={at}
           x={at * (barWidth + gap)}
           y={height - 3}

@@ -55,8 +55,8 @@ export interface LogPlace {
 export type PlacedLine = LogLine & { lies: string };
 
 /**
- * How far a log was read in the order of arrival: all lines visible to the snapshot `seen` (null: none), and of the lines visible only to
- * the snapshot `reading`, those up to `place`; null: no such snapshot was begun.
+ * How far a log was read in the order of arrival. All lines visible to the snapshot `seen` were read (null: none). Of the lines visible only
+ * to the later snapshot `reading`, those up to `place` were read; null: no later snapshot has been begun.
  */
 export interface LogRead {
   seen: string | null;

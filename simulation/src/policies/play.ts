@@ -61,7 +61,7 @@ export class PolicyStage {
     return this.#place + 1;
   }
 
-  /** @param place not before `nextPlace`, and before `placesOfTower` */
+  /** @param place a position not used before: from `nextPlace` to `placesOfTower` - 1 */
   async play(scenario: Scenario, place: number): Promise<Seen> {
     this.#place = place;
     const tower = this.#tower;

@@ -33,7 +33,7 @@ export interface Form extends Rules {
   every: string;
   /** "": none. */
   jitter: string;
-  /** The unit that the random amount is drawn for. */
+  /** Whether each slot has a jitter of its own, or the task has one for all its slots. */
   jitterBy: "slot" | "task";
   /** null: unchanged, or the expression's own default. */
   gap: string | null;

@@ -161,7 +161,7 @@ export class Mirror {
           return "again";
         },
         (error) => {
-          // A cache that was full stays full; an error before the first success is a mistake of the user.
+          // Trying again does not help a cache that is full, nor one that never worked, such as with a wrong path.
           if (isZooKeeperError(error, "CACHE_FULL") || (!this.#wasReady && !isPassing(error))) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },

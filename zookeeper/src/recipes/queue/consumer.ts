@@ -67,7 +67,7 @@ export class QueueConsumer implements Consumer {
       () => this.#wake(),
       (error) => settings.onTrouble?.(error),
     );
-    // As many listeners as items: no leak.
+    // Each item under way adds a listener: many of them are no leak, so Node must not warn of one.
     setMaxListeners(0, this.#stop.signal, this.#abort.signal);
     this.ready = new Promise((resolve, reject) => {
       this.#begun = { resolve, reject };

@@ -117,7 +117,7 @@ export class ItemIndex {
   }
 
   #hash(rank: number, sequence: number): number {
-    // Neighbours in time and number must not be neighbours in the table.
+    // Spreads items of close times and numbers over the table, so that their probes do not collide.
     let mixed = Math.imul(sequence ^ Math.imul(rank | 0, 0x85ebca6b), 0x9e3779b1);
     mixed ^= mixed >>> 15;
     return Math.imul(mixed, 0x2c1b3c6d) >>> (32 - Math.log2(this.#table.length));

@@ -4,7 +4,7 @@ import type { Change } from "../../../base/change.ts";
 import type { Database } from "../database.ts";
 import { audited } from "./audit.ts";
 
-/** The most rows deleted by one transaction, which blocks other changes for as long. */
+/** The most rows that one transaction deletes. Other changes wait until it has ended. */
 const prunedAtOnce = 5_000;
 
 const hex = (column: string) => `encode(${column}, 'hex')`;

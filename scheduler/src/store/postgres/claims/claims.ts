@@ -53,8 +53,8 @@ export function claimStore(database: Database, requireTransaction: CheckTransact
 }
 
 /**
- * Claims that were answered. A fence that is not above all that this process had before it asked was given out a second time:
- * the store went back, and nothing is begun under it.
+ * Remembers the claims that the store returned. If a fence is not above `before`, the highest one that this process had seen when it sent the
+ * request, the store gave it out a second time: the store went back. Then no run is begun, and the claims are given back.
  */
 async function remembered(
   database: Database,

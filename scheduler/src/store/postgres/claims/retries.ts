@@ -49,7 +49,7 @@ export async function retry(database: Database, settlements: Settlement[], nowMs
   const rows = await retryWith(queryOf(database), s, wanted, "failed", false);
   const taken = new Set(rows.map(({ fence }) => fence));
   const left = wanted.filter(({ fence }) => !taken.has(fence));
-  // Runs of tasks whose tries take tokens, and runs that are not to be retried at all.
+  // The statement above leaves runs whose tries take tokens of a rate, and runs that must not be retried.
   if (left.length > 0) rows.push(...(await database.transaction((client) => retryBooked(client, s, left, "failed"))));
   const givenUp = new Set(rows.flatMap((row) => (row.givenUp ? [row.fence] : [])));
   const again = new Set(rows.flatMap((row) => (row.givenUp ? [] : [row.fence])));
