@@ -97,7 +97,7 @@ export class Cluster {
   /** A connection of its own, which ends with its user. */
   async connection(): Promise<pg.Client> {
     const client = new pg.Client({ connectionString: this.servers.postgres.url, types });
-    client.on("error", () => undefined); // its next question tells
+    client.on("error", () => undefined); // the next query fails with the error
     await client.connect();
     return client;
   }

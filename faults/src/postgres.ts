@@ -100,6 +100,6 @@ export function hasPrlimit(): boolean {
     execFileSync("prlimit", ["--version"], { stdio: "ignore" });
     return true;
   } catch {
-    return false; // it is no part of this system
+    return false; // this system has no prlimit
   }
 }

@@ -18,7 +18,7 @@ export class OwnProcess {
     const ended = once(child, "exit").then(() => {
       throw new Error(`${name} ended before it was ready`);
     });
-    ended.catch(() => undefined); // its end is wanted from then on
+    ended.catch(() => undefined); // after `ready`, the end is expected
     this.ready = Promise.race([once(lines, "line").then(([line]) => line as string), ended]);
   }
 

@@ -28,7 +28,7 @@ class Liar {
       });
       return response.ok ? ((await response.json()) as { session: number; runs: [] }) : undefined;
     } catch {
-      return undefined; // that server is away; what it says is nothing that it would be sorry for
+      return undefined; // that server is away, which is part of the fault
     }
   }
 

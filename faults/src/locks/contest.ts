@@ -66,7 +66,7 @@ export async function contest(servers: Servers, fenced: boolean, rounds = 0): Pr
   const { service } = servers;
   const graced = fenced && service.kind !== "redis";
   const sql = new pg.Pool({ connectionString: url, max: 2, types });
-  sql.on("error", () => undefined); // its next question tells
+  sql.on("error", () => undefined); // the next query fails with the error
   const folder = mkdtempSync(join(tmpdir(), "carillon-locks-"));
   const log = join(folder, "notes");
   await sql.query(`create schema ${schema}

@@ -97,6 +97,6 @@ export async function adding(order: Order): Promise<void> {
 
 function started(order: Order): ChildProcess {
   const child = mortal(fork(program, [JSON.stringify(order)], { stdio: ["ignore", 2, 2, "ipc"] }));
-  child.on("error", () => undefined); // its exit tells
+  child.on("error", () => undefined); // its exit reports it
   return child;
 }

@@ -139,7 +139,7 @@ export class GraceLockRow<Kept extends object> {
         const { version, held } = await this.look(signal);
         now = `${version} ${held}`;
       } catch {
-        now = "unknown"; // whoever asks for the lock meets the same error; until then we go on looking
+        now = "unknown"; // a caller that acquires the lock gets the same error; until then this keeps looking
       }
       if (now !== before && !signal.aborted) changed();
       before = now;
@@ -269,11 +269,11 @@ export class HeldRow<Kept extends object> {
           if (!this.#releasing) return this.stop();
           continue;
         }
-        if (this.remainingMs === 0) return this.stop(); // the belief was over when the answer came
+        if (this.remainingMs === 0) return this.stop(); // the time for which the lock was certain had passed before the answer came
         this.#provedMono = beganMono;
         waitMs = beatMs;
       } catch {
-        waitMs = this.#hurryMs; // the store is away: belief runs out by itself
+        waitMs = this.#hurryMs; // the store is away: the lock stops being certain at its time
       }
     }
   }

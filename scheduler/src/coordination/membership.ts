@@ -283,7 +283,7 @@ class StoreMembership implements Membership {
     if (!witness) return;
     this.#cancelSilence = clock.after(this.#trust.heardUntil() - clock.monotonic(), () => {
       this.#tellTerm();
-      void witness.stepDown(); // never rejects; the next beat that is answered contends again
+      void witness.stepDown(); // never rejects; the next answered beat stands for leadership again
     });
   }
 
@@ -385,7 +385,7 @@ class StoreMembership implements Membership {
     const { witness, log } = this.#options;
     if (!witness?.first()) return this.#asked.clear();
     const shown = witness.shown();
-    if (!shown) return; // they are being read, and that it is done will be told
+    if (!shown) return; // the members are being read; a notification follows
     const missing = pulse.members.filter(
       ({ sessionId, witnessed }) => witnessed && sessionId !== this.#sessionId && !shown.has(sessionId),
     );
@@ -394,7 +394,7 @@ class StoreMembership implements Membership {
     if (missing.length === 0) return;
     const gone = await witness.gone(missing.map(({ sessionId }) => sessionId)).catch((error) => {
       log.warn({ error: messageOf(error) }, `${witness.title} does not say who is gone`);
-      return [] as number[]; // nobody is judged; the next look asks again
+      return [] as number[]; // no member counts as gone; the next look queries again
     });
     for (const member of missing) {
       if (gone.includes(member.sessionId) && (await this.#isSilent(member)))

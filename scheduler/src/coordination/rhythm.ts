@@ -21,6 +21,6 @@ const least = 0.5;
 /** @returns how long to wait for the next beat, so that this and the following ones come to `place`: never above `beatMs` */
 export function untilBeat(storeMs: number, beatMs: number, place: number): number {
   const late = ((((storeMs - place * beatMs) % beatMs) + beatMs) % beatMs) / beatMs;
-  if (late > 1 - near) return beatMs; // a little early, as timers are: it gets later by itself
+  if (late > 1 - near) return beatMs; // the timer was a little early: the next one corrects it
   return beatMs * Math.max(1 - late, least);
 }

@@ -43,7 +43,7 @@ export async function bringUp(place: Place, options: BringUpOptions): Promise<Br
     const presence = await attend(place, signal);
     if (typeof presence !== "string") {
       if (presence.complete) return { presence, started: "attached" };
-      presence.drop(); // Whoever started it is making the database, under the lock.
+      presence.drop(); // The process that started it is making the database, under the lock.
     }
     const release = await holdStartLock(place.run, signal);
     try {

@@ -25,7 +25,7 @@ export async function holdStartLock(folder: string, signal: AbortSignal): Promis
   const waiting = new Set<Socket>();
   const server = createServer((socket) => {
     waiting.add(socket);
-    socket.on("error", () => socket.destroy()); // A waiter that died: nothing to tell it.
+    socket.on("error", () => socket.destroy()); // A waiting process died: there is nothing to send to it.
     socket.on("close", () => waiting.delete(socket));
   });
   const unnamed = join(folder, `.${randomBytes(4).toString("hex")}`);

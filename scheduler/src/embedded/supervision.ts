@@ -31,7 +31,7 @@ export function supervise(
   let left: Promise<void> | undefined;
 
   const hold = (held: Presence) => {
-    presence?.drop(); // One that its server's death has not reached yet: two would count twice.
+    presence?.drop(); // The former one may not know yet that its server died; two would be counted twice.
     presence = held;
     retryMs = firstRetryMs;
     void held.ended.then(() => {

@@ -22,7 +22,7 @@ export class Lookout {
       this.#told.clear();
       return;
     }
-    if (!unserved) return; // not every beat asks
+    if (!unserved) return; // only some beats query it
     for (const what of unserved) {
       if (this.#told.has(what)) continue;
       log.warn({ what }, "runs wait and no live worker can take them; see carillon doctor");

@@ -18,7 +18,7 @@ function builtFolder(): string | null {
   try {
     return dirname(createRequire(import.meta.url).resolve("@carillon/console")) + sep;
   } catch {
-    return null; // the page says so
+    return null; // the page says that the console is not installed
   }
 }
 

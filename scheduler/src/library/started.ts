@@ -144,7 +144,7 @@ export async function closeStore(
 ): Promise<void> {
   let opened: Opened | undefined;
   await ending.step("closing the store", async () => {
-    opened = await opening?.catch(() => undefined); // its own caller was told why it could not be opened
+    opened = await opening?.catch(() => undefined); // the caller of the opening has the error
     opened?.enqueuer.close();
     await opened?.store.close(ending.leftMs / 2);
   });

@@ -148,7 +148,7 @@ function readable({ definition, calendar, accountedMs, zones }: TimelineTask): S
   try {
     return plannedSchedule(definition, calendar, accountedMs, zones);
   } catch {
-    return null; // the node that leads has an alarm for it
+    return null; // the leader raises an alarm for it
   }
 }
 

@@ -152,7 +152,7 @@ export class Metrics {
     const read = store.figures.read(nowMs);
     this.#figures = { at, read };
     read.catch(() => {
-      this.#figures = undefined; // told to whoever waits for it; the next scrape asks anew
+      this.#figures = undefined; // the callers that wait get the error; the next scrape reads again
     });
     return read;
   }

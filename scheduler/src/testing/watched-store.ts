@@ -133,7 +133,7 @@ export class WatchedStore {
       const deadline = pause(unfakedClock, deafAfterMs, late.signal);
       while ((this.#heard.get(sessionId) ?? 0) < wanted) {
         const heard = new Promise<true>((resolve) => this.#onHeard.push(() => resolve(true)));
-        if ((await Promise.race([heard, deadline])) !== true) break; // its connection was lost: signals may be
+        if ((await Promise.race([heard, deadline])) !== true) break; // its connection was lost, and signals may be lost with it
       }
       late.abort();
     }
@@ -158,7 +158,7 @@ export class WatchedStore {
   #hear(signal: Signal, listener: (signal: Signal) => void): void {
     if (signal.kind === "resync") this.#listening = true;
     if (signal.kind === "beat") this.#heard.set(signal.sessionId, signal.beat);
-    else this.asked++; // it may make the engine do something
+    else this.asked++; // the signal may start work in the engine
     listener(signal);
     for (const wake of this.#onHeard.splice(0)) wake();
   }

@@ -12,7 +12,7 @@ export const counters: Checker = {
         [...own, ...dump.run.filter(({ task_id }) => task_id === id)].map((row) => row.id as number),
       );
       const ranges = dump.slot_range.filter(({ task_id }) => task_id === id);
-      if (ranges.some(({ slots }) => slots === null)) continue; // more than were worth counting
+      if (ranges.some(({ slots }) => slots === null)) continue; // a range too large to be counted
       const inRanges = (outcome: number) =>
         ranges.filter((row) => row.outcome === outcome).reduce((sum, row) => sum + (row.slots as number), 0);
       const unrun = dump.slot.filter((row) => row.task_id === id && row.outcome === 2 && row.run_id === null).length;

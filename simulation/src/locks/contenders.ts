@@ -129,7 +129,7 @@ export class Contenders {
         believes: () => held.held,
         fence: () => (held.held ? held.fence : undefined),
       });
-      this.#says(lock.name, hand, held.fence); // whoever is given a lock is told that it has it
+      this.#says(lock.name, hand, held.fence); // records that this contender holds it
       await this.#use(lock.name, hand, dice, { fence: () => held.fence, writes: permits === 1 });
       await held.release();
       this.#options.universe.note(`${contender.name} gave up ${lock.name} ${held.fence}`);

@@ -288,7 +288,7 @@ async function recovery(sampler: Sampler, over: AbortSignal): Promise<number> {
 async function until(atMs: number, over: AbortSignal): Promise<void> {
   const forMs = atMs - Date.now();
   if (forMs <= 0 || over.aborted) return;
-  await pause(forMs, undefined, { signal: over }).catch(() => undefined); // it is over: whoever waits looks
+  await pause(forMs, undefined, { signal: over }).catch(() => undefined); // aborted: the caller checks `over`
 }
 
 async function freePorts(count: number): Promise<number[]> {

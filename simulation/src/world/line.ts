@@ -112,7 +112,7 @@ class LineClient extends EventEmitter {
         ? { name: "", text: query, values: values ?? [] }
         : { name: query.name ?? "", text: query.text, values: query.values ?? values ?? [] };
     const asked = this.#queue.then(() => this.#ask(statement));
-    this.#queue = asked.catch(() => undefined); // told to who asked
+    this.#queue = asked.catch(() => undefined); // the caller has the error
     return asked;
   }
 
@@ -224,7 +224,7 @@ class LinePool extends EventEmitter {
       client.release();
       return answer;
     } catch (error) {
-      client.release(error); // as pg's pool does: whatever went wrong
+      client.release(error); // like pg's pool, for any error
       throw error;
     }
   }

@@ -247,7 +247,7 @@ export class Wire {
 
   #hear(type: number, all: Buffer, from: number, to: number): void {
     const current = this.#current;
-    if (!current) return; // of a session's own changes of settings, between two statements
+    if (!current) return; // answers to settings of the session, which come between two statements
     switch (type) {
       case 0x44: // a row
         current.rows.push(row(current.statement.columns, all, from));

@@ -299,7 +299,7 @@ export class RedisConnection {
     client.on("end", () => {
       if (this.#closed) return;
       this.#clock.after(this.retryMs(), () => {
-        if (!this.#closed && client.status === "end") client.connect().catch(() => undefined); // told by "error"
+        if (!this.#closed && client.status === "end") client.connect().catch(() => undefined); // the listener of "error" reports it
       });
     });
     return client;

@@ -94,7 +94,7 @@ export class HeldRedisLock implements Held {
           this.#place.log(`the lock ${this.name}: ${messageOf(error)}`);
           return this.#finish(messageOf(error));
         }
-        waitMs = connection.retryMs(); // belief runs out by itself
+        waitMs = connection.retryMs(); // the lock stops being certain at its time
       }
     }
   }

@@ -216,7 +216,7 @@ export class RedisLock {
     try {
       await this.#place.connection.run(release, this.#keys, [token, this.#place.channel]);
     } catch (error) {
-      if (!isCarillonError(error)) throw error; // whatever it is that stayed there lapses by itself
+      if (!isCarillonError(error)) throw error; // a token that stayed in Redis expires there
     }
   }
 }

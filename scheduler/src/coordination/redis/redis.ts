@@ -138,7 +138,7 @@ class RedisWitness implements Witness {
     const contender = this.#contender;
     if (!contender) return;
     this.#contender = undefined;
-    this.#firstUntil = this.#aheadUntil = 0; // before anybody else can be first
+    this.#firstUntil = this.#aheadUntil = 0; // before another process can be first
     this.#tell();
     this.#drop(droppedContender(contender));
     await this.#renewOrDoubt();

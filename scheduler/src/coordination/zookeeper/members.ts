@@ -103,7 +103,7 @@ export class ZooKeeperMembers {
   }
 
   #hear(sessionId: number, isThere: boolean): void {
-    if (!Number.isSafeInteger(sessionId)) return; // foreign data under our path shows nobody
+    if (!Number.isSafeInteger(sessionId)) return; // data of another program under our path shows no member
     this.#meanwhile?.delete(sessionId);
     this.#meanwhile?.set(sessionId, isThere);
     if (isThere) this.#shown?.add(sessionId);

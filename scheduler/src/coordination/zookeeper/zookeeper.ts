@@ -180,7 +180,7 @@ class ZooKeeperWitness implements Witness {
     this.#latch = latch;
     latch.start().catch((error) => {
       this.#trouble(error);
-      if (this.#latch === latch) this.#latch = undefined; // the next beat contends again
+      if (this.#latch === latch) this.#latch = undefined; // the next beat stands for leadership again
     });
   }
 
@@ -324,7 +324,7 @@ class ZooKeeperWitness implements Witness {
           watch: (event) => (event.type === "deleted" ? lost() : event.type === "ended" ? undefined : look()),
         })
         .then((stat) => stat?.ephemeralOwner === session.id || lost())
-        .catch(() => undefined); // the session has ended, which its own listener tells
+        .catch(() => undefined); // the session has ended; its own listener reports that
     };
     look();
   }
@@ -351,6 +351,6 @@ function parsedMember(data: Buffer | undefined): Shown | undefined {
     const value: unknown = JSON.parse(data?.toString("utf8") ?? "");
     return typeof value === "object" && value !== null && "sessionId" in value ? (value as Shown) : undefined;
   } catch {
-    return undefined; // foreign data under our path: it shows nobody, and `gone` asks for the path alone
+    return undefined; // data of another program under our path: it shows no member, and `gone` looks at the path alone
   }
 }

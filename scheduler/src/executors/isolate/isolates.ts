@@ -59,7 +59,7 @@ export class Isolates {
 
   /** Starts the pools, while the rest of the process's start goes on. */
   begin(): void {
-    this.start().catch(() => undefined); // told to whoever awaits `start`
+    this.start().catch(() => undefined); // the caller that awaits `start` gets the error
   }
 
   /**

@@ -36,7 +36,7 @@ export class Hosts {
     const chosen = this.#find();
     this.#chosen = chosen;
     chosen.catch(() => {
-      if (this.#chosen === chosen) this.#chosen = undefined; // the next caller looks anew; this one has the error
+      if (this.#chosen === chosen) this.#chosen = undefined; // this caller gets the error; the next call tries again
     });
     return chosen;
   }

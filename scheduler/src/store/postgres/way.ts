@@ -104,6 +104,6 @@ async function timelineOf(client: pg.Client): Promise<number | null> {
     const { rows } = await client.query("select pg_walfile_name(pg_current_wal_insert_lsn()) as name");
     return Number.parseInt(String(rows[0]?.name).slice(0, 8), 16);
   } catch {
-    return null; // two servers that accept writes are then told apart by which answered first
+    return null; // of two servers that accept writes, the first to answer is taken then
   }
 }

@@ -179,7 +179,7 @@ export class HandedRun implements Run {
   }
 
   #continueAs(payload?: unknown, { state }: { state?: unknown } = {}): Continuation {
-    this.#flow; // refused here, not with the verdict
+    this.#flow; // throws here if there is no flow, and not later with the verdict
     return new Continuation({
       kind: "continue",
       payload: this.#shown(payload, `run ${this.id}: the payload of the next run`),

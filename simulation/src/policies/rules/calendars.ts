@@ -37,7 +37,7 @@ export const calendars: Rule = {
       const { otherwise } = plan.calendar;
       for (const nominalMs of slotsOf(seen, task)) {
         const row = slots.find((slot) => nominalOf(slot).includes(nominalMs));
-        if (!row) continue; // it is in a range, or not accounted for
+        if (!row) continue; // a range accounts for the slot, or another rule finds that nothing does
         const placeMs = placeOf(nominalMs, otherwise, holidays);
         const is = `slot ${nominalMs} of task ${task}, otherwise ${otherwise}, is ${row.outcome} at ${row.slotMs}`;
         // The end of the schedule accounts for slots that had been put off until after it.
