@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { type Case, type House, holdsCases } from "./cases.ts";
 import { noSpreadLiterals, smallFunctions } from "./functions.ts";
 import {
   everyTestRuns,
@@ -13,22 +13,10 @@ import {
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
 import { logLinesListed } from "./logs.ts";
 import { commentsBeginWithNoun, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
-import {
-  benchesNamed,
-  changesTold,
-  dependenciesUsed,
-  errorsListed,
-  errorsReal,
-  noMachinePaths,
-  noRegistryHosts,
-} from "./papers.ts";
 import { testsNamed } from "./shown.ts";
 import { runsMadeInOnePlace } from "./statements.ts";
 import { noStopwatches } from "./stopwatches.ts";
-import type { HouseFile, Rule } from "./tree.ts";
 
-type House = Record<string, string>;
-const house = (files: House): HouseFile[] => Object.entries(files).map(([path, text]) => ({ path, text }));
 const rooms = {
   "docs/architecture.md": "```rooms\nbase  errors\ntask\nrun slots\nstore\nengine\nlibrary\n```\n",
   "docs/zookeeper.md": "```rooms\nbase\nclient\nrecipes/base\nrecipes/locks recipes/cache\nindex.ts\n```\n",
@@ -39,8 +27,7 @@ const numbered = (folder: string, count: number): House =>
 
 const lines = (count: number) => "\n".repeat(count);
 
-/** Each rule with houses that break it, each in one way, and with one that looks alike and keeps it. */
-const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
+const cases: Case[] = [
   {
     name: "dependencyRule",
     rule: dependencyRule,
@@ -410,95 +397,6 @@ const cases: { rule: Rule; name: string; broken: House[]; kept: House }[] = [
       "docs/guide/from-a.md": "a job",
     },
   },
-  {
-    name: "noMachinePaths",
-    rule: noMachinePaths,
-    broken: ["see /work/main", 'cd "/home/anna/x"', "/Users/anna", "C:\\Users\\anna", "/root/x"].map((text) => ({
-      "docs/a.md": text,
-    })),
-    kept: {
-      "scheduler/src/crontab/a.test.ts": "HOME=/home/anna",
-      "docs/a.md": "https://a.org/work/x, ../home/x and `0 0 * * * /usr/bin/true`; /home/linuxbrew/.linuxbrew",
-    },
-  },
-  {
-    name: "noRegistryHosts",
-    rule: noRegistryHosts,
-    broken: [
-      { "package-lock.json": '"resolved": "https://example.org/a.tgz"' },
-      { "docs/a.md": "from registry.npmjs.org" },
-      { ".npmrc": "registry=https://registry.example.org/" },
-    ],
-    kept: { "package-lock.json": '"resolved": "scheduler"', "docs/a.md": "a registry. Then" },
-  },
-  {
-    name: "dependenciesUsed",
-    rule: dependenciesUsed,
-    broken: [
-      { "scheduler/package.json": '{"dependencies":{"pg":"1"}}', "scheduler/src/a.ts": 'const text = "pgx";' },
-      { "scheduler/package.json": '{"dependencies":{"pg":"1"}}', "scheduler/src/a.test.ts": 'import "pg";' },
-      { "package.json": '{"devDependencies":{"zod":"1"}}', "scheduler/src/a.ts": "" },
-      { "package.json": '{"devDependencies":{"@types/pg":"1"}}', "scheduler/src/a.ts": "" },
-      { "scheduler/package.json": '{"optionalDependencies":{"@embedded/linux-x64":"1"}}', "scheduler/src/a.ts": "" },
-      { "scheduler/package.json": '{"dependencies":{}}', "scheduler/src/a.ts": 'import { z } from "zod/v4";' },
-    ],
-    kept: {
-      "package.json": '{"devDependencies":{"@types/node":"1","@types/pg":"1","zod":"1","@biomejs/biome":"1"}}',
-      "scheduler/package.json":
-        '{"dependencies":{"pg":"1","@standard-schema/spec":"1"},"optionalDependencies":{"@embedded/linux-x64":"1"}}',
-      "scheduler/src/binaries.ts": "const name = `@embedded/${process.platform}-${process.arch}`;",
-      "scheduler/src/a.ts": 'import pg from "pg"; import type { A } from "@standard-schema/spec"; import "node:fs";',
-      "scheduler/src/a.test.ts": 'import { z } from "zod";',
-      "scripts/test.mjs": 'join(root, "node_modules/@biomejs/biome/bin/biome")',
-    },
-  },
-  {
-    name: "errorsListed",
-    rule: errorsListed({ AB: "It broke.", CD: "It ended." }),
-    broken: [
-      { "docs/errors.md": "| `CD` | It ended. | Go on. |" },
-      { "docs/errors.md": "| `AB` | It broke. | Mend it. |" },
-      { "docs/errors.md": "| `AB` | It broke. |  |\n| `CD` | It ended. | Go on. |" },
-      { "docs/errors.md": "| `AB` | Other. | Mend it. |\n| `CD` | It ended. | Go on. |" },
-      { "docs/errors.md": "| `CD` | It ended. | Go on. |\n| `AB` | It broke. | Mend it. |" },
-      { "docs/errors.md": "| `AB` | It broke. | Mend it. |\n| `CD` | It ended. | Go on. |\n| `EF` | Gone. | Go. |" },
-    ],
-    kept: { "docs/errors.md": "| `AB` | It broke. | Mend it. |\n| `CD` | It ended. | Go on. |\n" },
-  },
-  {
-    name: "errorsReal",
-    rule: errorsReal({ AB: "It broke." }),
-    broken: [
-      { "scheduler/src/a.ts": 'fail("AB")' },
-      { "scheduler/src/base/errors.ts": '"AB"', "scheduler/test/a.test.ts": '"AB"' },
-      { "scheduler/src/a.ts": 'fail("ABC")', "scheduler/src/a.test.ts": '"AB"' },
-    ],
-    kept: { "scheduler/src/a.ts": 'fail("AB")', "scheduler/src/a.test.ts": 'expect(code).toBe("AB")' },
-  },
-  {
-    name: "changesTold",
-    rule: changesTold,
-    broken: [
-      {},
-      { "CHANGELOG.md": "# Changes\n\n## 0.0.9\n\n- old\n" },
-      { "CHANGELOG.md": "## Unreleased\n\n## 0.0.9\n\n- old" },
-    ],
-    kept: { "CHANGELOG.md": "# Changes\n\n## 0.1.0 (unreleased)\n\n### Added\n\n- new\n" },
-  },
-  {
-    name: "benchesNamed",
-    rule: benchesNamed,
-    broken: [{ "bench/burst.ts": "" }, { "bench/burst.ts": "", "README.md": "`npm run bench -- bursting`" }],
-    kept: { "bench/burst.ts": "", "bench/support/table.ts": "", "README.md": "`npm run bench -- burst`" },
-  },
 ];
 
-describe.each(cases)("$name", ({ rule, broken, kept }) => {
-  it.each(broken)("finds the violation in %j", (files) => {
-    expect(rule(house(files))).toHaveLength(1);
-  });
-
-  it("finds none where there is none", () => {
-    expect(rule(house(kept))).toEqual([]);
-  });
-});
+holdsCases(cases);

@@ -9,12 +9,7 @@ import { sourceNumber } from "./sources.ts";
  * `run.again`: the enqueue that is to follow this run, which has the key and has begun. It lies in the run's own row, so each statement that
  * ends a run has it, however it is interleaved with the enqueue: the statement makes the new run, with the key, as it deletes the old one.
  */
-export async function park(
-  client: SqlClient,
-  s: string,
-  holder: number,
-  write: EnqueueWrite,
-): Promise<boolean> {
+export async function park(client: SqlClient, s: string, holder: number, write: EnqueueWrite): Promise<boolean> {
   const { runId = null, payload, priority, limitKey = null, overrides = null, expiresMs = null, source } = write;
   const dueMs = Math.round(write.dueMs);
   const rest = { dueMs, priority, limitKey, overrides, expiresMs, source: sourceNumber(source) };

@@ -56,9 +56,9 @@ import { pin } from "./0066-pin.ts";
 import { awaited } from "./0067-awaited.ts";
 import { freshFloors } from "./0068-fresh-floors.ts";
 import { keyExpiry } from "./0069-key-expiry.ts";
-import { runOverrides } from "./0072-run-overrides.ts";
 import { moreQuotas } from "./0070-more-quotas.ts";
 import { auditSkips } from "./0071-audit-skips.ts";
+import { runOverrides } from "./0072-run-overrides.ts";
 
 /**
  * The oldest Carillon, told by the newest migration that it knows, that may work beside this one on the schema as it is. Raised by a
