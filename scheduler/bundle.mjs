@@ -55,6 +55,11 @@ const shortenedAndChecked = {
     }
   },
 };
+/** Comments in the SQL of migrations are for readers of the source. @type {import("rolldown").Plugin} */
+const withoutSqlComments = {
+  name: "carillon-without-sql-comments",
+  transform: (code, id) => (/\/migrations\/[^/]+\.js$/.test(id) ? code.replace(/^ *-- .*\n/gm, "") : null),
+};
 for (const [name, path] of Object.entries(input))
   if (!existsSync(path)) throw new Error(`${name}: there is no ${path}`);
 
@@ -64,7 +69,7 @@ await build({
   // The compiler has read it already.
   tsconfig: false,
   external: isOutside,
-  plugins: [shortenedAndChecked, thirdParty()],
+  plugins: [withoutSqlComments, shortenedAndChecked, thirdParty()],
   output: {
     dir: at("lib"),
     cleanDir: true,
