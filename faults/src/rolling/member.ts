@@ -2,7 +2,7 @@
  * One process of either version: a node that schedules, listens, runs and enqueues, or a remote worker. It imports that version's build
  * from its folder, and records its actions, a line at a time, in a file that all processes share.
  */
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
 import type { Run } from "carillon";
@@ -100,7 +100,9 @@ async function beNode(): Promise<void> {
 }
 
 async function beWorker(): Promise<void> {
-  const { worker } = (await load("remote-worker.js")) as typeof import("carillon/worker");
+  // Builds of before the sources had rooms have it at the top.
+  const module = existsSync(`${build}/library`) ? "library/remote-worker.js" : "remote-worker.js";
+  const { worker } = (await load(module)) as typeof import("carillon/worker");
   const far = worker({ server: listen.map((one) => `http://${one}`), key, name, groups: ["far"], log, drain: "20s" });
   far.task("far", runs("far", 20) as never);
   await far.start();
