@@ -30,7 +30,7 @@ const screens = (): [path: string, shows: string][] => [
   ["/runs", "heartbeat"],
   [`/runs/${house.runs.logRun}`, "part 3 of 120"],
   ["/dead-letters", "warehouse"],
-  ["/timeline", "always: 30|始终:30"],
+  ["/timeline", "always: 30|始终：30"],
   ["/timeline?days=1&view=numbers&matching=sync", "sync-inventory"],
   ["/operations", "Run again|重新运行"],
   [`/operations/${house.operation}`, "mended"],

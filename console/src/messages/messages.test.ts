@@ -24,6 +24,11 @@ describe("messages", () => {
     expect(same).toEqual([]);
   });
 
+  test("have full-width punctuation beside Chinese characters", () => {
+    const half = /\p{Script=Han}[,:;?!()]|[,:;?!()]\p{Script=Han}/u;
+    expect(keys.filter((key) => half.test(zh[key])).map((key) => zh[key])).toEqual([]);
+  });
+
   test("are all used", () => {
     const files = readdirSync(source, { recursive: true, encoding: "utf8" }).filter(
       (file) => /\.tsx?$/.test(file) && !/^messages.(?:en|zh)/.test(file),

@@ -37,7 +37,7 @@ function inChinese(schedule: Schedule): string {
     case "manual":
       return "没有自己的时间";
     case "at":
-      return `一次:${utc(schedule.atMs)}`;
+      return `一次：${utc(schedule.atMs)}`;
     case "cron": {
       const said = cronInChinese(parseCron(schedule.expression).fields);
       return said === null ? `${schedule.expression} · ${schedule.zone}` : `${said} · ${schedule.zone}`;

@@ -2,7 +2,7 @@ import type { auditEn } from "../en/audit.ts";
 
 export const auditZh: Record<keyof typeof auditEn, string> = {
   "screen.audit": "审计",
-  "audit.lead": "每项变更:谁、变更前后、原因。",
+  "audit.lead": "每项变更：谁、变更前后、原因。",
   "audit.denied": "审计仅供管理员查看",
   "audit.deniedTold": "拥有全局管理员角色的人可在此查看所有变更。任务的变更可在其版本中查看。",
   "audit.who": "谁",
@@ -11,7 +11,7 @@ export const auditZh: Record<keyof typeof auditEn, string> = {
   "audit.about": "对象",
   "audit.anything": "任何对象",
   "audit.named": "名称或编号",
-  "audit.noneTold": "人员、程序和代码的变更会记录在此,保留至管理员清理。",
+  "audit.noneTold": "人员、程序和代码的变更会记录在此，保留至管理员清理。",
   "audit.noneMatch": "没有符合条件的变更",
   "audit.noneMatchTold": "名称需完整匹配。请去掉某个筛选条件。",
   "audit.before": "变更前",
