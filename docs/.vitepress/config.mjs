@@ -13,17 +13,24 @@ const read = (page) => readFileSync(join(docs, page), "utf8");
 
 /** @typedef {{ title: string, pages: { text: string, page: string, about: string }[] }} Section */
 
-/** The sections of docs/README.md; a page belongs to the first line that links to it. @returns {Section[]} */
-function sections() {
+/**
+ * The sections of a README.md; a page belongs to the first line that links to it.
+ * @param {string} folder "" or "zh/" @returns {Section[]}
+ */
+function sections(folder) {
   const seen = new Set();
-  return read(contents)
+  return read(`${folder}${contents}`)
     .split(/^## /m)
     .slice(1)
     .map((section) => {
       const [title = "", ...lines] = section.split("\n");
-      const pages = [...lines.join("\n").matchAll(/^- \[([^\]]+)\]\(([\w./-]+\.md)\)(?::? ?(.*(?:\n {2}.*)*))/gm)]
-        .map(([, text = "", page = "", about = ""]) => ({ text, page, about: about.replaceAll(/\s+/g, " ").trim() }))
-        .filter(({ page }) => !page.startsWith("..") && !seen.has(page) && seen.add(page));
+      const pages = [...lines.join("\n").matchAll(/^- \[([^\]]+)\]\(([\w./-]+\.md)\)(?:[:：]? ?(.*(?:\n {2}.*)*))/gm)]
+        .map(([, text = "", page = "", about = ""]) => ({
+          text,
+          page: posix.join(folder, page),
+          about: about.replaceAll(/\s+/g, " ").trim(),
+        }))
+        .filter(({ page }) => page.startsWith(folder) && !page.startsWith("..") && !seen.has(page) && seen.add(page));
       return { title, pages };
     });
 }
@@ -55,7 +62,8 @@ function linkSources(md) {
       const [href = ""] = String(link.attrGet("href")).split("#");
       if (href === "" || /^(?:[a-z]+:|\/)/.test(href)) continue;
       const path = posix.join("docs", posix.dirname(env.relativePath ?? ""), href);
-      if (path === `docs/${contents}`) link.attrSet("href", "/");
+      if (path.endsWith(contents) && path.startsWith("docs/"))
+        link.attrSet("href", path.slice("docs".length, -contents.length));
       if (path.startsWith("docs/") && path.endsWith(".md")) continue;
       if (!existsSync(join(repository, path)))
         throw new Error(`${env.relativePath} links to ${href}, which does not exist`);
@@ -98,8 +106,8 @@ function addTexts({ outDir, pages }) {
       cpSync(from, to);
     }
   }
-  for (const page of pages) write(join(outDir, page === contents ? "index.md" : page), read(page));
-  const listed = sections().map(({ title, pages: of }) => {
+  for (const page of pages) write(join(outDir, page.replace(contents, "index.md")), read(page));
+  const listed = sections("").map(({ title, pages: of }) => {
     const lines = of.map(({ text, page, about }) => `- [${text}](/${page})${about === "" ? "" : `: ${about}`}`);
     return `## ${title}\n\n${lines.join("\n")}\n`;
   });
@@ -107,17 +115,46 @@ function addTexts({ outDir, pages }) {
   write(join(outDir, "llms.txt"), `# Carillon\n\n> ${about.replaceAll(/\s+/g, " ").trim()}\n\n${listed.join("\n")}`);
 }
 
-const sidebar = sections().map(({ title, pages }) => ({
-  text: title,
-  items: pages.map(({ text, page }) => ({ text, link: addressOf(page) })),
-}));
+/** @param {string} folder */
+const sidebarOf = (folder) =>
+  sections(folder).map(({ title, pages }) => ({
+    text: title,
+    items: pages.map(({ text, page }) => ({ text, link: addressOf(page) })),
+  }));
+
+const chinese = {
+  label: "简体中文",
+  lang: "zh-CN",
+  description: "TypeScript 分布式任务调度",
+  themeConfig: {
+    nav: [{ text: "快速开始", link: "/zh/guide/quick-start" }],
+    sidebar: sidebarOf("zh/"),
+    outline: { level: /** @type {[number, number]} */ ([2, 3]), label: "本页内容" },
+    docFooter: { prev: "上一页", next: "下一页" },
+    sidebarMenuLabel: "目录",
+    returnToTopLabel: "返回顶部",
+    darkModeSwitchLabel: "深色模式",
+    langMenuLabel: "语言",
+  },
+};
+const chineseSearch = {
+  button: { buttonText: "搜索", buttonAriaLabel: "搜索" },
+  modal: {
+    noResultsText: "没有结果",
+    resetButtonTitle: "清除",
+    backButtonTitle: "返回",
+    displayDetails: "显示详情",
+    footer: { selectText: "选择", navigateText: "移动", closeText: "关闭" },
+  },
+};
 
 export default defineConfig({
   title: "Carillon",
   description: "A distributed task scheduler for TypeScript",
   lang: "en-GB",
   head: [["link", { rel: "icon", href: "data:," }]],
-  rewrites: { "README.md": "index.md" },
+  rewrites: { "README.md": "index.md", "zh/README.md": "zh/index.md" },
+  locales: { root: { label: "English" }, zh: chinese },
   srcExclude: ["figures/**"],
   markdown: {
     html: false,
@@ -130,7 +167,8 @@ export default defineConfig({
     },
   },
   themeConfig: {
-    search: { provider: "local" },
+    search: { provider: "local", options: { locales: { zh: { translations: chineseSearch } } } },
+    i18nRouting: false, // not every page is in both languages
     outline: [2, 3],
     nav: [
       { text: "Quick start", link: "/guide/quick-start" },
@@ -138,7 +176,7 @@ export default defineConfig({
       { text: "Command line", link: "/cli" },
       { text: "Errors", link: "/errors" },
     ],
-    sidebar,
+    sidebar: sidebarOf(""),
   },
   buildEnd: addTexts,
 });

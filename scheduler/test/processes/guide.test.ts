@@ -71,6 +71,14 @@ it("compiles, each page as an application's files, strictly", () => {
   expect(stdout.split("\n").filter((path) => path.startsWith(folder))).toHaveLength(of("ts", "js").length);
 });
 
+it("has the same blocks in Chinese", () => {
+  const textsOf = (path: string) => [...readFileSync(path, "utf8").matchAll(/^```.*?^```$/gms)].map(([text]) => text);
+  const pages = readdirSync(join(root, "docs/zh/guide"));
+  expect(pages.length).toBeGreaterThan(4);
+  for (const page of pages)
+    expect([page, textsOf(join(root, "docs/zh/guide", page))]).toEqual([page, textsOf(join(guide, page))]);
+});
+
 it("parses, in YAML, JSON, Python and the shell", () => {
   for (const { text } of of("yaml")) expect(parse(text, { strict: true })).toBeTypeOf("object");
   for (const { text } of of("json")) expect(JSON.parse(text)).toBeTypeOf("object");
