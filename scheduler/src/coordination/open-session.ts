@@ -67,7 +67,7 @@ export async function openSession(options: JoinOptions, signal?: AbortSignal): P
     const known = rival;
     const isMissing = taken.witnessed
       ? await isGone(options, taken, (error) => {
-          // A witness that cannot tell is no evidence against the holder: the time counts from when it can tell.
+          // A provider that cannot answer is no evidence against the holder: the time counts from when it can.
           known.sinceMono = clock.monotonic();
           if (!known.told) cannotTell(options, taken, error);
           known.told = true;

@@ -19,7 +19,7 @@ export interface RedisLockOptions {
   readonly ttlMs?: number;
   /** Grants the lock in the order of the requests, instead of by chance. Default false. */
   readonly fair?: boolean;
-  /** The longest pause between two attempts of one that waits by chance, ms. Default 500. */
+  /** The longest random pause between two attempts to take a lock that is not fair, in ms. Default 500. */
   readonly longestPauseMs?: number;
   /** How many may hold it at once; the same for all its users. Default 1. */
   readonly permits?: number;

@@ -3,7 +3,7 @@ import { CarillonError, messageOf } from "../../base/errors.ts";
 import type { Handler } from "../../run/handler.ts";
 
 const typeScript = /\.[cm]?tsx?$/;
-/** A Node without types stripped, syntax that has to be compiled, and imports that name the compiled file. */
+/** Node's errors for TypeScript that it cannot run itself: types, syntax that must be compiled, imports of compiled files. */
 const notAsItIs = ["ERR_UNKNOWN_FILE_EXTENSION", "ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX", "ERR_MODULE_NOT_FOUND"];
 
 /** The function that a module exports as its default. @throws TASK_INVALID, and what the module throws */
