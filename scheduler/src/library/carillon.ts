@@ -400,10 +400,17 @@ export class Carillon {
     await this.#untilAnswered(() => this.#defined.groupNumbers.read(this.#groups(), shared.store.tasks));
     const { tracing } = (await this.#opening) as Opened;
     await this.#handlers.isolates.start();
+    const { store, definitions } = shared;
+    const flow = tracing?.flow(store.flow) ?? store.flow;
+    // A run may begin before all tasks of this process are stored, and begin runs of those.
+    const taskId: typeof flow.taskId = (name, asking) =>
+      this.#defined.get(name)
+        ? this.#defined.taskId(name, this.#registry(store, definitions))
+        : flow.taskId(name, asking);
     return new Worker({
       ...shared,
       claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
-      flow: tracing?.flow(shared.store.flow) ?? shared.store.flow,
+      flow: { ...flow, taskId },
       writeLogs: (lines) => shared.store.runs.writeLogs(lines, shared.storeClock.now()),
       groupIds: this.#defined.groupNumbers.ids,
       handlerOf: (task) => this.#handlers.of(task, tracing),

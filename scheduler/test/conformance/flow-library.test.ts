@@ -35,6 +35,21 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     return store.runs.find(runId);
   }
 
+  test("begins runs of this process's tasks also while these are still being stored, as at the start of a process", async () => {
+    const tower = make();
+    tower.task("album", {}, (run) => run.fanOut([{ task: "resize", payload: 1 }], { join: "album-done" }));
+    for (let n = 0; n < 3_000; n++) tower.task(`other-${n}`, {}, () => undefined);
+    tower.task("resize", {}, () => undefined);
+    tower.task("album-done", {}, () => "done");
+    const { runId } = await tower.enqueue("album");
+    await tower.start();
+    expect(await ended(tower, runId)).toMatchObject({ state: "succeeded", error: null });
+    await until(
+      "the join",
+      async () => (await tower.runs.count({ task: "album-done", states: ["succeeded"] })).runs === 1,
+    );
+  });
+
   test("fans out, tries again without doubling a child, and joins once with results", async () => {
     const tower = make();
     const joined: RunInput[][] = [];

@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import type { Database } from "./database.ts";
 import { migrate } from "./migrate.ts";
+import { migrations } from "./migrations/index.ts";
 
 it("refuses a server that is too old, and says what else there is", async () => {
   const old = { version: 140_012, recovery: false, readOnly: false, present: false, role: "app", owner: null };
@@ -10,4 +11,9 @@ it("refuses a server that is too old, and says what else there is", async () => 
     message: "the server is PostgreSQL 14",
     hint: expect.stringMatching(/PostgreSQL 15 or later.*"embedded"/),
   });
+});
+
+it("has its migrations in the order of their numbers, since the number that is stored stands for all before it", () => {
+  const numbers = migrations.map(({ number }) => number);
+  expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b));
 });

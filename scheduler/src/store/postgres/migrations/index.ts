@@ -126,7 +126,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 67, name: "awaited", sql: awaited },
   { number: 68, name: "fresh-floors", sql: freshFloors },
   { number: 69, name: "key-expiry", sql: keyExpiry },
-  { number: 72, name: "run-overrides", sql: runOverrides },
   { number: 70, name: "more-quotas", sql: moreQuotas },
   { number: 71, name: "audit-skips", sql: auditSkips },
+  { number: 72, name: "run-overrides", sql: runOverrides },
 ];
