@@ -1,4 +1,4 @@
-/** Finds the name that was probably meant by an unknown one. */
+import { CarillonError } from "./errors.ts";
 
 /** Levenshtein distance, given up at `most`. */
 export function editDistance(a: string, b: string, most = 4): number {
@@ -41,4 +41,15 @@ export function nearest(word: string, among: readonly string[]): string {
 export function meant(word: string, among: readonly string[]): string {
   const one = nearest(word, among);
   return one === "" ? "" : `; did you mean ${JSON.stringify(one)}?`;
+}
+
+/** @param path of what has them, as the caller wrote it @throws OPTION_INVALID */
+export function checkNames(what: string, options: object, known: readonly string[], path = ""): void {
+  const unknown = Object.keys(options).find((option) => !known.includes(option));
+  if (unknown === undefined) return;
+  throw new CarillonError(
+    "OPTION_INVALID",
+    `${what} has no option ${JSON.stringify(unknown)}${meant(unknown, [...known])}`,
+    { hint: `It has ${known.join(", ")}.`, path: path && `${path}.${unknown}` },
+  );
 }

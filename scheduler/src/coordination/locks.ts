@@ -4,6 +4,7 @@ import { type Clock, EarliestTimer, pause } from "../base/clock.ts";
 import { type Duration, parseDuration } from "../base/duration.ts";
 import { CarillonError, isCarillonError, isStoreAway, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { checkNames } from "../base/nearest.ts";
 import {
   checkLockName,
   checkPermits,
@@ -72,21 +73,24 @@ export class Locks {
   }
 
   /** @throws OPTION_INVALID, STOPPED */
-  lock(name: string, { fair = false }: LockOptions = {}): Lock {
-    this.#check("a lock", name);
+  lock(name: string, options: LockOptions = {}): Lock {
+    this.#check("a lock", name, options, ["fair"]);
+    const { fair = false } = options;
     return this.#lockOf({ kind: "lock", name, permits: 1, fair });
   }
 
   /** @throws OPTION_INVALID, STOPPED */
-  semaphore(name: string, { permits, fair = false }: SemaphoreOptions): Lock {
-    this.#check("a semaphore", name);
+  semaphore(name: string, options: SemaphoreOptions): Lock {
+    this.#check("a semaphore", name, options, ["permits", "fair"]);
+    const { permits, fair = false } = options;
     checkPermits(name, permits);
     return this.#lockOf({ kind: "semaphore", name, permits, fair });
   }
 
   /** @throws OPTION_INVALID, STOPPED */
-  elect(name: string, { onLead }: ElectionOptions): Election {
-    this.#check("an election", name);
+  elect(name: string, options: ElectionOptions): Election {
+    this.#check("an election", name, options, ["onLead"]);
+    const { onLead } = options;
     if (typeof onLead !== "function") {
       throw new CarillonError("OPTION_INVALID", `the election ${name} has no onLead`, {
         hint: "Give a function: it is called with each term of this process.",
@@ -108,11 +112,9 @@ export class Locks {
   }
 
   /** @throws OPTION_INVALID, STOPPED, COORDINATION_UNSUPPORTED, STORE_…, COORDINATION_… */
-  async graceLock(
-    name: string,
-    { owner = this.#options.owner ?? "", grace = "10s", ...told }: GraceOptions,
-  ): Promise<GraceLock> {
-    this.#check("a grace lock", name);
+  async graceLock(name: string, options: GraceOptions): Promise<GraceLock> {
+    this.#check("a grace lock", name, options, ["owner", "grace", "onTakenOver", "onLost", "onState"]);
+    const { owner = this.#options.owner ?? "", grace = "10s", ...told } = options;
     if (typeof owner !== "string" || owner === "") {
       throw new CarillonError("OPTION_INVALID", `the grace lock ${name} does not know whose it would be`, {
         hint: "Give `owner`, or the process a `name`: the same after a restart, and no other process's.",
@@ -198,8 +200,9 @@ export class Locks {
     });
   }
 
-  #check(kind: string, name: unknown): void {
+  #check(kind: string, name: unknown, options: object, known: readonly string[]): void {
     checkLockName(kind, name);
+    checkNames(kind, options, known);
     this.#stopping.signal.throwIfAborted();
   }
 
@@ -209,11 +212,15 @@ export class Locks {
     return {
       name,
       acquire: async (options = {}) => {
+        checkNames("acquire", options, ["wait", "signal"]);
         const held = await this.#acquire(name, permits, true, options);
         if (!held) throw new Error(`${name}: waited without a limit, and in vain`);
         return held;
       },
-      tryAcquire: (options = {}) => this.#acquire(name, permits, false, options),
+      tryAcquire: async (options = {}) => {
+        checkNames("tryAcquire", options, ["signal"]);
+        return this.#acquire(name, permits, false, options);
+      },
     };
   }
 

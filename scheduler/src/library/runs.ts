@@ -2,7 +2,7 @@ import type { Why } from "../base/change.ts";
 import { formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import { checkNames } from "../run/enqueue-options.ts";
+import { checkNames } from "../base/nearest.ts";
 import { keyNeedsTask, liveStates, outcomes, type RunSource, runSources } from "../run/run.ts";
 import { resultOf } from "../run/run-end.ts";
 import type { Enqueued, LogLine, RunMatch, RunRecord } from "../run/run-record.ts";

@@ -3,7 +3,7 @@ import type { Change, Why } from "../base/change.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
-import { checkNames } from "../run/enqueue-options.ts";
+import { checkNames } from "../base/nearest.ts";
 import { clientOf, type Transaction } from "../run/transaction.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import { nextOf } from "../slots/upcoming-slots.ts";

@@ -2,7 +2,7 @@ import { type Duration, formatDuration, parseDuration } from "../base/duration.t
 import { CarillonError, isCarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
 import { limits } from "../base/limits.ts";
-import { meant } from "../base/nearest.ts";
+import { checkNames } from "../base/nearest.ts";
 import { endOfTime } from "../schedule/zone.ts";
 import type { Kind } from "../task/kinds/kinds.ts";
 import { type TaskDefinition, type TaskOptions, taskOptions } from "../task/options.ts";
@@ -75,17 +75,6 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
   if (timeout !== undefined) parseDuration(timeout, "timeout", 1);
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw optionInvalid("signal must be an AbortSignal", "Give the signal of an AbortController.");
-}
-
-/** @param path of what has them, as the caller wrote it @throws OPTION_INVALID */
-export function checkNames(what: string, options: object, known: readonly string[], path = ""): void {
-  const unknown = Object.keys(options).find((option) => !known.includes(option));
-  if (unknown === undefined) return;
-  throw new CarillonError(
-    "OPTION_INVALID",
-    `${what} has no option ${JSON.stringify(unknown)}${meant(unknown, [...known])}`,
-    { hint: `It has ${known.join(", ")}.`, path: path && `${path}.${unknown}` },
-  );
 }
 
 /** @throws OPTION_INVALID */

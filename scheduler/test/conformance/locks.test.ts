@@ -407,6 +407,19 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
       expect(() => locks.semaphore("x", { permits })).toThrowError(invalid);
     }
     expect(() => locks.elect("x", {} as never)).toThrowError(invalid);
+    const misspelt = (right: string) => ({
+      code: "OPTION_INVALID",
+      message: expect.stringContaining(`did you mean "${right}"?`),
+    });
+    const given = (options: object) => options as never;
+    expect(() => locks.lock("x", given({ fiar: true }))).toThrowError(expect.objectContaining(misspelt("fair")));
+    expect(() => locks.semaphore("x", given({ permit: 2 }))).toThrowError(expect.objectContaining(misspelt("permits")));
+    expect(() => locks.elect("x", given({ onlead: 1 }))).toThrowError(expect.objectContaining(misspelt("onLead")));
+    await expect(locks.graceLock("x", given({ owner: "me", onTakeover: 1 }))).rejects.toMatchObject(
+      misspelt("onTakenOver"),
+    );
+    await expect(locks.lock("x").acquire(given({ wiat: "1s" }))).rejects.toMatchObject(misspelt("wait"));
+    await expect(locks.lock("x").tryAcquire(given({ signl: 1 }))).rejects.toMatchObject(misspelt("signal"));
     await expect(locks.graceLock("x", {})).rejects.toEqual(invalid);
     await expect(locks.lock("x").acquire({ wait: "soon" })).rejects.toMatchObject({ code: "DURATION_INVALID" });
   });

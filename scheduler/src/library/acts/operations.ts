@@ -3,7 +3,7 @@ import type { Why } from "../../base/change.ts";
 import { pause } from "../../base/clock.ts";
 import { type Duration, parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
-import { checkNames } from "../../run/enqueue-options.ts";
+import { checkNames } from "../../base/nearest.ts";
 import type { BackfillRange, OperationFilter, OperationKind, OperationRecord } from "../../run/operations.ts";
 import type { ResultOptions } from "../run-handle.ts";
 import { timeOf } from "../runs.ts";
