@@ -155,6 +155,35 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     ends[1]?.();
   });
 
+  test("of a removed task none follows; where another run has its number, it has another", async () => {
+    const { tower, task, seen, ends, begun } = worked({ retry: { attempts: 2, delay: "1h" } });
+    await tower.start();
+    await task.enqueue(1, again);
+    await begun(1);
+    ends[0]?.(new Error("not yet"));
+    await until("it waits for its next try", async () => (await live())[0]?.state === 2);
+    await task.enqueue(2, again);
+    await tower.remove("a");
+    expect(await live()).toEqual([]);
+
+    const other = tower.task("b", {}, async (_run, payload: unknown) => {
+      seen.push(payload);
+      await new Promise<void>((resolve) => ends.push(() => resolve()));
+    });
+    const holder = await other.enqueue(3, again);
+    await begun(2);
+    await other.enqueue(4, again);
+    const taken = await other.enqueue("taken", { in: "1h" });
+    await database.query(
+      `update ${schema}.run set again = again || jsonb_build_object('runId', $2::bigint) where id = $1`,
+      [holder.runId, taken.runId],
+    );
+    ends[1]?.();
+    await begun(3);
+    expect(seen).toEqual([1, 3, 4]);
+    ends[2]?.();
+  });
+
   test("enqueues and ends at once: each payload that was the last is worked on, one at a time", async () => {
     const tower = make({ concurrency: 4 });
     const done = new Set<number>();

@@ -46,6 +46,8 @@ export async function withdraw(
     [taskId, now],
   );
   if (how === "edited") return { held: 0, skipped: 0, cancelled: 0 };
+  if (how === "removed")
+    await client.query(`update ${s}.run set again = null where task_id = $1 and again is not null`, [taskId]);
   const planned = `(${untriedSlot} and not ${ofBackfill(s)})`;
   // Counted by the server: a task may have millions of them.
   const { rows: kept } =

@@ -27,7 +27,8 @@ const given = (name: string, type: string) => `(g.again->>'${name}')::${type}`;
 /** The CTEs of a statement that ends runs, `gone`, with their columns task_id, key, again and ended_ms. The statement must read `againSql`. */
 export const followAgainSql = (s: string) => `again as (
     ${insertRunSql(s, {
-      id: given("runId", "bigint"),
+      // Another run may have the number, as after a server was restored to an earlier moment.
+      id: `case when exists (select from ${s}.run x where x.id = ${given("runId", "bigint")}) then nextval('${s}.run_id') else ${given("runId", "bigint")} end`,
       due_ms: `greatest(${given("dueMs", "bigint")}, g.ended_ms)`,
       created_ms: "g.ended_ms",
       priority: `coalesce(${given("priority", "smallint")}, ${ofTask.priority})`,
