@@ -44,9 +44,9 @@ export interface RunHandle<Result = unknown> {
   readonly replaced: number | undefined;
   /**
    * By `ifKeyTaken: "again"`: the run with the key has begun, and one more follows its end, with what this enqueue gave. This handle is that
-   * of the run under way.
+   * of the run under way. undefined: this handle is that of the run which this enqueue made, or found.
    */
-  readonly again: boolean;
+  readonly again: boolean | undefined;
   /**
    * The handler's result, as JSON, once the run has succeeded.
    * @throws RUN_FAILED with the error as `cause`, RUN_CANCELLED, RUN_SKIPPED, RESULT_TIMEOUT, RESULT_UNKEPT if the task keeps no results,
@@ -79,10 +79,10 @@ export class EnqueuedRun implements RunHandle<Json> {
   readonly runId: number;
   readonly created: boolean;
   readonly replaced: number | undefined;
-  readonly again: boolean;
+  readonly again: boolean | undefined;
   readonly #runs: HandledRuns;
 
-  constructor({ runId, created, replaced, again = false }: Enqueued, runs: HandledRuns) {
+  constructor({ runId, created, replaced, again }: Enqueued, runs: HandledRuns) {
     this.runId = runId;
     this.created = created;
     this.replaced = replaced;

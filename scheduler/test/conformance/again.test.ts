@@ -39,13 +39,13 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     const { tower, task, seen, ends, begun, most } = worked();
     await tower.start();
     const first = await task.enqueue(1, again);
-    expect(first).toMatchObject({ created: true, again: false });
+    expect(first).toMatchObject({ created: true, again: undefined });
     await begun(1);
     for (const version of [2, 3]) {
       const handle = await task.enqueue(version, { ...again, priority: version, retry: version });
       expect(handle).toMatchObject({ runId: first.runId, created: false, again: true, replaced: undefined });
     }
-    expect(await task.enqueue(9, { key: "k" })).toMatchObject({ runId: first.runId, created: false, again: false });
+    expect(await task.enqueue(9, { key: "k" })).toMatchObject({ runId: first.runId, created: false, again: undefined });
     ends[0]?.();
     await begun(2);
     expect(seen).toEqual([1, 3]);
@@ -66,7 +66,7 @@ describe.each(everyPostgres())("once more after the run with the key, on $title"
     await tower.start();
     const first = await task.enqueue(1, { ...again, in: "1h" });
     const second = await task.enqueue(2, again);
-    expect(second).toMatchObject({ created: true, replaced: first.runId, again: false });
+    expect(second).toMatchObject({ created: true, replaced: first.runId, again: undefined });
     await begun(1);
     expect(seen).toEqual([2]);
     ends[0]?.();

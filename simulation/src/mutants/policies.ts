@@ -21,6 +21,13 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "one live run of a key",
   },
   {
+    name: "an enqueue replaces what has had a try",
+    file: "store/postgres/enqueue/replacing.ts",
+    find: "const waits = `r.attempt = 0 and",
+    put: "const waits = `r.attempt >= 0 and",
+    breaks: "what an enqueue replaces",
+  },
+  {
     name: "nothing follows the run of a key",
     file: "store/postgres/enqueue/again.ts",
     find: "where g.again is not null",
