@@ -21,10 +21,10 @@ export const policyMutants: readonly PolicyMutant[] = [
     breaks: "one live run of a key",
   },
   {
-    name: "an enqueue replaces what has had a try",
+    name: "what an enqueue replaces ends as cancelled",
     file: "store/postgres/enqueue/replacing.ts",
-    find: "const waits = `r.attempt = 0 and",
-    put: "const waits = `r.attempt >= 0 and",
+    find: "outcome: runOutcome.skipped,",
+    put: "outcome: runOutcome.cancelled,",
     breaks: "what an enqueue replaces",
   },
   {
