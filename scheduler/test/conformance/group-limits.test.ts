@@ -207,6 +207,25 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     );
   });
 
+  it("a claim of a draining session says so where all of its groups have limits too", async () => {
+    const { tasks } = await group(5, {});
+    const [task] = tasks as [TaskRecord];
+    const draining = await stage.session();
+    expect(await claim(task, { sessionId: draining })).toEqual([]);
+    await stage.sql.query(`update ${stage.schema}.session set draining = true where id = $1`, [draining]);
+    const request = {
+      groupIds: [task.groupId],
+      exceptTaskIds: [],
+      untilMs: stage.nowMs,
+      limit: 10,
+      nowMs: stage.nowMs,
+    };
+    expect(await stage.store.claims.claim({ ...request, sessionId: draining })).toMatchObject({
+      runs: [],
+      draining: true,
+    });
+  });
+
   it("a claim takes runs of limited and other groups by their priority, and at one priority both", async () => {
     const limited = await group(50, {});
     const other = await group(null, {});

@@ -88,9 +88,12 @@ export async function claim(claiming: Claiming, request: ClaimRequest): Promise<
   const { groupIds, limit, nowMs } = request;
   const taken: Taken = { runs: [], left: limit, nextDueMs: null, full: false, draining: false };
   const known = limited.of(groupIds);
-  if (known.length === 0) await takePlain(claiming, request, taken, 0);
-  else if (known.length === groupIds.length) await takeLimited(claiming, request, taken, known, { most: limit });
-  else await takeMixed(claiming, request, taken, known);
+  if (known.length > 0 && known.length < groupIds.length) await takeMixed(claiming, request, taken, known);
+  else {
+    if (known.length > 0) await takeLimited(claiming, request, taken, known, { most: limit });
+    // Also where all groups have limits: a limit may have been removed, and this tells whether the session is draining.
+    await takePlain(claiming, request, taken, 0);
+  }
   const { runs, nextDueMs } = taken;
   if (taken.draining) return { runs, nextDue: async () => null, draining: true };
   // A full batch implies that more runs are left; a query for the next due time would be wasted.
