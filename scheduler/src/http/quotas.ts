@@ -32,9 +32,9 @@ interface Minute {
 }
 
 /**
- * Limits how many runs are enqueued: by the API for a user and in a namespace, by the workers of a key. A minute begins with the first run enqueued in it, and each
- * server counts its own. Waiting runs are counted by the store once a second; this server adds the runs that it has enqueued
- * since.
+ * Limits how many runs are enqueued: by the API for a user and in a namespace, by the workers of a key. A minute begins with the first run
+ * enqueued in it, and each server counts its own. Waiting runs are counted by the store once a second; this server adds the runs that it
+ * has enqueued since.
  */
 export class Quotas {
   readonly #store: QuotaStore;
@@ -48,11 +48,11 @@ export class Quotas {
     this.#clock = clock;
   }
 
-  /** Counts the runs, all or none of them. @throws QUOTA_EXCEEDED */
-  take(user: string, asked: readonly Asked[]): Promise<void> {
+  /** Counts the runs, all or none of them. @param ask called only if there is a quota @throws QUOTA_EXCEEDED */
+  take(user: string, ask: () => Promise<readonly Asked[]>): Promise<void> {
     return this.takeCounted(user, async () => {
       const of = new Map<string, Counted>();
-      for (const { task, payloadBytes } of asked) {
+      for (const { task, payloadBytes } of await ask()) {
         const namespace = namespaceOf(task);
         const { runs, bytes } = of.get(namespace) ?? { runs: 0, bytes: 0 };
         of.set(namespace, { namespace, runs: runs + 1, aMinute: runs + 1, bytes: bytes + payloadBytes });
@@ -61,7 +61,7 @@ export class Quotas {
     });
   }
 
-  /** The same for runs that are counted only if there is a quota. @throws QUOTA_EXCEEDED */
+  /** The same for runs that are counted by namespace. @throws QUOTA_EXCEEDED */
   async takeCounted(user: string, count: () => Promise<readonly Counted[]>): Promise<void> {
     const rows = await this.#rows();
     if (!rows.some(({ kind }) => kind !== "key")) return;

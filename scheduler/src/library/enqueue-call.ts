@@ -2,14 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { parseDuration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
-import {
-  checkEnqueueOptions,
-  dueOfEnqueue,
-  type EnqueueOptions,
-  expiryOf,
-  overridesOf,
-  replacing,
-} from "../run/enqueue-options.ts";
+import { checkEnqueueOptions, type EnqueueOptions, readOptions, replacing } from "../run/enqueue-options.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 import type { RunStore } from "../run/run-store.ts";
 import { clientOf, type Transaction } from "../run/transaction.ts";
@@ -130,6 +123,8 @@ export class EnqueueCall {
       const options = typeof given === "function" ? given(payload as never, at) : given;
       try {
         checkEnqueueOptions(options);
+        // Read for its errors: times count from when the run is sent.
+        readOptions(options, this.#now());
         return { text: await payloadText(schema, payload, task), options };
       } catch (error) {
         return within(`[${at}]`, () => {
@@ -219,9 +214,6 @@ function writeOf(
   nowMs: number,
 ): EnqueueWrite {
   const { key = null, limitKey = null, priority = null, ifKeyTaken } = options;
-  const replaces = replacing(ifKeyTaken);
-  const dueMs = dueOfEnqueue(options, nowMs);
-  const overrides = overridesOf(options);
-  const expiresMs = expiryOf(options, dueMs);
-  return { taskId, payload, dueMs, key, limitKey, priority, overrides, expiresMs, source, ...replaces };
+  const read = readOptions(options, nowMs);
+  return { taskId, payload, ...read, key, limitKey, priority, source, ...replacing(ifKeyTaken) };
 }

@@ -99,7 +99,7 @@ export function dueOfEnqueue({ in: delay, at }: EnqueueOptions, nowMs: number): 
 }
 
 /** When the run expires, in epoch milliseconds; null: never. @throws OPTION_INVALID, DURATION_INVALID */
-export function expiryOf({ expiresIn, expiresAt }: EnqueueOptions, dueMs: number): number | null {
+function expiryOf({ expiresIn, expiresAt }: EnqueueOptions, dueMs: number): number | null {
   if (expiresIn !== undefined) return within("expiresIn", expiresIn, dueMs + parseDuration(expiresIn, "expiresIn", 1));
   if (expiresAt === undefined) return null;
   const ms = timeOf("expiresAt", expiresAt);
@@ -168,6 +168,12 @@ export const writtenOverrides = ({ retry, timeoutMs }: Overrides) => ({
   ...(retry === undefined ? {} : { retry: taskOptions.retry.kind.write(retry) }),
   ...(timeoutMs === undefined ? {} : { runTimeout: timeoutMs === null ? null : formatDuration(timeoutMs) }),
 });
+
+/** The parts of a write that these options have to be read for. @throws OPTION_INVALID, DURATION_INVALID */
+export function readOptions(options: EnqueueOptions, nowMs: number) {
+  const dueMs = dueOfEnqueue(options, nowMs);
+  return { dueMs, overrides: overridesOf(options), expiresMs: expiryOf(options, dueMs) };
+}
 
 /** What a write does if its key is taken. */
 export const replacing = (ifKeyTaken: IfKeyTaken | undefined): { replaces?: true; again?: boolean } =>

@@ -73,6 +73,20 @@ describe.each(everyPostgres())("enqueueing on $title", ({ url }) => {
     expect(named.changed).toBe(true);
   });
 
+  test.each([
+    [{ runTimeout: "soon" }, "DURATION_INVALID", "[1].runTimeout"],
+    [{ retry: 0 }, "OPTION_INVALID", "[1].retry.attempts"],
+    [{ in: "soon" }, "DURATION_INVALID", "[1]"],
+    [{ expiresAt: 1 }, "OPTION_INVALID", "[1]"],
+  ] as const)("of many none is made if the options of one are wrong: %j", async (wrong, code, path) => {
+    const tower = make({ worker: false });
+    const task = tower.task<number>("many", {}, () => undefined);
+    await tower.start();
+    const enqueued = task.enqueueMany([1, 2], (_, index) => (index === 1 ? (wrong as object) : {}));
+    await expect(enqueued).rejects.toMatchObject({ code, path });
+    expect(await tower.runs.count()).toEqual({ runs: 0, more: false });
+  });
+
   test("many wait for a store that is away no longer than one does", async () => {
     const away = make({ worker: false, store: "postgres://nobody@127.0.0.1:1/none" });
     const task = away.task("many", {}, () => undefined);

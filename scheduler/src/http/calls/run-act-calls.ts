@@ -3,10 +3,8 @@ import { jsonText } from "../../base/json.ts";
 import {
   checkEnqueueOptions,
   checkIfKeyTaken,
-  dueOfEnqueue,
   type EnqueueOptions,
-  expiryOf,
-  overridesOf,
+  readOptions,
   replacing,
 } from "../../run/enqueue-options.ts";
 import type { EnqueueWrite } from "../../run/run-record.ts";
@@ -85,13 +83,11 @@ export function runActCalls({
     const { task, payload, key = null, limitKey = null, priority = null } = given;
     const options = optionsOf(given);
     checkEnqueueOptions(options);
-    const dueMs = dueOfEnqueue(options, nowMs);
+    const read = readOptions(options, nowMs);
     return {
       taskId: await taskIdOf(task),
       payload: jsonText(payload, `the payload of task ${task}`),
-      dueMs,
-      overrides: overridesOf(options),
-      expiresMs: expiryOf(options, dueMs),
+      ...read,
       key,
       limitKey,
       priority,
@@ -101,10 +97,10 @@ export function runActCalls({
   };
 
   /** A request that is repeated under its idempotency key gets the first answer, and does not count again. */
-  const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) => {
-    const runs = asked.map(({ task, write }) => ({ task, payloadBytes: payloadBytes(write.payload) }));
-    return quotas.take(who?.user ?? "", runs);
-  };
+  const take = ({ who }: Call, asked: { task: string; write: EnqueueWrite }[]) =>
+    quotas.take(who?.user ?? "", async () =>
+      asked.map(({ task, write }) => ({ task, payloadBytes: payloadBytes(write.payload) })),
+    );
 
   return {
     async runTask({ task, reason, ifKeyTaken, ...given }, call) {
@@ -154,8 +150,10 @@ export function runActCalls({
     },
 
     async rerunRun({ run, reason }, call) {
-      const { task, payload } = await store.runs.find(run);
-      await quotas.take(call.who?.user ?? "", [{ task, payloadBytes: payloadBytes(JSON.stringify(payload)) }]);
+      await quotas.take(call.who?.user ?? "", async () => {
+        const { task, payload } = await store.runs.find(run);
+        return [{ task, payloadBytes: payloadBytes(JSON.stringify(payload)) }];
+      });
       const made = await store.operations.rerun(run, changeOf(call, reason), call.runIds[0]);
       return { run: made.runId, created: made.created };
     },
