@@ -32,6 +32,8 @@ const limitsOf: Record<QuotaKind, readonly (keyof QuotaLimits)[]> = {
 
 export const noLimits: QuotaLimits = { enqueues: null, waiting: null, bytes: null, streams: null, sessions: null };
 
+export const limitNames = Object.keys(noLimits) as (keyof QuotaLimits)[];
+
 export interface Quota extends QuotaLimits {
   kind: QuotaKind;
   name: string;

@@ -83,7 +83,8 @@ export interface ApiOptions {
 
 const openapiPath = "/v1/openapi.json";
 
-interface Shown {
+/** The caller of a request. */
+export interface Shown {
   who: Principal;
   reach: Reach;
   begunMs: number | null;

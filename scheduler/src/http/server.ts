@@ -7,7 +7,7 @@ import fastify, {
   type FastifyRequest,
   type RouteHandlerMethod,
 } from "fastify";
-import { type Policy, type Principal, principalText, type Reach, type Touches } from "../access/access.ts";
+import { type Policy, principalText, type Touches } from "../access/access.ts";
 import { type PasswordCheck, passwordCheck } from "../access/password.ts";
 import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import type { WorkerKey } from "../access/worker-store.ts";
@@ -28,7 +28,7 @@ import type { ProviderSettings } from "../settings/provider.ts";
 import type { SignInSettings } from "../settings/settings.ts";
 import type { Enqueuer } from "../store/enqueuer.ts";
 import { type EnqueueTracing, tracesHeader } from "../store/trace-context.ts";
-import { Api } from "./api.ts";
+import { Api, type Shown } from "./api.ts";
 import { Connections, connectionsMost } from "./connections.ts";
 import { ConsolePages } from "./console-pages.ts";
 import { checkHost, strictHeaders } from "./guard.ts";
@@ -86,14 +86,7 @@ declare module "fastify" {
     /** Numbers in a worker's poll that JavaScript cannot hold exactly. */
     inexact: InexactPlaces | null;
     /** The caller of the request, if its route requires one. */
-    shown: {
-      who: Principal;
-      reach: Reach;
-      begunMs: number | null;
-      expiresMs: number;
-      isProven: boolean;
-      cookie: string | null;
-    } | null;
+    shown: Shown | null;
   }
 }
 

@@ -1,7 +1,7 @@
 import {
   checkQuota,
   everyOther,
-  noLimits,
+  limitNames,
   type Quota,
   type QuotaKind,
   type QuotaLimits,
@@ -62,7 +62,6 @@ export function setQuota(kind: string, name: string, options: SetOptions, termin
   });
 }
 
-const limitNames = Object.keys(noLimits) as (keyof QuotaLimits)[];
 const limitWords: Record<keyof QuotaLimits, string> = {
   enqueues: "runs a minute",
   waiting: "runs that wait",

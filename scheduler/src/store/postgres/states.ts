@@ -20,6 +20,9 @@ export const slotOutcome = numbered(["run", "skipped", "missed"], 1);
 /** A condition on a row of `session`: it is alive, and may be given runs. A draining session keeps the runs that it has started. */
 export const takesRuns = "ended_ms is null and not draining";
 
+/** A condition on a row `r` of `run`: it waits, and has not had a try. */
+export const unbegun = `r.attempt = 0 and r.state in (${runState.held}, ${runState.paused}, ${runState.ready})`;
+
 /** Ordered by the numbers that tables store. */
 export const letterStates = ["open", "redriven", "dismissed"] as const satisfies readonly DeadLetter["state"][];
 /** `dead_letter.state` */

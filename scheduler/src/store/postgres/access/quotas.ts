@@ -1,6 +1,6 @@
 import {
   everyOther,
-  noLimits,
+  limitNames,
   type Quota,
   type QuotaLimits,
   type QuotaStore,
@@ -22,15 +22,13 @@ interface Row extends QuotaLimits {
   why: string;
 }
 
-const columns = Object.keys(noLimits) as (keyof QuotaLimits)[];
-
 export function quotaStore(database: Database): QuotaStore {
   const s = database.schema;
   return {
     async list() {
       const rows = await database.query<Row>(
         "quotas",
-        `select kind, name, ${columns.join(", ")}, changed_ms as "atMs", author as by, reason as why
+        `select kind, name, ${limitNames.join(", ")}, changed_ms as "atMs", author as by, reason as why
          from ${s}.quota order by kind, name`,
       );
       return rows.map(
@@ -45,30 +43,30 @@ export function quotaStore(database: Database): QuotaStore {
           // Two callers that set one quota are serialised, even if there is no row yet.
           await client.query(`lock table ${s}.quota in share row exclusive mode`);
           const { rows } = await client.query(
-            `select ${columns.join(", ")} from ${s}.quota where kind = $1 and name = $2`,
+            `select ${limitNames.join(", ")} from ${s}.quota where kind = $1 and name = $2`,
             row,
           );
           const asJson = (limits: QuotaLimits): Json =>
             Object.fromEntries(
-              columns.flatMap((column) => (limits[column] === null ? [] : [[column, limits[column]]])),
+              limitNames.flatMap((column) => (limits[column] === null ? [] : [[column, limits[column]]])),
             );
           const before = rows[0] ? asJson(rows[0] as unknown as QuotaLimits) : null;
-          const isNone = columns.every((column) => given[column] === null);
+          const isNone = limitNames.every((column) => given[column] === null);
           const after = isNone ? null : asJson(given);
           if (JSON.stringify(before) === JSON.stringify(after)) return { changed: false };
           if (isNone) await client.query(`delete from ${s}.quota where kind = $1 and name = $2`, row);
           else
             await client.query(
-              `insert into ${s}.quota (kind, name, changed_ms, author, reason, ${columns.join(", ")})
-               values ($1, $2, $3, $4, $5, ${columns.map((_, at) => `$${at + 6}`).join(", ")})
+              `insert into ${s}.quota (kind, name, changed_ms, author, reason, ${limitNames.join(", ")})
+               values ($1, $2, $3, $4, $5, ${limitNames.map((_, at) => `$${at + 6}`).join(", ")})
                on conflict (kind, name) do update set changed_ms = excluded.changed_ms, author = excluded.author, reason = excluded.reason,
-                 ${columns.map((column) => `${column} = excluded.${column}`).join(", ")}`,
+                 ${limitNames.map((column) => `${column} = excluded.${column}`).join(", ")}`,
               [
                 ...row,
                 Math.round(change.nowMs),
                 change.author,
                 change.reason,
-                ...columns.map((column) => given[column]),
+                ...limitNames.map((column) => given[column]),
               ],
             );
           await audited(client, s, {

@@ -3,7 +3,7 @@ import type { ClaimedRun } from "../../../run/claim-store.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
-import { runOutcome, runRecall, runState } from "../states.ts";
+import { runOutcome, runRecall, runState, unbegun } from "../states.ts";
 import { endGivenUpSql } from "../tasks/misfires.ts";
 import { lockPlans, settleGates } from "./gates.ts";
 import { takeUpLeft } from "./set-aside.ts";
@@ -89,8 +89,7 @@ async function endExpiredClaims(database: Database, runs: readonly ClaimedRun[],
 /** Ends the runs that have expired and that no worker has. @returns how many */
 export async function endExpired(database: Database, nowMs: number): Promise<number> {
   const s = database.schema;
-  const expired = `select x.id, x.task_id from ${s}.run x where x.expires_ms <= $1 and x.attempt = 0
-    and x.state in (${runState.held}, ${runState.paused}, ${runState.ready}) order by x.expires_ms limit ${endedMost}`;
+  const expired = `select r.id, r.task_id from ${s}.run r where r.expires_ms <= $1 and ${unbegun} order by r.expires_ms limit ${endedMost}`;
   let total = 0;
   for (;;) {
     const found = await database.query<{ id: number; task_id: number }>("run-expired", expired, [Math.round(nowMs)]);
@@ -98,8 +97,7 @@ export async function endExpired(database: Database, nowMs: number): Promise<num
     const ended = await database.transaction((client) =>
       endRuns(client, s, nowMs, {
         taskIds: found.map((run) => run.task_id),
-        which: `where r.id in (select w.id from ${s}.run w where w.id = any ($2::bigint[]) and w.attempt = 0
-          and w.state in (${runState.held}, ${runState.paused}, ${runState.ready}) for update skip locked)`,
+        which: `where r.id in (select r.id from ${s}.run r where r.id = any ($2::bigint[]) and ${unbegun} for update skip locked)`,
         values: [found.map(({ id }) => id)],
       }),
     );

@@ -2,15 +2,13 @@ import type { SqlClient } from "../../../base/change.ts";
 import type { EnqueueWrite } from "../../../run/run-record.ts";
 import { lockPlans, settleGates } from "../claims/gates.ts";
 import { endUnclaimedSql } from "../runs/unclaimed-ends.ts";
-import { runOutcome, runState } from "../states.ts";
+import { runOutcome, unbegun } from "../states.ts";
 
 const why = "replaced by a newer enqueue with its key";
 
-const waits = `r.attempt = 0 and r.state in (${runState.held}, ${runState.paused}, ${runState.ready})`;
-
 /** True for a live run that cannot be replaced any more. */
 export async function hasBegun(client: SqlClient, s: string, runId: number): Promise<boolean> {
-  const { rows } = await client.query(`select from ${s}.run r where r.id = $1 and not (${waits})`, [runId]);
+  const { rows } = await client.query(`select from ${s}.run r where r.id = $1 and not (${unbegun})`, [runId]);
   return rows.length > 0;
 }
 
@@ -24,7 +22,7 @@ export async function endWaiting(
   await lockPlans(client, s, [taskId]);
   const { rows } = await client.query(
     endUnclaimedSql(s, {
-      which: `where r.task_id = $1 and r.key = $2 and ${waits}`,
+      which: `where r.task_id = $1 and r.key = $2 and ${unbegun}`,
       outcome: runOutcome.skipped,
       why: `'${why}'`,
       now: "$3",
