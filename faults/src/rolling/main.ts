@@ -1,5 +1,5 @@
 /**
- * A rolling restart with two real builds beside each other, on one store: docs/deploying.md.
+ * A rolling restart with two real builds beside each other, on one store: docs/releases.md.
  *
  *   npm run prove -- rolling  from the version before the newest migration to this one
  *   … -- --from REF           from that commit

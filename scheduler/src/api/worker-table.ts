@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../base/errors.ts";
 
 /**
- * The protocol between HTTP workers and servers as two tables: every state × every event. docs/worker-protocol.md shows them, a test
+ * The protocol between HTTP workers and servers as two tables: every state × every event. docs/worker-failures.md shows them, a test
  * plays each pair against servers, and `npm run prove -- workers` checks random workers against them.
  */
 

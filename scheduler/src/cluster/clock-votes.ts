@@ -1,4 +1,4 @@
-/** Decides which clock is wrong: the store's, or this process's monotonic one. Pure; docs/coordination.md has the table of cases. */
+/** Decides which clock is wrong: the store's, or this process's monotonic one. Pure; docs/coordination-faults.md has the table of cases. */
 
 /** Cluster time is the store's clock plus the shift. */
 export interface ClusterClock {

@@ -1,7 +1,7 @@
 /**
  * The text of a cron expression → masks. Accepted: Vixie cron's five fields, six with seconds first, seven with the year
  * last, and of Quartz's additions `L W # ?`. Weekdays are 0–7 as in cron (Sunday is 0 and 7), never Quartz's 1–7.
- * docs/schedules.md has the table.
+ * docs/cron.md has the table.
  */
 
 import { CarillonError } from "../base/errors.ts";

@@ -1,6 +1,6 @@
 /**
  * The rules by which a cluster plans in a zone. Each version of the time zone database may change them, and processes may have different
- * versions, so the store keeps the rules that are in force, and every process plans by those: see docs/schedules.md.
+ * versions, so the store keeps the rules that are in force, and every process plans by those: see docs/time-zones.md.
  */
 import type { BlackoutWindow } from "./blackout.ts";
 import { compileSchedule, type Schedule, type ScheduleSpec, zoneNameOf } from "./schedule.ts";

@@ -116,11 +116,11 @@ export interface CarillonOptions {
    * put back the definitions of an older one; a whole number decides by itself which is newer. Default: the version in your package.json.
    */
   release?: string;
-  /** So long the newest release's definitions stay after the last of its processes has gone; default 1 min. See docs/deploying.md. */
+  /** So long the newest release's definitions stay after the last of its processes has gone; default 1 min. See docs/releases.md. */
   releaseGrace?: Duration;
   /**
    * What a scheduler does where cluster time is behind what it has been, as after a store's clock was set back: "wait" until it has come to
-   * where it was, which is the default, or "refuse" to start. See docs/coordination.md.
+   * where it was, which is the default, or "refuse" to start. See docs/coordination-faults.md.
    */
   clockBack?: ClockBack;
   /** Bring an older schema to this version; default true. false: `carillon migrate` is a step of its own. */
@@ -149,9 +149,9 @@ export interface CarillonOptions {
    * terminal from which the process was started; without a terminal no user is made. See docs/access.md.
    */
   adminPassword?: string;
-  /** A sorted file of SHA-1 hashes of breached passwords, which users cannot choose. See docs/access.md. Default: none. */
+  /** A sorted file of SHA-1 hashes of breached passwords, which users cannot choose. See docs/sign-in.md. Default: none. */
   breachedPasswords?: string;
-  /** The identity provider that signs users in, beside passwords; see docs/access.md. Default: none. */
+  /** The identity provider that signs users in, beside passwords; see docs/sign-in.md. Default: none. */
   provider?: ProviderOptions;
   /**
    * The users that must have a second factor beside the password. Such a user without one must add it before anything else. Default

@@ -9,7 +9,7 @@ import { type TestTower, testTower } from "../../src/testing/testing.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** Whole processes: misbehaving handlers are limited, recorded and explained. docs/flow.md has the table. */
+/** Whole processes: misbehaving handlers are limited, recorded and explained. docs/handlers.md has the table. */
 describe("bad input", () => {
   const schema = `bad_input_${randomBytes(4).toString("hex")}`;
   const towers: (TestTower | Carillon)[] = [];

@@ -1,4 +1,4 @@
-/** Time zone databases of several versions in one cluster: see docs/schedules.md. */
+/** Time zone databases of several versions in one cluster: see docs/time-zones.md. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { mix, seeded } from "../../src/base/random.ts";
 import { cron } from "../../src/schedule/schedule.ts";

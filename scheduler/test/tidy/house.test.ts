@@ -14,6 +14,7 @@ import {
 import { dependencyRule, importDirection, noCircles, smallFolders } from "./imports.ts";
 import { logLinesListed } from "./logs.ts";
 import { commentsBeginWithNoun, oneWordInProse, oneWordPerIdea, smallFiles, tellingPaths } from "./names.ts";
+import { fullWidthInChinese, guideInChinese, pagesShort } from "./pages.ts";
 import {
   benchesNamed,
   changesTold,
@@ -61,6 +62,9 @@ const rules: Record<string, Rule> = {
   "names every bench": benchesNamed,
   "shows what holds by tests that there are": testsNamed,
   "lists every line of the log": logLinesListed,
+  "has pages that say one thing": pagesShort,
+  "has the guide in Chinese": guideInChinese,
+  "punctuates Chinese in full width": fullWidthInChinese,
 };
 
 describe("the house", () => {

@@ -1,5 +1,5 @@
 /**
- * Random scenarios of tasks, policies and acts on a test tower's time, held to the docs: docs/simulation.md.
+ * Random scenarios of tasks, policies and acts on a test tower's time, held to the docs: docs/simulation-bugs.md.
  *
  *   npm run prove -- policies [--seeds N] [--from S]   the scenarios of seeds S to S + N - 1; default 300 from 1
  *   … --seed S                                         one of them, with all that was seen; one that breaks a rule is made smaller

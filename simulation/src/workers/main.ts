@@ -1,5 +1,5 @@
 /**
- * Random workers by HTTP against two servers on one store, held to the tables of docs/worker-protocol.md: wrong, repeated, reordered and
+ * Random workers by HTTP against two servers on one store, held to the tables of docs/worker-failures.md: wrong, repeated, reordered and
  * simultaneous polls, lost answers, sessions and servers, keys that are revoked.
  *
  *   npm run prove -- workers [--polls N] [--seed S]    so many polls; default 100,000 from seed 1, as plays of 5,000 with seeds S, S + 1 …

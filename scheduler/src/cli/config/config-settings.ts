@@ -183,7 +183,7 @@ export function checkKind({ key, kind, secret }: Setting, value: unknown, from: 
 }
 
 /** The pages that describe a file of options. */
-export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md", provider: "docs/access.md" };
+export const pages: Readonly<Record<string, string>> = { alarms: "docs/alarms.md", provider: "docs/sign-in.md" };
 
 /** Spans may also be numbers of milliseconds. */
 const preset = (key: string) =>

@@ -141,7 +141,7 @@ export class PlainView implements View {
 
 const leadershipLookMs = 250;
 
-/** For programs: a JSON object an event, each with `event`; docs/cli.md lists them. */
+/** For programs: a JSON object an event, each with `event`; docs/cli-output.md lists them. */
 export class JsonView implements View {
   readonly log: Log;
   readonly #events: Log;

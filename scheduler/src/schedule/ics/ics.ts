@@ -1,6 +1,6 @@
 /**
  * Holidays from an iCalendar file (RFC 5545): the days that its events touch, within a window. Rules of recurrence are carried
- * out by the engine of the schedule kind `rrule`. See docs/calendars.md.
+ * out by the engine of the schedule kind `rrule`. See docs/calendar-files.md.
  */
 import { CutOff, cutOffAfter } from "../../base/cut-off.ts";
 import { limits } from "../../base/limits.ts";

@@ -1,4 +1,4 @@
-/** Handles a task's slots when the rules of its zone differ from those by which it was planned: see docs/schedules.md. */
+/** Handles a task's slots when the rules of its zone differ from those by which it was planned: see docs/time-zones.md. */
 import type { SqlClient } from "../../../base/change.ts";
 import { sortedJson } from "../../../base/json.ts";
 import { type ScheduleSpec, zoneNameOf } from "../../../schedule/schedule.ts";
