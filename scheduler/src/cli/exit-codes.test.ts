@@ -31,9 +31,9 @@ describe("exit codes", () => {
 describe("a failure", () => {
   const error = new CarillonError("STORE_UNREACHABLE", "the store cannot be reached", { hint: "Start it." });
 
-  it("is a line and a hint for people", () => {
+  it("is a line, a hint and the code's page for people", () => {
     expect(failureText(error, false, uncoloured)).toBe(
-      "carillon: STORE_UNREACHABLE: the store cannot be reached\n  hint: Start it.",
+      "carillon: STORE_UNREACHABLE: the store cannot be reached\n  hint: Start it.\n  more: docs/errors.md#store_unreachable",
     );
     expect(failureText(new CarillonError("USAGE", "what \u001b[2J"), false, uncoloured)).toBe(
       "carillon: USAGE: what ␛[2J",

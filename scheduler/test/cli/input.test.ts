@@ -163,7 +163,7 @@ describe("bad input", () => {
     ];
     expect(objects(told.stderr)).toMatchObject([{ code, hint: expect.stringContaining(hint) }]);
     expect(told).toMatchObject({ code: 2, stdout: "" });
-    expect(said.stderr).toMatch(new RegExp(`^carillon: ${code}: .+\\n {2}hint: .+\\n$`));
+    expect(said.stderr).toMatch(new RegExp(`^carillon: ${code}: .+\\n {2}hint: .+\\n(?: {2}more: .+\\n)?$`));
   });
 
   it.each([

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
+import { errorCodes } from "../../src/base/errors.ts";
 import { root } from "../support/packed.ts";
 
 const site = join(root, "docs/.vitepress/dist");
@@ -55,6 +56,11 @@ it("has no link to a page, a file or an anchor that is not there", () => {
   }
   expect(broken).toEqual([]);
   expect([links > 1_000, anchors > 500]).toEqual([true, true]);
+});
+
+it("has an address for each code, which the command line names after an error", () => {
+  const addresses = namesIn(pages.get("errors.html") ?? "", /\sid="([^"]*)"/g);
+  for (const code of Object.keys(errorCodes)) expect(addresses).toContain(code.toLowerCase());
 });
 
 it("has each page as Markdown, and all of them in llms.txt", () => {

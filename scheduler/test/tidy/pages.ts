@@ -6,10 +6,13 @@ export const wordsMost = 1_500;
 
 const fences = /^ *```.*?^ *```$/gms;
 
+/** The page that is longer: each section is reached by its address, from an error, and a rule holds the sections to errors.ts. */
+const lookedUp = "docs/errors.md";
+
 /** A page says one thing. Code, and the rows of tables, which are looked up and not read, do not count. */
 export const pagesShort: Rule = (files) =>
   files
-    .filter(({ path }) => /^docs\/.*\.md$/.test(path))
+    .filter(({ path }) => /^docs\/.*\.md$/.test(path) && path !== lookedUp)
     .flatMap(({ path, text }) => {
       const prose = text.replace(fences, "").replace(/^ *\|.*$/gm, "");
       const words = prose.match(/\S+/g)?.length ?? 0;

@@ -9,6 +9,9 @@ import {
   noRegistryHosts,
 } from "./papers.ts";
 
+const AB = "### AB\n\nIt\nbroke.\n\nMend it.";
+const CD = "### CD\n\nIt ended.\n\nGo on.";
+
 const cases: Case[] = [
   {
     name: "noMachinePaths",
@@ -56,14 +59,14 @@ const cases: Case[] = [
     name: "errorsListed",
     rule: errorsListed({ AB: "It broke.", CD: "It ended." }),
     broken: [
-      { "docs/errors.md": "| `CD` | It ended. | Go on. |" },
-      { "docs/errors.md": "| `AB` | It broke. | Mend it. |" },
-      { "docs/errors.md": "| `AB` | It broke. |  |\n| `CD` | It ended. | Go on. |" },
-      { "docs/errors.md": "| `AB` | Other. | Mend it. |\n| `CD` | It ended. | Go on. |" },
-      { "docs/errors.md": "| `CD` | It ended. | Go on. |\n| `AB` | It broke. | Mend it. |" },
-      { "docs/errors.md": "| `AB` | It broke. | Mend it. |\n| `CD` | It ended. | Go on. |\n| `EF` | Gone. | Go. |" },
-    ],
-    kept: { "docs/errors.md": "| `AB` | It broke. | Mend it. |\n| `CD` | It ended. | Go on. |\n" },
+      [CD],
+      [AB],
+      ["### AB\n\nIt broke.", CD],
+      ["### AB\n\nOther.\n\nMend it.", CD],
+      [CD, AB],
+      [AB, CD, "### EF\n\nGone.\n\nGo."],
+    ].map((sections) => ({ "docs/errors.md": `# Errors\n\n${sections.join("\n\n")}\n` })),
+    kept: { "docs/errors.md": `# Errors\n\nText.\n\n## A family\n\n${AB}\n\n## Another\n\n${CD}\n` },
   },
   {
     name: "errorsReal",

@@ -62,7 +62,7 @@ export class Terminal {
       if (text !== "") this.line(`  ${style.dim(title.padEnd(width))}  ${plain(text)}`);
   }
 
-  /** Prints an expected failure as a line and a hint; a bug keeps its stack, which its fix needs. */
+  /** Prints an expected failure as a line, a hint and its page; a bug keeps its stack, which its fix needs. */
   failure(error: unknown): void {
     process.stderr.write(`${failureText(error, this.json, this.errorStyle)}\n`);
   }
@@ -76,6 +76,8 @@ export function failureText(error: unknown, json: boolean, style: Style): string
     // Most messages name the part themselves.
     if (!message.includes(path)) lines.push(`  ${style.dim("at:")} ${plain(path)}`);
     if (hint !== "") lines.push(`  ${style.dim("hint:")} ${plain(hint)}`);
+    // A wrong command line is explained by its own --help.
+    if (code !== "USAGE") lines.push(`  ${style.dim("more:")} docs/errors.md#${code.toLowerCase()}`);
     return lines.join("\n");
   }
   const message = messageOf(error);
