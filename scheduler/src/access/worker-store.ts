@@ -36,7 +36,7 @@ export interface WorkerStore {
    * For each session the sum of its claims' fences: different sums mean different lists of claims. Sessions without claims are left out.
    */
   heldSums(sessionIds: number[]): Promise<Map<number, number>>;
-  /** Those of these sessions to which unclaimed runs are addressed, each with the due time of its first such run. */
+  /** Returns the given sessions that have unclaimed runs addressed to them, each with the due time of the first such run. */
   directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
   /** The store's record of claims that a worker named: whether each is, or was, this session's. In the order given. */
   look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;

@@ -87,7 +87,7 @@ export function* planSteps(
     yield;
   }
   const gone = present.filter(({ name, bundle, removed }) => bundle === options.bundle && !removed && !named.has(name));
-  // Tasks that come after others are removed before them.
+  // A task that follows another task is removed before that task.
   const order = inOrder(gone.map(({ definition }) => definition))
     .map(({ name }) => name)
     .reverse();

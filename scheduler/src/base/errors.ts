@@ -160,7 +160,7 @@ const clipped = (text: string): string =>
 export class CarillonError extends Error {
   override readonly name = "CarillonError";
   readonly code: ErrorCode;
-  /** What the reader can do about it; empty when the message says it all. */
+  /** Advice for the reader; empty if the message is enough. */
   readonly hint: string;
   /**
    * Thrown by a handler: another try, if the task's policy has one, comes no sooner than this, or its `maxDelay`.
@@ -223,7 +223,7 @@ function describe(thrown: unknown): string {
   try {
     return String(thrown);
   } catch {
-    // What has no text has a type at least.
+    // A value without a text still has a type.
     return `an unreadable ${typeof thrown}`;
   }
 }

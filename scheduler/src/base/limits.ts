@@ -135,7 +135,7 @@ export const limits = {
   streams: 200,
   /** How old a sign-in may be that ends other sign-ins of its user. */
   freshSignInMs: 600_000,
-  /** The number of these streams that one user may have. */
+  /** Event streams that one user may have. */
   streamsPerUser: 50,
   /** Live sessions of one worker key. */
   sessionsPerKey: 500,

@@ -15,7 +15,7 @@ export const exitCodes = {
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
 /**
- * What `diff`, `apply --plan` and `migrate --plan` end with when there is something to do, as diff(1) would; wrong usage of
+ * The exit code of `diff`, `apply --plan` and `migrate --plan` when there is something to do, as of diff(1); wrong usage of
  * the first two is 1.
  */
 export const changesExit: ExitCode = 2;

@@ -159,8 +159,8 @@ export interface SessionStore {
   /** The cluster of this store, and the coordination that its nodes use. */
   cluster(): Promise<ClusterRecord>;
   /**
-   * From now on the cluster coordinates by `next`, if it still does by `before`. If the two differ, locks get a new era, so that their
-   * fences go on rising there. @param at the address of `next`; null: it has none @returns whether it still coordinated by `before`
+   * Switches the cluster's coordination from `before` to `next`, if `before` is still in use. If the two differ, locks get a new era, so that
+   * their fences keep rising there. @param at the address of `next`; null: it has none @returns whether it still coordinated by `before`
    */
   coordinateBy(before: string | null, next: string, at: string | null): Promise<boolean>;
   /** Each node's report about its clocks. @param prompt every process is signalled to send a heartbeat now */

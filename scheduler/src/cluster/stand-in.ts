@@ -167,7 +167,7 @@ export class SharedStanding {
 
   // ---- the process
 
-  /** Lets the thread see that the event loop turns. Called so often that an atomic operation would be noticeable. */
+  /** Shows the thread that the event loop turns. Called at each start of a run too: an atomic operation would cost noticeable time there. */
   tick(): void {
     this.#cells[cell.ticks] = ((this.#cells[cell.ticks] as number) + 1) | 0;
   }

@@ -66,7 +66,10 @@ export interface Witness {
   ahead(): boolean;
   /** Called when `first`, `ahead` or `sure` changed, and, with `members`, when a process may be shown no more; not when one appears. */
   onChange(listener: (what: "first" | "sure" | "members") => void): void;
-  /** Locks for users; the process need not have announced itself. They are to be closed before this. @throws COORDINATION_… */
+  /**
+   * Opens the locks for users, also in a process that has not announced itself. Close them before this witness.
+   * @throws COORDINATION_…
+   */
   locks(needs: LockNeeds): Promise<LockPlace>;
   /** Removes all that this process shows. Never rejects. */
   leave(): Promise<void>;

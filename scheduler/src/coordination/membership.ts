@@ -63,7 +63,7 @@ class StoreMembership implements Membership {
   #sessionId: number;
   #pulse: Pulse | undefined;
   #term: number | null = null;
-  /** Why it no longer leads, once it has been told to hand over. */
+  /** The reason given for handing over; set once this process has been asked to hand over leadership. */
   #handedOver: string | null = null;
   #toldTerm: number | null = null;
   #sawStoreAt = 0;
@@ -194,7 +194,7 @@ class StoreMembership implements Membership {
     if (what !== "members" || this.#options.witness?.first()) this.refresh();
   }
 
-  /** The event loop runs again: the next beat says what the session relies on from now on. */
+  /** Called when the event loop runs again: the next beat records what keeps the session alive from now on. */
   #onBack({ resigned }: StoodIn): void {
     if (resigned) this.#term = null;
     this.#tellTerm();
@@ -287,7 +287,7 @@ class StoreMembership implements Membership {
     });
   }
 
-  /** The session's row says that the witness shows it. Shortly before that ends, a beat announces it, so that store or witness always backs the session. */
+  /** The row records that the witness backs the session. A beat withdraws that shortly before it ends, so the session is always backed. */
   #watchShown(): void {
     const { witness, clock, identity } = this.#options;
     this.#cancelShown();

@@ -1,10 +1,10 @@
 import type { Beating } from "../cluster/session-store.ts";
 
 /**
- * Beats have places in a common measure, by the store's clock: nodes divide it evenly, and workers lie in its second half, before
- * the first node's place. So a death is seen at most half a beat after the last sign of life, not a whole one, and members never
- * all call the store at once. A member without a place, or with another measure than the others', loses only these advantages.
- * @param nodes of the cluster, this one with them @returns 0 to 1: where in the measure this session beats
+ * Heartbeats are spread over a common interval by the store's clock: nodes divide the interval evenly, and workers beat in its second
+ * half, before the first node beats again. So a death is noticed at most half an interval after the last sign of life, not a whole one,
+ * and members never all call the store at once. A member that beats at another moment or interval loses only these advantages.
+ * @param nodes the ids of all nodes of the cluster, this one included @returns the session's moment in the interval, 0 to 1
  */
 export function placeOf(sessionId: number, role: Beating["role"], nodes: readonly number[]): number {
   if (role === "worker") return 0.5 + 0.45 * ((sessionId * goldenRatio) % 1);

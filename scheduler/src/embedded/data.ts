@@ -112,7 +112,7 @@ export async function wasInterrupted(place: Place): Promise<boolean> {
       )
     );
   } catch (error) {
-    if (codeOf(error) === "ENOENT") return true; // The server itself will say what is wrong with this folder.
+    if (codeOf(error) === "ENOENT") return true; // The server itself reports what is wrong with this folder.
     throw fileFailure(error, `cannot read ${place.data}`);
   }
 }

@@ -38,7 +38,10 @@ export interface EmbeddedStore {
   readonly data: string;
   /** The server's version, such as "18.4". */
   readonly version: string;
-  /** What opening found: nothing (`first`), a stopped store (`again`), a running one (`attached`), a crashed one (`recovered`). */
+  /**
+   * The state in which opening found the store: nothing (`first`), a stopped store (`again`), a running one (`attached`), a crashed one
+   * (`recovered`).
+   */
   readonly started: Started;
   /**
    * Resolves once the server accepts connections and counts this process as a user. The store brings a lost server

@@ -51,7 +51,7 @@ export class Router {
     if (directed && this.#options.membership.term() !== null) void this.#sweep.run();
   }
 
-  /** A run with this due time has no addressee. */
+  /** Called when a run that is due at this time still needs an addressee. */
   onDirect(dueMs: number): void {
     const { storeClock, membership, graceMs } = this.#options;
     this.#timer.within(storeClock.until(dueMs - aheadMs) + (membership.term() === null ? graceMs : 0));
@@ -69,7 +69,7 @@ export class Router {
       const nowMs = storeClock.now();
       const view = await store.routes.view(nowMs + aheadMs, runsPerView, [...waiting], nowMs - releaseGraceMs);
       const done = await this.#address(view);
-      // Runs that no worker can take now are viewed again with the next pulse; others must not wait behind them.
+      // Runs that no worker can take now are viewed again with the next pulse; other runs must not wait behind them.
       for (const { taskId } of view.tasks) if (!done.has(taskId)) waiting.add(taskId);
       if (done.size > 0 || view.more) continue;
       if (view.nextDueMs !== null) this.onDirect(view.nextDueMs);

@@ -310,7 +310,7 @@ export class Carillon {
   // ---- composition
 
   #open(): Promise<Opened> {
-    // Needed even if it never starts: a signal to the process then frees its locks and settles its enqueues.
+    // Installed before `start()`, and even without it: a signal to the process then releases its locks and settles its enqueues.
     this.#heedSignals();
     return openStore({
       settings: this.settings,

@@ -194,13 +194,13 @@ export class EnqueueCall {
   }
 }
 
-/** A payload as it is stored, checked. */
+/** A checked payload in its stored form. */
 interface Prepared {
   text: string | null;
   options: EnqueueOptions;
 }
 
-/** undefined: the caller set neither. */
+/** @returns undefined if the caller set neither a time nor a signal */
 function patienceOf({ timeout, signal }: EnqueueOptions): Patience | undefined {
   if (timeout === undefined && signal === undefined) return undefined;
   return { timeoutMs: timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1), signal };

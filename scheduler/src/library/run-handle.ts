@@ -59,7 +59,7 @@ export interface RunHandle<Result = unknown> {
    * @returns "cancelled" when the run will not start; "stopping" when it runs and was asked to stop @throws RUN_STATE when it has ended
    */
   cancel(reason?: string): Promise<"cancelled" | "stopping">;
-  /** What becomes of the run, until its end: see `tower.runs.events`. */
+  /** The events of the run until its end: see `tower.runs.events`. */
   events(options?: { signal?: AbortSignal }): AsyncGenerator<RunEvent>;
   /** The run's log so far, the oldest line first. */
   logs(options?: { limit?: number }): Promise<LogLine[]>;

@@ -40,7 +40,7 @@ export interface ScheduleEntry<Payload = unknown> extends Omit<NewSchedule<Paylo
 }
 
 export interface SetSchedules extends Why {
-  /** What happens to schedules of the task that are not in the list: they stay, or are removed. Default: keep. */
+  /** Keeps or removes schedules of the task that are not in the list. Default: keep. */
   others?: "keep" | "remove";
   /** Store and remove all in your own transaction on the store's database: a pg client that began one, or a transaction of another library. */
   tx?: Transaction;

@@ -144,7 +144,7 @@ export async function closeStore(
 ): Promise<void> {
   let opened: Opened | undefined;
   await ending.step("closing the store", async () => {
-    opened = await opening?.catch(() => undefined); // the caller of the opening has the error
+    opened = await opening?.catch(() => undefined); // the error went to the caller that opened it
     opened?.enqueuer.close();
     await opened?.store.close(ending.leftMs / 2);
   });

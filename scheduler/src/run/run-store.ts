@@ -25,7 +25,7 @@ export interface RunStore extends EndStore {
   enqueueReplacing(write: EnqueueWrite, nowMs: number, signal?: AbortSignal): Promise<Enqueued>;
   /** Resolves when the other processes have been sent a signal of all that this one has enqueued and committed by now. */
   announced(): Promise<void>;
-  /** The origins of those of these runs that were enqueued with a trace context. */
+  /** Returns the origins of the given runs; runs enqueued without a trace context are left out. */
   origins(runIds: number[]): Promise<RunOrigin[]>;
   /**
    * Stores the spans of runs that these spans begin. Tries once. Leaves out a span whose claim does not stand.

@@ -105,7 +105,7 @@ function ofTypeOrm(what: string, runner: TypeOrmRunner | undefined): SqlClient {
 function ofKysely(what: string, given: Parts): SqlClient {
   if (given.isTransaction !== true) throw notBegun(what, "db.transaction().execute() passes to your function");
   const { executeQuery } = given as { executeQuery: (query: object) => Promise<{ rows: Record<string, unknown>[] }> };
-  // As CompiledQuery.raw() of Kysely makes it.
+  // The same object as CompiledQuery.raw() of Kysely returns.
   return {
     query: (text, values = []) =>
       executeQuery.call(given, {

@@ -16,7 +16,7 @@ export interface CalendarOptions {
   name: string;
   /** Default "working-days". */
   on?: "working-days" | "holidays";
-  /** What happens to a slot on another day; default "skip". */
+  /** Treatment of a slot on another day; default "skip". */
   otherwise?: "skip" | "next" | "previous";
 }
 

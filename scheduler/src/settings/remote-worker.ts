@@ -24,7 +24,7 @@ export interface RemoteWorkerOptions {
   groups?: readonly string[];
   /** This worker's name in the cluster; default: a random name. */
   name?: string;
-  /** What this process has or is: a task with `labels` runs only on workers that have all of them. `carillon nodes` shows them. */
+  /** Properties of this process: a task with `labels` runs only on workers that have all of them. `carillon nodes` shows them. */
   labels?: Record<string, string>;
   /** Number of handlers that run at once; default 100. */
   concurrency?: number;

@@ -90,7 +90,7 @@ export interface CarillonOptions {
   worker?: boolean;
   /** The groups whose tasks are run here; default: those of the tasks defined here. */
   groups?: string[];
-  /** What this process has or is, such as { zone: "eu-1" }: a task with `labels` runs only where all of them are. `carillon nodes` shows them. */
+  /** Properties of this process, such as { zone: "eu-1" }: a task with `labels` runs only where all of them are. `carillon nodes` shows them. */
   labels?: Record<string, string>;
   /** Handlers at work at once; default 100. */
   concurrency?: number;

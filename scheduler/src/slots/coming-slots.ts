@@ -24,7 +24,7 @@ export function judgedSlot({ definition, schedule, seed }: ComingTask, slotMs: n
   return schedule.judge?.(slotMs, dueMs) ?? { dueMs };
 }
 
-/** The next slots that will run; only one for a fixed delay, since the others depend on its runs. */
+/** The next slots that will run; only one for a fixed delay, since later slots depend on its runs. */
 export function comingSlots(task: ComingTask, afterMs: number, count: number): number[] {
   const { definition, schedule } = task;
   const most =

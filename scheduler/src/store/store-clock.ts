@@ -28,7 +28,7 @@ export interface HeldStep {
   errorMs: number;
   /** The `number` of the readings that showed it. */
   number: number;
-  /** When it was seen, by this machine's monotonic clock. Another step has another time. */
+  /** When this process saw the step, by this machine's monotonic clock. It distinguishes one step from the next. */
   sinceMono: number;
 }
 

@@ -35,9 +35,9 @@ export interface TraceSource {
 /** Makes the span of an enqueue, if the application traces. */
 export interface EnqueueTracing {
   /**
-   * @param task null: more than one
-   * @param send enqueues, with the text that stands for the span
-   * @param parent the context that came with a request; default the active one
+   * @param task null: the runs belong to several tasks
+   * @param send enqueues the runs with the span's context as text
+   * @param parent the context of the HTTP request; default: the active one
    */
   enqueue<Made>(
     task: string | null,

@@ -23,7 +23,7 @@ export interface PrivateFile {
   path: string;
   /** The file's content, in the plural or with an article: "keys for secrets". */
   holds: string;
-  /** What to do if the file cannot be read. */
+  /** Advice if the file cannot be read. */
   hint: string;
 }
 

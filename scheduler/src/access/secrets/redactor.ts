@@ -86,7 +86,7 @@ export class Redactor {
     return { ...verdict, result: this.json(verdict.result), error: this.json(verdict.error) };
   }
 
-  /** A process's own log. */
+  /** Wraps a process's own log, so that no secret of the run gets into it. */
   log(log: Log): Log {
     const at = (level: keyof Log) => (fields: object, message: string) =>
       this.active ? log[level](this.#fields(fields), this.text(message)) : log[level](fields, message);

@@ -43,7 +43,7 @@ export interface RouteShape {
   readonly byTemporary?: true;
   /** A user who must have a second factor and has none yet may call it. */
   readonly withoutFactor?: true;
-  /** A request may be larger than others. */
+  /** This route accepts a larger request body than other routes. */
   readonly large?: true;
   /** The error codes of this route, beside those that every route may return. */
   readonly errors: readonly ErrorCode[];

@@ -33,7 +33,7 @@ interface Act<Id extends RouteId> {
   more?: string;
   annotations: { destructiveHint: boolean; idempotentHint: boolean };
   listedInput?: z.ZodObject;
-  /** @throws RUN_STATE and others, where it shows already that the API would refuse the act */
+  /** @throws RUN_STATE and other codes if the preview finds that the API would refuse the act */
   preview(given: Given<Id>, api: Client): Promise<Preview>;
   done(answer: Answer<Id>): string;
 }

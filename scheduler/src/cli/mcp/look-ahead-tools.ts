@@ -98,7 +98,7 @@ export const editPreview = z.strictObject({
 });
 
 /**
- * What an edit would change.
+ * Shows the changes that an edit would make.
  * @throws TASK_UNKNOWN, CALENDAR_UNKNOWN, and what the check of the options throws
  */
 export async function previewOfEdit(

@@ -11,7 +11,7 @@ interface RouteTool<Id extends RouteId> {
   name: string;
   title: string;
   routeId: Id;
-  /** Beside the route's summary. */
+  /** Text that the tool's description adds to the route's summary. */
   more?: string;
   input?: z.ZodObject;
   says: (answer: Answer<Id>) => string;

@@ -89,7 +89,7 @@ export class FullScreen {
     this.#input.setRawMode?.(false);
   }
 
-  /** Several keys may come in one piece. */
+  /** Handles input from the terminal; one chunk may contain several keys. */
   #hear(text: string): void {
     for (const [key] of text.matchAll(/\p{Cc}(?:\[[\d;]*[A-Za-z~]|O[A-Z])|[\s\S]/gu)) {
       const name = keys[key] ?? key;

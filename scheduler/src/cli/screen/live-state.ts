@@ -84,7 +84,7 @@ export interface Frame {
   nowMs: number;
   upMs: number;
   phase: "running" | "stopping" | "stopped";
-  /** Columns and lines there are. */
+  /** The size of the terminal, in columns and lines. */
   width: number;
   height: number;
   zone: Zone;

@@ -144,7 +144,7 @@ export interface TaskRow {
   nextMs: number | null;
   running: number;
   overdue: number;
-  /** The greatest lateness of its runs of the last minute, and of those that wait. */
+  /** The greatest lateness among the task's runs that started in the last minute or still wait. */
   lateMs: number | null;
   failed: number;
   succeeded: number;

@@ -32,7 +32,7 @@ export function checkServer(info: string, where: string): void {
       },
     );
   }
-  // With sentinels this lasts until they have announced the new master.
+  // Behind sentinels a replica can answer here until they have announced the new master.
   if (field("role") !== "master") {
     throw new CarillonError("COORDINATION_UNREACHABLE", `the Redis at ${where} is a replica, not the master`, {
       hint: "Give the master's address, or the sentinels' (redis+sentinel://…).",

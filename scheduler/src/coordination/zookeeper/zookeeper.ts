@@ -110,7 +110,7 @@ class ZooKeeperWitness implements Witness {
   async gone(sessionIds: readonly number[]): Promise<number[]> {
     const { session } = this.#zk;
     try {
-      // The connected server may lag behind the others, so it catches up first.
+      // The connected server may lag behind the leader of the ensemble, so it catches up first.
       await session.sync(members);
       const [born, ...there] = await Promise.all([
         this.#path.born(session),

@@ -51,7 +51,7 @@ type Late = Finding & { worstMs: number };
 
 /**
  * Guarantees that a problem is reported once on each of its channels, and once when it is over, whichever process dies meanwhile. The
- * leader looks for alarms; while there is no leader, each node that notices looks for that alone. Messages wait in the store.
+ * leader looks for alarms; while there is no leader, each node that notices reports only that. Messages wait in the store.
  */
 export class Alarms {
   readonly #options: AlarmsOptions;

@@ -107,7 +107,7 @@ function openProcess({ memoryMb, message, gone }: PlaceOptions): Place {
       ),
   );
   return {
-    // For a child that has just ended, `gone` reports the end.
+    // A send to a child that has just ended is ignored here; `gone` reports that end.
     send: (told) => void (child.connected && child.send(told, () => undefined)),
     end: () => void child.kill("SIGKILL"),
   };

@@ -66,7 +66,7 @@ export class Principals {
     this.#tokens = new Gathered((tokenIds) => store.tokensOf(tokenIds), readsPerStatement);
     this.#signIns = new Gathered((hashes) => store.signInsOf(hashes, idleMs), readsPerStatement);
     const seen = (hash: Buffer) => store.signInsSeen([hash], nowMs(), seenApartMs);
-    // A use that is not recorded makes the sign-in end sooner, by the time until its next use.
+    // If a use cannot be recorded, the idle time of the sign-in counts from the last recorded use.
     this.#seen = (hash) =>
       void seen(hash).catch((error) => log.debug({ error: messageOf(error) }, "the use of a sign-in was not put down"));
   }

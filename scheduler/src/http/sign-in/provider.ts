@@ -103,7 +103,8 @@ export class Provider {
       code_challenge: await oidc.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
     });
-    // The way back brings no strict cookie: the attempt says which sign-in the new one replaces.
+    // The redirect back from the provider is cross-site, so the browser sends no `SameSite=Strict` cookie with it. The attempt's own
+    // cookie therefore carries the present sign-in, which the new one replaces.
     const present = readCookie(request, cookieName(this.#behindProxy));
     const former = present === null ? [] : [hashOfSecret(present).toString("base64url")];
     this.#setAttempt(reply, [state, nonce, verifier, ...former].join("."));

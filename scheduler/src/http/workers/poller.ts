@@ -296,7 +296,7 @@ export class Poller {
       return settlementOf(session.id, run, { ...run, claimedMs: nowMs }, { kind: "released" }, nowMs);
     });
     this.#settling.add(settlements).catch((error) =>
-      // They stay on the book of this session, whose next comparison finds them.
+      // The store still lists them as claims of this session; the session's next comparison with the store finds them.
       this.#options.log.debug({ error: messageOf(error) }, "claims could not be given back"),
     );
   }

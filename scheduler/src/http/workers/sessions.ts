@@ -21,7 +21,7 @@ export interface Holding {
   claimedMs: number;
 }
 
-/** A remote worker's session as this server knows it. The book is the store's; this is a copy of its last page. */
+/** A remote worker's session as this server has cached it: the claims that the store listed when this server last read them. */
 export class Attached {
   readonly row: RemoteSession;
   readonly groupIds: number[];
@@ -30,7 +30,7 @@ export class Attached {
   heardMono = 0;
   /** Claims by fence. */
   held = new Map<number, Holding>();
-  /** Fences settled lately, in two generations: their logs may still come, and the book's last copy may still show them. */
+  /** Fences settled lately, in two generations: their logs may still arrive, and the cached list of claims may still contain them. */
   settled = new Map<number, Holding>();
   settledBefore = new Map<number, Holding>();
   recalls: SessionRecall[] = [];

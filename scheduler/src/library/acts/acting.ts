@@ -2,7 +2,7 @@ import type { Change, Why } from "../../base/change.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Store } from "../../store/store.ts";
 
-/** What the library's acts on the store are built on. */
+/** The dependencies of the library's acts on the store. */
 export interface Acting {
   /** The clock of the waiting callers. */
   clock: Clock;

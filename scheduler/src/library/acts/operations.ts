@@ -10,7 +10,7 @@ import { timeOf } from "../runs.ts";
 import type { Acting } from "./acting.ts";
 import { type PauseOptions, pauseChange } from "./pause.ts";
 
-/** What an operation acts on. All given fields must match. */
+/** The set that an operation acts on. All given fields must match. */
 export interface OperationTarget extends Omit<OperationFilter, "sinceMs" | "untilMs"> {
   /** Only live runs due, and ended runs that ended, at or after this time. */
   since?: Date;

@@ -166,7 +166,7 @@ class Reader extends PhraseDays {
     return this.refuse(`at ${hour} could be two times`, suggestions);
   }
 
-  /** "every …": a pulse, an hour of a row of hours, or a day. */
+  /** Reads "every …": a period ("every 5 minutes"), an hour within a range of hours, or a day. */
   #every(): void {
     const began = this.at;
     this.at++;
@@ -279,7 +279,7 @@ class Reader extends PhraseDays {
     this.#timed = true;
   }
 
-  /** "from 09:00 to 17:59", of a pulse within the hours. */
+  /** Reads "from 09:00 to 17:59", the hours of a period. */
   #from(): void {
     const first = this.#clock();
     if (!(this.eat("to") || this.eat("and")))

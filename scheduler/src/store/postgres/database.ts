@@ -132,7 +132,7 @@ export class Database {
     return this.#listenWay !== this.#way;
   }
 
-  /** From now on, statements that the store refuses because it may lack data wait for its recovery, and are repeated then. */
+  /** Sets the recovery: a statement that the store refuses because it may lack data then waits for it, and is repeated. */
   recoverBy(recovery: Recovering): void {
     this.#recovery = recovery;
   }

@@ -30,7 +30,7 @@ export class Hosts {
     this.#clock = clock;
   }
 
-  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes; the common error if all fail for one reason, such as STORE_TLS */
+  /** @throws STORE_READ_ONLY, STORE_UNREACHABLE when none accepts writes; if all hosts fail with one code, such as STORE_TLS, that one */
   choose(): Promise<Host> {
     if (this.#chosen) return this.#chosen;
     const chosen = this.#find();

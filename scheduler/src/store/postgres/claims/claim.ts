@@ -72,7 +72,7 @@ const levelsSql = (s: string) => {
   return `select ${at("unnest($1::int[]) as g (id)", "g.id")} as limited, ${at(`${unlimitedSql(s, "$2::int[]")} g`, "g.group_id")} as others`;
 };
 
-/** What a claim has taken so far. */
+/** The runs that one claim has taken so far. */
 interface Taken {
   runs: ClaimedRun[];
   left: number;

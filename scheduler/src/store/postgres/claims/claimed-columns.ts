@@ -34,7 +34,7 @@ export interface ClaimedColumns {
 
 /**
  * The fields of a run `r` as a worker claims it. `state` is the state saved by an earlier attempt.
- * @param followed whether the run's end is awaited for a reason that is not in its own row
+ * @param followed SQL condition: another task follows this run's task, which the run's own row does not show
  */
 export const claimedFields = (
   followed: string,

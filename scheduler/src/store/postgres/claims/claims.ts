@@ -79,7 +79,10 @@ async function remembered(
   return runs;
 }
 
-/** A store that went back has claims whose verdicts it had: these are given to it again, and their runs must not begin once more. */
+/**
+ * Leaves out runs whose verdict this process has already written. A store that lost data may hand out such a run again; recovery writes its
+ * verdict once more, so the run must not start a second time.
+ */
 function unsettled({ memory }: Database, runs: ClaimedRun[]): ClaimedRun[] {
   const settled = runs.length > 0 ? memory.settledFences() : new Set<number>();
   return runs.filter(({ fence }) => !settled.has(fence));

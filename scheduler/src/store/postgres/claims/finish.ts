@@ -29,7 +29,7 @@ export async function finishAll(database: Database, ended: Ended[], nowMs: numbe
     const gone = new Set(isUnkept(alike[0] as Ended) ? await end(alike, leaving(s, alike)) : []);
     const left = alike.filter(({ fence }) => !gone.has(fence));
     const finished = new Set(left.length > 0 ? await end(left, finishing(s, left)) : []);
-    // The claims of these are not theirs any more, or a task that comes after theirs was defined since the claim.
+    // Each of these runs has lost its claim, or a task that follows its task was defined after the claim: use the statement for linked runs.
     if (finished.size < left.length) linked = [...linked, ...left.filter(({ fence }) => !finished.has(fence))];
   }
   await tellFailing((text, values) => database.query("task-failing-told", text, values), s, plain);

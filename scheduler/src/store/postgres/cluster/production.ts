@@ -1,4 +1,4 @@
-/** What `carillon doctor --production` must know beside the facts of inspect.ts. It only reads. */
+/** Reads the facts that `carillon doctor --production` needs beside those of inspect.ts. */
 import { withDatabase } from "../with-database.ts";
 
 export interface ProductionFacts {

@@ -206,7 +206,7 @@ async function enqueueReplacing(
       const made = await make(known).catch((error) => unlessTaken(error, known));
       if (made !== "bounded") {
         enqueuedMore(1);
-        // What is to follow is kept under its own number.
+        // A run that follows the present one is remembered under its own number.
         remember(database, [write], [made.again ? { runId, created: true } : made], nowMs);
         return made;
       }

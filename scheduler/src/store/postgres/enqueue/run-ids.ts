@@ -65,7 +65,7 @@ export class RunIds {
     try {
       await this.#draw(this.#size);
     } catch {
-      // No caller waits for this draw: one that finds too few numbers draws again, and receives the error.
+      // No caller waits for this draw. A later caller that finds too few numbers draws again, and receives the error.
     } finally {
       this.#drawing = undefined;
     }

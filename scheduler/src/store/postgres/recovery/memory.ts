@@ -22,7 +22,7 @@ export interface Highs {
 
 export interface RememberedSession {
   readonly sessionId: number;
-  /** undefined: another process opened it, and this one only acts for it. */
+  /** undefined: another process opened this session; this process only writes on its behalf. */
   readonly identity: SessionIdentity | undefined;
   /** The time of its last answered heartbeat, by the store's clock. */
   seenMs: number;

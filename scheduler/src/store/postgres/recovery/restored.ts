@@ -48,7 +48,7 @@ export const skipNumbers = (url: string, schema: string, change: Change): Promis
 export async function goOnAbove(client: SqlClient, s: string, schema: string, change: Change): Promise<Skipped> {
   await client.query("set local carillon.recovery = on");
   const term = await skipAhead(client, s, schema, skips);
-  // The changed number of recoveries shows processes that were not seen here that the store has lost data.
+  // A process compares the number of recoveries with the last number it read; the increase shows it that the store has lost data.
   await client.query(
     `update ${s}.cluster set timeline = ${s}.log_timeline(), system_id = ${s}.store_system(), recovering_since_ms = null,
        recovery = recovery + ${skips.smallNumbers}, clock_shift_ms = 0, clock_number = clock_number + 1, clock_since_ms = null`,

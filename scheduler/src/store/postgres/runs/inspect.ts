@@ -46,7 +46,7 @@ export interface ServerFacts {
   migrationKnown: number;
   /** False: the schema is newer than this code, which must not work on it. */
   serves: boolean;
-  /** Whether there is a pooler before the server, and its mode. */
+  /** The pooler before the server, if there is one, and its mode. */
   pooling: Pooling;
   /** The server's JIT compiler is on for costly statements: through a pooler Carillon cannot turn it off. */
   compiles: boolean;

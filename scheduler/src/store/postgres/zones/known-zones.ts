@@ -64,7 +64,7 @@ export class KnownZones {
     return this.#version;
   }
 
-  /** The rules by which tasks of this version are planned. `refresh` has read that far. */
+  /** Returns the rules by which tasks are planned at the given version. `refresh` must have read this version before. */
   at(version: number): ZonesInForce {
     if (this.#changes.size === 0) return ownZones;
     const upTo = Math.min(version, this.#version);
@@ -82,7 +82,10 @@ export class KnownZones {
     return zonesUsed(definition, calendar).some((zone) => zones.named(zone) !== zone) ? { zones } : {};
   }
 
-  /** The zone's name under the rules of its change at this version, or of its first. */
+  /**
+   * Returns the name that stands for the zone under the rules in force at this version: those of the zone's last change up to it, else of
+   * its first change.
+   */
   #named(zone: string, version: number): string {
     const changes = this.#changes.get(zone);
     const change = changes?.findLast((one) => one.version <= version) ?? changes?.[0];

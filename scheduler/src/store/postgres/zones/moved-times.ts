@@ -107,7 +107,7 @@ function othersIn(ruled: Ruled, fromMs: number, nowMs: number, lateMs: readonly 
   return others;
 }
 
-/** Moves the accounts of the former instants to the new ones: rows of the ledger, and ranges by their ends. */
+/** Moves what the ledger records for the former instants to the new ones: its rows, and the ends of its ranges. */
 async function handOn(client: SqlClient, s: string, taskId: number, moved: readonly MovedTime[]): Promise<void> {
   if (moved.length === 0) return;
   const values = [taskId, moved.map(({ wasMs }) => wasMs), moved.map(({ isMs }) => isMs)];
