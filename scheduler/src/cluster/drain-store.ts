@@ -21,7 +21,7 @@ export const holdsShown = 10;
 /**
  * The part of the store's port with which operators drain nodes. A drain applies to a name, not to a process: a process that starts
  * under a drained name takes no runs either, until the name is resumed.
- * States and events: docs/deploying.md.
+ * States and events: docs/stopping.md.
  */
 export interface DrainStore {
   /**

@@ -1,6 +1,6 @@
 /**
  * Applies changed configuration files to a running process, as far as that is possible without a restart: all that can be exchanged, or
- * after an error nothing. See docs/deploying.md.
+ * after an error nothing. See docs/stopping.md.
  */
 import type { OwnSecrets } from "../access/secrets/own-secrets.ts";
 import { readSecretKeys } from "../access/secrets/read-keys.ts";
