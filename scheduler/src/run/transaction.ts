@@ -28,6 +28,16 @@ interface TypeOrmRunner {
   query(text: string, values: unknown[], structured: true): Promise<{ records: unknown }>;
 }
 
+/** MikroORM: what `em.transactional(async (em) => …)` passes. */
+export interface MikroOrmTransaction {
+  getTransactionContext(): unknown;
+}
+
+/** Prisma, over its adapter for pg: what `prisma.$transaction(async (tx) => …)` passes. */
+export interface PrismaTransaction {
+  $queryRawUnsafe<T = unknown>(query: string, ...values: unknown[]): PromiseLike<T>;
+}
+
 /** postgres.js: what `sql.begin(async (sql) => …)` passes. */
 export interface PostgresJsTransaction {
   unsafe(text: string, values?: never[]): PromiseLike<unknown>;
@@ -41,6 +51,8 @@ export type Transaction =
   | KyselyTransaction
   | KnexTransaction
   | TypeOrmTransaction
+  | MikroOrmTransaction
+  | PrismaTransaction
   | PostgresJsTransaction;
 
 /** The properties by which a library's object is recognised. */
@@ -70,6 +82,9 @@ function clientIn(what: string, given: Parts): SqlClient {
     return ofTypeOrm(what, given.queryRunner as TypeOrmRunner | undefined);
   if (typeof given.query === "function") return ofPg(what, given);
   if (typeof given.executeQuery === "function") return ofKysely(what, given);
+  if (typeof given.getTransactionContext === "function")
+    return ofMikroOrm(what, given as unknown as MikroOrmTransaction);
+  if (typeof given.$queryRawUnsafe === "function") return ofPrisma(what, given);
   if (typeof given.unsafe === "function") return ofPostgresJs(what, given);
   if (typeof given.raw === "function") return ofKnex(what, given);
   const { session } = (given._ ?? {}) as { session?: { client?: Parts } };
@@ -124,6 +139,39 @@ function ofKnex(what: string, given: Parts): SqlClient {
   return { query: async (text, values) => (await client.acquireConnection()).query(text, values) };
 }
 
+/** Its transaction is one of Knex (version 6) or Kysely (version 7). */
+function ofMikroOrm(what: string, given: MikroOrmTransaction): SqlClient {
+  const context = given.getTransactionContext();
+  if (!context) throw notBegun(what, "em.transactional() passes to your function");
+  return clientIn(what, context as Parts);
+}
+
+function ofPrisma(what: string, given: Parts): SqlClient {
+  // The client itself has it, and the transaction's does not.
+  if (typeof given.$connect === "function") throw notBegun(what, "prisma.$transaction() passes to your function");
+  const tx = given as unknown as PrismaTransaction;
+  return {
+    async query(text, values = []) {
+      const rows = await tx.$queryRawUnsafe<Record<string, unknown>[]>(text, ...values).then(undefined, asOfPg);
+      return {
+        rows: rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plain(value)]))),
+      };
+    },
+  };
+}
+
+/** Prisma gives each bigint as a BigInt. */
+const plain = (value: unknown): unknown =>
+  typeof value === "bigint" ? Number(value) : Array.isArray(value) ? value.map(plain) : value;
+
+/** Rejects with PostgreSQL's message and SQLSTATE, as pg does: Prisma has both within its own error. */
+function asOfPg(error: {
+  meta?: { driverAdapterError?: { cause?: { originalCode?: string; originalMessage?: string } } };
+}): never {
+  const { originalCode: code, originalMessage: message } = error.meta?.driverAdapterError?.cause ?? {};
+  throw code === undefined ? error : Object.assign(new Error(message, { cause: error }), { code });
+}
+
 /** The id of PostgreSQL's type `unknown`: the server takes the type that the statement needs. */
 const unknownType = 705;
 
@@ -153,7 +201,7 @@ const notBegun = (what: string, given: string) =>
 
 const unknownKind = (what: string) =>
   invalid(
-    `${what} must be a client with pg's query(), or a transaction of Drizzle, Kysely, Knex, TypeORM or postgres.js`,
+    `${what} must be a client with pg's query(), or a transaction of Drizzle, Kysely, Knex, MikroORM, Prisma, TypeORM or postgres.js`,
     "Give the client on which you began the transaction.",
   );
 

@@ -1,5 +1,7 @@
 /** Runs that are made by the caller's own transaction, as each library that applications use gives it. */
 import { randomBytes } from "node:crypto";
+import { EntitySchema } from "@mikro-orm/core";
+import { MikroORM } from "@mikro-orm/postgresql";
 import { sql as drizzleSql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/node-postgres";
 import { drizzle as drizzleOnPostgresJs } from "drizzle-orm/postgres-js";
@@ -10,6 +12,7 @@ import postgres from "postgres";
 import { DataSource } from "typeorm";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Carillon, carillon, every, type Transaction } from "../../src/index.ts";
+import { prismaClient } from "../support/prisma.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { recordingLog } from "../support/store-stage.ts";
 
@@ -93,6 +96,34 @@ describe.each(everyPostgres())("transactions on $title", ({ url }) => {
         transaction: (work) => source.transaction((tx) => work(tx, (statement) => tx.query(statement))),
         outside: source,
         close: () => source.destroy(),
+      };
+    },
+    MikroORM: async () => {
+      const invoice = new EntitySchema<{ id: number }>({
+        name: "Invoice",
+        properties: { id: { type: "number", primary: true } },
+      });
+      const orm = await MikroORM.init({
+        clientUrl: url,
+        entities: [invoice],
+        discovery: { warnWhenNoEntities: false },
+      });
+      const em = orm.em.fork();
+      return {
+        name: "mikro-orm",
+        transaction: (work) => em.transactional((tx) => work(tx, (statement) => tx.execute(statement))),
+        outside: em,
+        close: () => orm.close(),
+      };
+    },
+    Prisma: () => {
+      const prisma = prismaClient(url);
+      return {
+        name: "prisma",
+        transaction: (work) =>
+          prisma.$transaction((tx) => work(tx, (statement) => tx.$executeRawUnsafe(statement)), { timeout: 60_000 }),
+        outside: prisma,
+        close: () => prisma.$disconnect(),
       };
     },
     "postgres.js": () => {

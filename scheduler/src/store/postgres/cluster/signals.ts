@@ -9,9 +9,12 @@ import { pollMs, pollSignals } from "./polled-signals.ts";
 
 const reconnectPauseMs = 500;
 
-/** Sends a signal as a part of a larger statement; `text` is an SQL expression. */
+/**
+ * Sends a signal as a part of a larger statement; `text` is an SQL expression. As a text, which every library reads: Prisma refuses a column
+ * of type void.
+ */
 export function notifySql(schema: string, text: string): string {
-  return `${schema}.tell(${text})`;
+  return `${schema}.tell(${text})::text`;
 }
 
 /** A run's addressee holds for one claim: a run that goes back is addressed again. */
