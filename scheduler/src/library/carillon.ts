@@ -76,7 +76,7 @@ export class Carillon {
   readonly #surroundings: Surroundings;
   readonly #clock: Clock;
   readonly #storeClock: StoreClock;
-  readonly #defined = new DefinedTasks();
+  readonly #defined: DefinedTasks;
   readonly #service: CoordinationService;
   readonly #locks: Locks;
   readonly #enqueues: EnqueueCall;
@@ -106,6 +106,7 @@ export class Carillon {
     if (options.coordination !== undefined) checkCoordination(options.coordination);
     checkWebhooks(this.settings.alarms?.channels ?? {});
     this.#options = options;
+    this.#defined = new DefinedTasks(this.settings.hotReload);
     this.#secrets = new OwnSecrets(options.secretKeys);
     this.#log = this.#secrets.redactor.log(options.log ?? standardErrorLog);
     this.#node = this.settings.name ?? madeName();
@@ -139,8 +140,9 @@ export class Carillon {
   readonly task = ((given: string | TaskType, options: IsolatedOptions, handler?: Handler<never> | URL | string) => {
     const defined = this.#handlers.defined(given, options, handler);
     const { name } = defined.definition;
-    this.#defined.add(defined);
-    if (this.#opening)
+    if (this.#defined.add(defined))
+      this.#defined.storeSwapped(name, this.#started && (() => this.#register()), this.#log);
+    else if (this.#opening)
       this.#log.warn({ task: name }, "defined after the store was opened: it is stored with its first use");
     return handleOf(this, name, (count) => this.#defined.next(defined.definition, this.#storeClock.now(), count));
   }) as DefineTask;

@@ -42,18 +42,26 @@ export class DefinedTasks {
   /** Tasks that are only enqueued here. */
   readonly #produced = new Map<string, TaskType>();
   readonly #taskIds = new Map<string, number>();
+  readonly #hotReload: boolean;
+  #swapping = Promise.resolve();
   #definitions: Definitions | undefined;
   #release: Release | undefined;
   /** Lookups under way: concurrent lookups of a name share one query. */
   readonly #asked = new Map<string, Promise<void>>();
 
-  /** @throws TASK_DUPLICATE, TASK_INVALID */
-  add(defined: Defined): void {
+  /** @param hotReload a task that is defined again replaces the one before */
+  constructor(hotReload = false) {
+    this.#hotReload = hotReload;
+  }
+
+  /** @returns whether it replaces another @throws TASK_DUPLICATE, TASK_INVALID */
+  add(defined: Defined): boolean {
     const { definition, handler } = defined;
     const { name } = definition;
-    if (this.#defined.has(name)) {
+    const isAgain = this.#defined.has(name);
+    if (isAgain && !this.#hotReload) {
       throw new CarillonError("TASK_DUPLICATE", `task ${name} is defined twice in this process`, {
-        hint: "Give each task a name of its own.",
+        hint: "Give each task a name of its own. A development server that loads modules again needs carillon({ hotReload: true }).",
       });
     }
     const { command, http } = definition;
@@ -61,6 +69,20 @@ export class DefinedTasks {
       throw new CarillonError("TASK_INVALID", `task ${name} has neither a handler nor a command nor a URL to call`);
     }
     this.#defined.set(name, defined);
+    return isAgain;
+  }
+
+  /**
+   * After a task was replaced: its new definition is stored.
+   * @param register stores the tasks, as at the start of the process; undefined: the process has not started
+   */
+  storeSwapped(name: string, register: (() => Promise<void>) | undefined, log: Log): void {
+    this.#taskIds.delete(name);
+    // One after the other, so that of two changes in quick succession the later one is stored last.
+    this.#swapping = this.#swapping.then(register).then(
+      () => log.info({ task: name }, "defined anew: its runs that begin from now on have the new handler"),
+      (error) => log.error({ task: name, error: messageOf(error) }, "the new definition could not be stored"),
+    );
   }
 
   get size(): number {
@@ -84,7 +106,7 @@ export class DefinedTasks {
   produce(type: TaskType): void {
     const { name } = type;
     const other = this.#produced.get(name);
-    if (this.#defined.has(name) || (other && other !== type))
+    if (this.#defined.has(name) || (other && other !== type && !this.#hotReload))
       throw new CarillonError("TASK_DUPLICATE", `task ${name} has two types in this process`, {
         hint: "Where a task is defined, enqueue it by what `task` returned; elsewhere make its type once, in a module that all import.",
       });
@@ -199,7 +221,9 @@ export class DefinedTasks {
     for (const record of await tasks.saveAll(some, { author, reason, nowMs }, by)) {
       const { name, bundle, isOthers } = record;
       definitions.remember(record);
-      this.#taskIds.set(name, record.taskId);
+      // Not if it was replaced meanwhile: the new definition is still to be stored.
+      if (!this.#defined.has(name) || some.includes(this.#defined.get(name)?.definition as TaskDefinition))
+        this.#taskIds.set(name, record.taskId);
       if (bundle !== undefined) bundles[name] = bundle;
       else if (isOthers) others.push(name);
       else if (record.definition.asDefined) edits[record.name] = editedParts(record.definition);

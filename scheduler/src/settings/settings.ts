@@ -112,6 +112,11 @@ export interface CarillonOptions {
    */
   handleSignals?: boolean;
   /**
+   * Define a task again to replace its handler and options, as a development server does that loads modules again after an edit: runs that
+   * begin from then on have the new handler. Default false: a second definition is refused with TASK_DUPLICATE.
+   */
+  hotReload?: boolean;
+  /**
    * Which release of your program this is: "2026-11-26.3", a build's number, a commit. A process that restarts in a roll-out does not
    * put back the definitions of an older one; a whole number decides by itself which is newer. Default: the version in your package.json.
    */
@@ -186,6 +191,7 @@ export interface Settings {
   standstillMs: number;
   drainMs: number;
   handleSignals: boolean;
+  hotReload: boolean;
   release: string;
   releaseGraceMs: number;
   clockBack: ClockBack;
@@ -266,6 +272,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     standstillMs: parseDuration(options.standstill ?? "1m", "standstill", 0),
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
     handleSignals: options.handleSignals ?? true,
+    hotReload: options.hotReload ?? false,
     release: checkedRelease(options.release ?? programVersion()),
     releaseGraceMs: parseDuration(options.releaseGrace ?? "1m", "releaseGrace", 1_000),
     clockBack: options.clockBack ?? "wait",
@@ -413,6 +420,7 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   standstill: "duration",
   drain: "duration",
   handleSignals: "flag",
+  hotReload: "flag",
   release: "text",
   releaseGrace: "duration",
   clockBack: "text",
