@@ -11,13 +11,16 @@ import { showsUsage } from "./usage.mjs";
 const files = ["deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/carillon.yaml"];
 const named = /^(FROM +|[ -]*image: *)([a-z\d./-]+:[\w.-]+)(?:@sha256:[\da-f]{64})?(?=\s|$)/gm;
 
+/** Images that are built here, or by whoever follows deploy/. */
+const built = /^(?:carillon|my-tasks):/;
+
 /**
- * Pins each image of a file except our own.
+ * Pins each image of a file except those that are built.
  * @param {string} text @param {(image: string) => string} digestOf of an image with its tag: sha256:…
  */
 export const pinned = (text, digestOf) =>
   text.replace(named, (_, before, image) =>
-    image.startsWith("carillon:") ? `${before}${image}` : `${before}${image}@${digestOf(image)}`,
+    built.test(image) ? `${before}${image}` : `${before}${image}@${digestOf(image)}`,
   );
 
 /** @param {string} image @returns {string} */

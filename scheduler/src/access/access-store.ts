@@ -1,4 +1,5 @@
 import type { Change } from "../base/change.ts";
+import { CarillonError } from "../base/errors.ts";
 import { type Grant, type Role, type Scope, userUnknown } from "./access.ts";
 
 export interface User {
@@ -115,8 +116,8 @@ export interface NewSignIn {
 export interface NewToken extends Pick<Token, "userId" | "name" | "role" | "scopes" | "expiresMs"> {
   hash: Buffer;
   namespaces?: string[] | null;
-  /** The name of the user's token that creates this one, which ends with its creator; default: the user creates it. */
-  by?: string | null;
+  /** The token that creates this one, which ends with its creator; null, the default: a user creates it. */
+  by?: { userId: number; token: string } | null;
 }
 
 /** One sign-in by its number; or all sign-ins except the one whose secret has the hash `keeping`. */
@@ -176,6 +177,12 @@ export interface AccessStore {
   /** Deletes expired sign-ins, and answers to idempotency keys that are too old to be requested again. */
   sweep(nowMs: number): Promise<void>;
 }
+
+/** @param user whose token is meant; default: the caller */
+export const tokenUnknown = (name: string, user?: string): CarillonError =>
+  new CarillonError("TOKEN_UNKNOWN", `there is no token ${name}${user === undefined ? "" : ` of ${user}`}`, {
+    hint: "The list of tokens has their names.",
+  });
 
 /** @throws USER_UNKNOWN */
 export async function userCalled(access: AccessStore, name: string): Promise<User> {

@@ -13,6 +13,7 @@ import { addSchemaCommands } from "./commands/schema-commands.ts";
 import { addSecrets } from "./commands/secret-commands.ts";
 import { addProfiles } from "./commands/server-commands.ts";
 import { addTasks } from "./commands/task-commands.ts";
+import { addTokens } from "./commands/token-commands.ts";
 import type { ConfigFile } from "./config/config-file.ts";
 import { logLevels } from "./config/log-levels.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit-codes.ts";
@@ -165,6 +166,7 @@ export function commands(terminal: Terminal, ended: Handle): Command {
   addFileCommands(parts);
   addImporters(parts);
   addAccess(parts);
+  addTokens(parts);
   addProfiles(parts);
   addSecrets(parts);
   addAudit(parts);

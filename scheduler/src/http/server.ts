@@ -18,7 +18,6 @@ import { describeProtocol, type PollRequest, pollPath, pollRequest } from "../ap
 import { settlesWithin } from "../base/clock.ts";
 import { CarillonError, type ErrorCode, isCarillonError, messageOf } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
-import { defaultNamespace, namespaceOf } from "../base/namespace.ts";
 import type { UntilAnswered } from "../base/until-answered.ts";
 import { version } from "../base/version.ts";
 import type { Signal } from "../cluster/signal-store.ts";
@@ -248,22 +247,12 @@ export class HttpServer {
     await this.#console.register(app);
     const { readMetrics } = this.#options;
     if (readMetrics) {
-      // A scraper may use its own token or a worker's key. A key of a namespace is refused: its admin may not see other namespaces'
-      // figures.
-      const byEither = async (request: FastifyRequest) => {
-        if (/^Bearer +ct_/i.test(request.headers.authorization ?? ""))
-          return this.#api.admit(request, { policy: "viewer", touches: "cluster", noun: "cluster", method: "GET" });
-        await onRequest(request);
-        const name = request.workerKey?.name ?? "";
-        if (namespaceOf(name) === defaultNamespace) return undefined;
-        throw new CarillonError("KEY_FORBIDDEN", `the key ${name} is of a namespace, and the figures are of all`, {
-          hint: "Scrape with a key without a namespace, or with a token of a user who is a viewer everywhere.",
-        });
-      };
+      const needs = { policy: "viewer", touches: "cluster" } as const;
       const forScrapers = {
         compress: packing,
-        config: { policy: "viewer" as const, touches: "cluster" as const },
-        onRequest: async (request: FastifyRequest) => void (await byEither(request)),
+        config: needs,
+        onRequest: async (request: FastifyRequest) =>
+          void (await this.#api.admit(request, { ...needs, noun: "cluster", method: "GET" })),
       };
       app.get("/metrics", forScrapers, async (_request, reply) => {
         const { contentType, text } = await readMetrics();

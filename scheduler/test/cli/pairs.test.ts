@@ -61,10 +61,13 @@ async function by(way: keyof typeof stages, words: readonly string[]): Promise<S
 }
 
 const nearMs = 36 * 3_600_000;
-/** A time of this moment or near it, and not of a slot, which is at a whole hour. */
-const isDrawn = (text: string) =>
-  !/:00:00(?:\.000)?(?:Z| ?[+-]\d\d:\d\d)$/.test(text) &&
-  Math.abs(Date.parse(text.replace(/^(\S+) (\S+) ([+-])/, "$1T$2$3")) - Date.now()) < nearMs;
+const tokenMs = 90 * 86_400_000;
+/** A time of this moment or near it, or a token's end, and not of a slot, which is at a whole hour. */
+function isDrawn(text: string): boolean {
+  if (/:00:00(?:\.000)?(?:Z| ?[+-]\d\d:\d\d)$/.test(text)) return false;
+  const fromNowMs = Date.parse(text.replace(/^(\S+) (\S+) ([+-])/, "$1T$2$3")) - Date.now();
+  return Math.abs(fromNowMs) < nearMs || Math.abs(fromNowMs - tokenMs) < nearMs;
+}
 
 /** JSON whose keys are in any order. */
 const inOrder = (text: string) =>
@@ -98,7 +101,7 @@ function masked(way: keyof typeof stages, { code, stdout, stderr }: Said, words:
       .replace(/(PostgreSQL|the server) at [^\s,.;]+(\.[^\s,.;]+)*/g, "<place>")
       .replace(/\b7[01]\d{5}\b/g, "<id>")
       .replace(/\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, "<uuid>")
-      .replace(/\bck_\d+_[\w-]{43}/g, "<key>")
+      .replace(/\bc[kt]_\d+_[\w-]{43}/g, "<key>")
       .replace(/\b[a-z0-9]{6}(-[a-z0-9]{6}){3}\b/g, "<password>")
       .replace(/\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?[+-]\d\d:\d\d|Z)/g, (at) => (isDrawn(at) ? "<time>" : at))
       .replace(/("(?:late|took|seen|still|next|created|sent)Ms":)-?\d+(\.\d+)?/g, "$1<ms>")

@@ -317,9 +317,17 @@ describe("a token", () => {
     const { access } = stage.store;
     const { user: name } = await admin().getMe();
     const { userId } = (await access.userByName(name)) as { userId: number };
-    const late = (hash: string, by: string | null) =>
+    const late = (hash: string, token: string | null) =>
       access.createToken(
-        { userId, name: hash, hash: Buffer.from(hash), role: "viewer", scopes: null, expiresMs: 9e12, by },
+        {
+          userId,
+          name: hash,
+          hash: Buffer.from(hash),
+          role: "viewer",
+          scopes: null,
+          expiresMs: 9e12,
+          by: token === null ? null : { userId, token },
+        },
         { author: "test", reason: "", nowMs: 1 },
       );
     await expect(late("by-leaked", "leaked")).rejects.toMatchObject({ code: "SIGN_IN_NEEDED" });
@@ -335,6 +343,33 @@ describe("a token", () => {
         { author: "test", reason: "", nowMs: 1 },
       ),
     ).rejects.toMatchObject({ code: "SIGN_IN_NEEDED" });
+  });
+
+  test("an admin of everything makes another user's, by a token that it ends with; others make their own alone", async () => {
+    const ofUser = async (token: string) => (await stage.clientOf(token).getMe()).user;
+    const user = await ofUser(stage.tokens.viewer);
+    const maker = (await admin().createToken({ name: "maker" })).secret;
+    const { secret, ...made } = await stage.clientOf(maker).createToken({ name: "scraper", user, reason: "metrics" });
+    expect(made).toMatchObject({ user, role: "viewer", scopes: null });
+    expect(await ofUser(secret)).toBe(user);
+    const refused: [string, object, string][] = [
+      ["the user may less", { user, role: "operator" }, "OPTION_INVALID"],
+      ["nobody", { user: "no-such" }, "USER_UNKNOWN"],
+      ["for too long", { user, expiresIn: "367d" }, "OPTION_INVALID"],
+    ];
+    for (const [why, given, code] of refused)
+      await expect(admin().createToken({ name: "refused", ...given }), why).rejects.toMatchObject({ code });
+    const elsewhere = await stage.token("admin", { where: ["billing"] });
+    for (const token of [stage.tokens.operator, elsewhere])
+      await expect(stage.clientOf(token).createToken({ name: "refused", user })).rejects.toMatchObject({
+        code: "USER_UNKNOWN",
+      });
+    const limited = (await admin().createToken({ name: "limited", scopes: ["access:write", "access:read"] })).secret;
+    await expect(stage.clientOf(limited).createToken({ name: "refused", user })).rejects.toMatchObject({
+      code: "OPTION_INVALID",
+    });
+    await admin().revokeToken({ token: "maker" });
+    expect((await stage.ask("GET", "/v1/tasks", { token: secret })).status).toBe(401);
   });
 
   test("and its secret, asked for again by idempotency key, is not kept", async () => {

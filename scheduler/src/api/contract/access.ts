@@ -348,10 +348,11 @@ export const accessRoutes = {
     status: 201,
     makes: { readBy: "getToken", places: { token: "name" } },
     secret: true,
-    summary: "Make a token for a program. It is shown once",
+    summary: "Make a token for a program, of one's own; an admin may make anyone's. It is shown once",
     body: z.strictObject({
       name: userName.describe("The token's name; no other valid token of the user has it."),
-      role: role.optional().describe("Not above one's own; default one's own."),
+      user: tokenOwner,
+      role: role.optional().describe("Not above the user's; default the user's."),
       scopes: z
         .array(scope)
         .min(1)
@@ -363,7 +364,7 @@ export const accessRoutes = {
       reason,
     }),
     answer: token.extend({ secret: z.string() }),
-    errors: ["TOKEN_NAME_TAKEN", "OPTION_INVALID", "DURATION_INVALID", "TASK_INVALID"],
+    errors: ["TOKEN_NAME_TAKEN", "USER_UNKNOWN", "OPTION_INVALID", "DURATION_INVALID", "TASK_INVALID"],
   }),
   getToken: route({
     touches: "nothing",

@@ -321,6 +321,12 @@ function serverAccess(api: Client): ClusterAccess {
     disabledMs: ms(disabled),
     secondFactorMs: ms(secondFactor),
   });
+  const token = ({ created, expires, revoked, ...rest }: Answer<"getToken">) => ({
+    ...rest,
+    createdMs: Date.parse(created),
+    expiresMs: Date.parse(expires),
+    revokedMs: ms(revoked),
+  });
   const key = ({ name, groups, created, by, expires, revoked }: Answer<"revokeWorkerKey">) => ({
     name,
     groups,
@@ -353,6 +359,13 @@ function serverAccess(api: Client): ClusterAccess {
       return 1;
     },
     resetSecondFactor: async (user, reason) => void (await api.resetSecondFactor({ user, ...why(reason) })),
+    tokens: async () => (await pages((page) => api.listTokens(page))).map(token),
+    async createToken(user, { expiresInMs: expiresIn, ...asked }, reason) {
+      const ends = expiresIn === undefined ? {} : { expiresIn };
+      const { secret, ...made } = await api.createToken({ ...asked, user, ...ends, ...why(reason) });
+      return { token: token(made), text: secret };
+    },
+    revokeToken: async (user, name, reason) => void (await api.revokeToken({ token: name, user, ...why(reason) })),
     keys: async () => (await pages((page) => api.listWorkerKeys(page))).map(key),
     key: async (name) => key(await api.getWorkerKey({ key: name })),
     async createKey(name, groups, expiresIn) {

@@ -1,10 +1,11 @@
 import { signInUnknown } from "../../access/access.ts";
-import { userCalled } from "../../access/access-store.ts";
+import { tokenUnknown, userCalled } from "../../access/access-store.ts";
+import { newToken } from "../../access/new-token.ts";
 import { hashPassword } from "../../access/password.ts";
 import { factorUnknown } from "../../access/second-factor-store.ts";
 import { readSecretKeys } from "../../access/secrets/read-keys.ts";
 import { Secrets } from "../../access/secrets/secrets.ts";
-import { hashOfSecret, keyEndMs, keyText, makeSecret } from "../../access/worker-key.ts";
+import { hashOfSecret, keyEndMs, keyText, makeSecret, tokenText } from "../../access/worker-key.ts";
 import { silenceSpanMs } from "../../alarms/alarms.ts";
 import { comparisonObject } from "../../api/calendar-json.ts";
 import { noCounters, taskObject } from "../../api/task-json.ts";
@@ -261,6 +262,18 @@ function storeAccess(tower: Carillon, store: Store, change: MakeChange, nowMs: (
     async resetSecondFactor(name, reason) {
       if (!(await store.secondFactors.remove(await userCalled(store.access, name), change(reason))))
         throw factorUnknown(name);
+    },
+    tokens: () => store.access.tokens(null, Number.MAX_SAFE_INTEGER, listedMost),
+    async createToken(name, asked, reason) {
+      const secret = makeSecret();
+      const given = newToken(await userCalled(store.access, name), asked, nowMs());
+      const token = await store.access.createToken({ ...given, hash: hashOfSecret(secret) }, change(reason));
+      return { token, text: tokenText(token.tokenId, secret) };
+    },
+    async revokeToken(user, name, reason) {
+      const owner = await store.access.userByName(user);
+      if (!owner) throw tokenUnknown(name, user);
+      await store.access.revokeToken(owner.userId, name, change(reason));
     },
     keys: () => store.workers.keys(),
     key: (name) => store.workers.keyByName(name),

@@ -161,6 +161,7 @@ const looks: Readonly<Record<string, string>> = {
   groups: "carillon groups list",
   quotas: "carillon quotas list",
   users: "carillon users list",
+  tokens: "carillon tokens list",
   "worker-keys": "carillon keys list",
   secrets: "carillon secrets list",
   "secrets-rewrap": "carillon secrets list",

@@ -209,6 +209,15 @@ function checkedAccess(access: ClusterAccess): ClusterAccess {
       checkUser(name);
       return access.resetSecondFactor(name, reason);
     },
+    async createToken(user, token, reason) {
+      checkUser(user);
+      return access.createToken(user, token, reason);
+    },
+    async revokeToken(user, name, reason) {
+      checkUser(user);
+      checkFindable("a token's name", name, keyNameLength);
+      return access.revokeToken(user, name, reason);
+    },
     async key(name) {
       checkFindable("a key's name", name, keyNameLength);
       return access.key(name);

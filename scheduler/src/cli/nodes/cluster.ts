@@ -1,5 +1,6 @@
-import type { SignIn, User } from "../../access/access-store.ts";
+import type { SignIn, Token, User } from "../../access/access-store.ts";
 import type { AuditChain, ChainRow } from "../../access/audit-chain.ts";
+import type { AskedToken } from "../../access/new-token.ts";
 import type { Quota, QuotaKind, QuotaLimits } from "../../access/quota-store.ts";
 import type { SecretRecord } from "../../access/secrets/secret-store.ts";
 import type { WorkerKey } from "../../access/worker-store.ts";
@@ -214,6 +215,7 @@ export type ListedUser = Pick<
 >;
 export type GivenUser = Pick<User, "name" | "role" | "grants"> & { password: string };
 export type ListedSignIn = Omit<SignIn, "hash">;
+export type ListedToken = Omit<Token, "tokenId" | "userId">;
 export type ListedKey = Pick<WorkerKey, "name" | "groups" | "createdMs" | "createdBy" | "expiresMs" | "revokedMs">;
 
 export interface ClusterAccess {
@@ -230,6 +232,12 @@ export interface ClusterAccess {
   endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
   /** @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
   resetSecondFactor(name: string, reason: string): Promise<void>;
+  /** Newest first. */
+  tokens(): Promise<ListedToken[]>;
+  /** @returns with the text that a program authenticates by @throws USER_UNKNOWN, TOKEN_NAME_TAKEN, OPTION_INVALID */
+  createToken(user: string, token: AskedToken, reason: string): Promise<{ token: ListedToken; text: string }>;
+  /** @throws TOKEN_UNKNOWN */
+  revokeToken(user: string, name: string, reason: string): Promise<void>;
   keys(): Promise<ListedKey[]>;
   /** The newest key of this name. @throws KEY_NAME_UNKNOWN */
   key(name: string): Promise<ListedKey>;

@@ -1,10 +1,9 @@
-import { hasRole, highestRole, roles } from "../../access/access.ts";
-import type { Token } from "../../access/access-store.ts";
+import { type Principal, userUnknown } from "../../access/access.ts";
+import { type Token, tokenUnknown } from "../../access/access-store.ts";
+import { beyondMaker, newToken } from "../../access/new-token.ts";
 import { hashOfSecret, makeSecret, tokenText } from "../../access/worker-key.ts";
 import { iso, isoTime } from "../../api/run-json.ts";
 import { parseDuration } from "../../base/duration.ts";
-import { CarillonError } from "../../base/errors.ts";
-import { checkNamespace } from "../../base/namespace.ts";
 import type { Store } from "../../store/store.ts";
 import { checkName } from "../../task/names.ts";
 import type { Call, Some } from "../call.ts";
@@ -12,10 +11,6 @@ import type { Principals } from "../sign-in/principals.ts";
 import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
 import { signedIn } from "./sign-in-calls.ts";
-
-const dayMs = 86_400_000;
-const tokenMs = 90 * dayMs;
-const longestTokenMs = 366 * dayMs;
 
 const asToken = ({ name, user, role, scopes, namespaces, createdMs, expiresMs, revokedMs }: Token) => ({
   name,
@@ -33,12 +28,18 @@ export function tokenCalls(
 ): Some<"listTokens" | "createToken" | "getToken" | "revokeToken"> {
   const { access } = store;
   const changed = <T>(result: T): T => principals.changed(result);
+  /** Another user, for whom an admin of everything acts. @throws USER_UNKNOWN also where the caller is none */
+  const otherUser = async (who: Principal, name: string) => {
+    const user = who.role === "admin" ? await access.userByName(name) : null;
+    if (!user) throw userUnknown(name);
+    return user;
+  };
   /** The number of the user whose token is meant. @throws TOKEN_UNKNOWN also where the caller may not read that user's tokens */
   const ownerOf = async (call: Call, token: string, user: string | undefined): Promise<number> => {
     const who = signedIn(call);
     if (user === undefined || user === who.user) return who.userId;
     const other = who.role === "admin" ? await access.userByName(user) : null;
-    if (!other) throw new CarillonError("TOKEN_UNKNOWN", `there is no token ${token} of ${user}`);
+    if (!other) throw tokenUnknown(token, user);
     return other.userId;
   };
 
@@ -49,38 +50,26 @@ export function tokenCalls(
       return pageOf(rows, limit, asToken, ({ tokenId }) => [tokenId]);
     },
 
-    async createToken({ name, role, scopes, namespaces, expiresIn, reason }, call) {
+    async createToken({ name, user, role, scopes, namespaces, expiresIn, reason }, call) {
       const who = signedIn(call);
       checkName("a token's name", name, 100);
-      const spanMs = expiresIn === undefined ? tokenMs : parseDuration(expiresIn as number, "expiresIn");
-      if (spanMs > longestTokenMs)
-        throw new CarillonError("OPTION_INVALID", "expiresIn is longer than 366 days", { hint: "Give less." });
-      const wanted = scopes ?? null;
+      const owner = user === undefined || user === who.user ? who : await otherUser(who, user);
+      const expiresInMs = expiresIn === undefined ? undefined : parseDuration(expiresIn as number, "expiresIn");
+      const asked = newToken(owner, { name, role, scopes, namespaces, expiresInMs }, call.nowMs);
       // A token cannot make a token with more rights than its own.
-      const beyond =
-        who.scopes && (wanted ?? roles).some((scope) => !(who.scopes as readonly string[]).includes(scope));
-      const own = highestRole(who);
-      const elsewhere = (namespaces ?? []).find(
-        (one) => who.namespaces && !who.namespaces.includes(checkNamespace(one)),
-      );
-      if (beyond || own === null || elsewhere !== undefined || (role !== undefined && !hasRole(own, role)))
-        throw new CarillonError("OPTION_INVALID", "the token would be for more than who makes it", {
-          hint: "Give a lesser role, or fewer scopes or namespaces.",
-        });
+      const { scopes: own, namespaces: where } = who;
+      const beyond = own && (asked.scopes === null || asked.scopes.some((scope) => !own.includes(scope)));
+      if (beyond || (where && asked.namespaces?.some((one) => !where.includes(one)))) throw beyondMaker();
       const secret = makeSecret();
-      // A token made by a token ends no later than its maker; otherwise a leaked token could renew itself for ever.
-      const longest = who.kind === "token" ? (call.expiresMs ?? 0) : Number.MAX_SAFE_INTEGER;
       const made = await access.createToken(
         {
-          userId: who.userId,
-          name,
+          ...asked,
           hash: hashOfSecret(secret),
-          role: role ?? own,
-          scopes: wanted,
           // A token made by a token that is limited to some namespaces is limited to the same ones.
-          namespaces: namespaces ?? (who.namespaces && [...who.namespaces]),
-          expiresMs: Math.min(call.nowMs + spanMs, longest),
-          by: who.token,
+          namespaces: asked.namespaces ?? (where && [...where]),
+          // A token made by a token ends no later than its maker; otherwise a leaked token could renew itself for ever.
+          expiresMs: who.kind === "token" ? Math.min(asked.expiresMs, call.expiresMs ?? 0) : asked.expiresMs,
+          by: who.token === null ? null : { userId: who.userId, token: who.token },
         },
         changeOf(call, reason),
       );

@@ -1,4 +1,4 @@
-import type { Credential, NewToken, Token, User } from "../../../access/access-store.ts";
+import { type Credential, type NewToken, type Token, tokenUnknown, type User } from "../../../access/access-store.ts";
 import type { Change, SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import type { Json } from "../../../base/json.ts";
@@ -54,10 +54,10 @@ export function createToken(
     );
     const { rows: makers } = await client.query(
       `select id from ${s}.token where user_id = $1 and name = $2 and revoked_ms is null for share`,
-      [userId, by],
+      [by?.userId, by?.token],
     );
     if (users.length === 0 || (by !== null && makers.length === 0))
-      throw new CarillonError("SIGN_IN_NEEDED", "whoever makes the token has been locked out", {
+      throw new CarillonError("SIGN_IN_NEEDED", "the token's user, or the token that makes it, has been locked out", {
         hint: "Sign in again, or use a token that was not revoked.",
       });
     const { rows } = await client.query(
@@ -164,9 +164,6 @@ export async function tokensOf(
     };
   });
 }
-
-const tokenUnknown = (name: string): CarillonError =>
-  new CarillonError("TOKEN_UNKNOWN", `there is no token ${name}`, { hint: "The list of tokens has their names." });
 
 async function read(client: SqlClient, s: string, tokenId: number): Promise<Token> {
   const { rows } = await client.query(`select ${tokenFields} from ${tokensFrom(s)} where t.id = $1`, [tokenId]);
