@@ -19,7 +19,7 @@ type Quota = Answer<"listQuotas">["items"][number];
 
 /** The limits that each kind can have. */
 const limitsOf = {
-  namespace: ["enqueues", "waiting", "bytes"],
+  namespace: ["enqueues", "waiting", "bytes", "history"],
   user: ["enqueues", "streams"],
   key: ["enqueues", "sessions"],
 } as const;

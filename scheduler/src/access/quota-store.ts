@@ -17,6 +17,8 @@ export interface QuotaLimits {
   waiting: number | null;
   /** For a namespace: bytes that their payloads take in the store. */
   bytes: number | null;
+  /** For a namespace: bytes that the history of its runs takes, as the leader estimates. */
+  history: number | null;
   /** For a user: event streams, from each server. */
   streams: number | null;
   /** For a worker key: live sessions. */
@@ -25,12 +27,19 @@ export interface QuotaLimits {
 
 /** The limits that each kind can have. */
 const limitsOf: Record<QuotaKind, readonly (keyof QuotaLimits)[]> = {
-  namespace: ["enqueues", "waiting", "bytes"],
+  namespace: ["enqueues", "waiting", "bytes", "history"],
   user: ["enqueues", "streams"],
   key: ["enqueues", "sessions"],
 };
 
-export const noLimits: QuotaLimits = { enqueues: null, waiting: null, bytes: null, streams: null, sessions: null };
+export const noLimits: QuotaLimits = {
+  enqueues: null,
+  waiting: null,
+  bytes: null,
+  history: null,
+  streams: null,
+  sessions: null,
+};
 
 export const limitNames = Object.keys(noLimits) as (keyof QuotaLimits)[];
 
@@ -40,9 +49,13 @@ export interface Quota extends QuotaLimits {
   changed: { atMs: number; by: string; why: string };
 }
 
-export interface Waiting {
+/** How much of the store a namespace takes. */
+export interface Taken {
+  /** Runs that no worker has claimed, and the bytes of their payloads. */
   runs: number;
   bytes: number;
+  /** Bytes of its history, as last estimated; 0 if they never were. */
+  history: number;
 }
 
 /** The part of the store's port that keeps quotas: how much a namespace, a user or a worker key may take. */
@@ -51,8 +64,13 @@ export interface QuotaStore {
   list(): Promise<Quota[]>;
   /** A quota without any limit is removed. Repeatable: equal limits change nothing. */
   set(kind: QuotaKind, name: string, given: QuotaLimits, change: Change): Promise<{ changed: boolean }>;
-  /** Waiting runs of a namespace's tasks and their bytes, counted up to `runsMost` runs. */
-  waiting(namespace: string, runsMost: number): Promise<Waiting>;
+  /** Waiting runs are counted up to `runsMost`. */
+  taken(namespace: string, runsMost: number): Promise<Taken>;
+  /**
+   * Estimates from a sample of its pages how many bytes each namespace's history takes, if there is a quota of it, and if the last estimate
+   * is older than `everyMs` or than such a quota.
+   */
+  measureHistory(nowMs: number, everyMs: number): Promise<void>;
   /** Live sessions of the valid worker key of this name. */
   sessions(key: string): Promise<number>;
 }

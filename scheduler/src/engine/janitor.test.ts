@@ -33,6 +33,7 @@ function stage({
     },
     sessions: { sweep: async () => undefined },
     access: { sweep: async () => undefined },
+    quotas: { measureHistory: async () => undefined },
     tasks: {
       async takeUpLeft() {
         look();

@@ -23,6 +23,8 @@ const foldEveryMs = 60_000;
 const foldAtLeastEveryMs = 240_000;
 const countersPerFold = 50_000;
 const lookEveryMs = 60_000;
+/** How often the sizes of the namespaces' histories are estimated, if there are quotas of them. */
+const measureEveryMs = 600_000;
 const looksPerGrace = 4;
 const toldAtMost = 20;
 /** The longest assumed transaction of a caller who enqueues; a run of it that a change of its task missed is found within this time. */
@@ -30,7 +32,7 @@ const enqueuingMs = 600_000;
 
 /**
  * Guarantees that there is always a partition to write to; that history older than the retention is deleted; that counter rows and ended
- * sessions that must be read stay few; that no run keeps its task's state from before a change, or stays set aside for a pause that is
+ * sessions that must be read stay few; that a quota of history has an estimate to be held to; that no run keeps its task's state from before a change, or stays set aside for a pause that is
  * over; that no task with `atEnd: "remove"` outlives its schedule; and that no task keeps a definition that no living process brings while
  * one brings another. The leader's work; partitions are made days ahead, so no write waits for it.
  */
@@ -41,11 +43,13 @@ export class Janitor {
   readonly #look: SingleFlight;
   readonly #folding: SingleFlight;
   readonly #releases: SingleFlight;
+  readonly #sizes: SingleFlight;
   #rotatedAt = Number.NEGATIVE_INFINITY;
   /** The day, by the store's clock, of the last rotation. */
   #rotatedDay = Number.NEGATIVE_INFINITY;
   #lookedAt = Number.NEGATIVE_INFINITY;
   #releasesAt = Number.NEGATIVE_INFINITY;
+  #sizesAt = Number.NEGATIVE_INFINITY;
   #foldedAt: number;
   #foldWaitMs = foldEveryMs;
 
@@ -57,6 +61,10 @@ export class Janitor {
     this.#releases = new SingleFlight("look for definitions that nobody stands behind", options.log, () =>
       this.#lookAtReleases(),
     );
+    this.#sizes = new SingleFlight("estimate of the history's sizes", options.log, () => {
+      this.#sizesAt = options.clock.monotonic();
+      return options.store.quotas.measureHistory(options.storeClock.now(), measureEveryMs);
+    });
     this.#folding = new SingleFlight("folding of counters", options.log, () => this.#fold());
   }
 
@@ -66,11 +74,18 @@ export class Janitor {
     if (this.#isRotationDue()) void this.#rotation.run();
     if (mono - this.#lookedAt >= lookEveryMs) void this.#look.run();
     if (mono - this.#releasesAt >= this.#options.releaseGraceMs / looksPerGrace) void this.#releases.run();
+    if (mono - this.#sizesAt >= lookEveryMs) void this.#sizes.run();
     if (mono - this.#foldedAt >= this.#foldWaitMs) void this.#folding.run();
   }
 
   async stop(): Promise<void> {
-    await Promise.all([this.#rotation.stop(), this.#look.stop(), this.#folding.stop(), this.#releases.stop()]);
+    await Promise.all([
+      this.#rotation.stop(),
+      this.#look.stop(),
+      this.#folding.stop(),
+      this.#releases.stop(),
+      this.#sizes.stop(),
+    ]);
   }
 
   /**

@@ -4,7 +4,7 @@ import { isoTime } from "../api/run-json.ts";
 import type { Some } from "./call.ts";
 import { changeOf } from "./calls/changes.ts";
 import { namedAfter, pageOf } from "./calls/pages.ts";
-import type { Quotas } from "./quotas.ts";
+import { limitsStore, type Quotas } from "./quotas.ts";
 
 /** @param streamsOf counts the event streams that this server sends a user */
 export function quotaCalls(
@@ -13,14 +13,14 @@ export function quotaCalls(
   streamsOf: (user: string) => number,
 ): Some<"listQuotas" | "setQuota"> {
   const usedOf = async (quota: Quota) => {
-    const { kind, name, waiting, bytes } = quota;
+    const { kind, name } = quota;
     if (name === everyOther) return null;
     const used = { ...noLimits, enqueues: quotas.used(quota) };
     if (kind === "user") return { ...used, streams: streamsOf(name) };
     if (kind === "key") return { ...used, sessions: await store.sessions(name) };
-    if (waiting === null && bytes === null) return used;
-    const { found, added } = await quotas.waits(name, quota);
-    return { ...used, waiting: found.runs + added.runs, bytes: found.bytes + added.bytes };
+    if (!limitsStore(quota)) return used;
+    const { found, added } = await quotas.taken(name, quota);
+    return { ...used, waiting: found.runs + added.runs, bytes: found.bytes + added.bytes, history: found.history };
   };
   return {
     async listQuotas({ cursor, limit }, { who, reach }) {

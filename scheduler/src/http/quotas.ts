@@ -1,4 +1,4 @@
-import { type Quota, type QuotaStore, quotaOf, type Waiting } from "../access/quota-store.ts";
+import { type Quota, type QuotaStore, quotaOf, type Taken } from "../access/quota-store.ts";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -26,6 +26,9 @@ export interface Counted {
   bytes: number;
 }
 
+/** Waiting runs that this server has enqueued since they were counted. */
+type Added = Pick<Taken, "runs" | "bytes">;
+
 interface Minute {
   fromMono: number;
   runs: number;
@@ -40,7 +43,7 @@ export class Quotas {
   readonly #store: QuotaStore;
   readonly #clock: Clock;
   readonly #minutes = new Map<string, Minute>();
-  readonly #waiting = new Map<string, { untilMono: number; found: Promise<Waiting>; added: Waiting }>();
+  readonly #taken = new Map<string, { untilMono: number; found: Promise<Taken>; added: Added }>();
   #read: { untilMono: number; rows: Promise<Quota[]> } | undefined;
 
   constructor(store: QuotaStore, clock: Clock) {
@@ -66,11 +69,10 @@ export class Quotas {
     const rows = await this.#rows();
     if (!rows.some(({ kind }) => kind !== "key")) return;
     const counted = await count();
-    const waits = new Map<string, { found: Waiting; added: Waiting }>();
+    const takenBy = new Map<string, { found: Taken; added: Added }>();
     for (const { namespace } of counted) {
       const quota = namespace === null ? undefined : quotaOf(rows, "namespace", namespace);
-      if (namespace !== null && (quota?.waiting != null || quota?.bytes != null))
-        waits.set(namespace, await this.waits(namespace, quota));
+      if (namespace !== null && quota && limitsStore(quota)) takenBy.set(namespace, await this.taken(namespace, quota));
     }
     // No await from here on: of two concurrent requests, the second sees what the first takes.
     const inAMinute = counted.reduce((sum, { aMinute }) => sum + aMinute, 0);
@@ -79,9 +81,9 @@ export class Quotas {
       if (namespace === null) continue;
       const quota = quotaOf(rows, "namespace", namespace);
       takes.push(this.#minute(quota, namespace, aMinute));
-      const wait = waits.get(namespace);
-      if (!quota || !wait) continue;
-      const { found, added } = wait;
+      const taken = takenBy.get(namespace);
+      if (!quota || !taken) continue;
+      const { found, added } = taken;
       const what = `the namespace ${JSON.stringify(namespace)}`;
       if (quota.waiting !== null && found.runs + added.runs + runs > quota.waiting)
         throw exceeded(`${what} has ${found.runs + added.runs} runs that wait, of ${quota.waiting} at most`, waitHint);
@@ -89,6 +91,11 @@ export class Quotas {
         throw exceeded(
           `the payloads that wait in ${what} take ${found.bytes + added.bytes} bytes, of ${quota.bytes} at most`,
           waitHint,
+        );
+      if (quota.history !== null && found.history >= quota.history)
+        throw exceeded(
+          `the history of ${what} takes some ${found.history} bytes, of ${quota.history} at most`,
+          "History past the retention is deleted day by day. Return and log less, or ask an admin for a larger quota: carillon quotas list.",
         );
       takes.push(() => Object.assign(added, { runs: added.runs + runs, bytes: added.bytes + bytes }));
     }
@@ -112,20 +119,20 @@ export class Quotas {
   }
 
   /** @param quota waiting runs are counted no further than its `waiting` */
-  waits(namespace: string, quota: Pick<Quota, "waiting">): Promise<{ found: Waiting; added: Waiting }> {
+  taken(namespace: string, quota: Pick<Quota, "waiting">): Promise<{ found: Taken; added: Added }> {
     const nowMono = this.#clock.monotonic();
-    let known = this.#waiting.get(namespace);
+    let known = this.#taken.get(namespace);
     if (!known || known.untilMono <= nowMono) {
-      const found = this.#store.waiting(namespace, quota.waiting ?? limits.countedWaiting);
+      const found = this.#store.taken(namespace, quota.waiting ?? limits.countedWaiting);
       known = { untilMono: nowMono + readMs, found, added: { runs: 0, bytes: 0 } };
-      this.#waiting.set(namespace, known);
-      if (this.#waiting.size > rememberedMost) this.#waiting.delete(this.#waiting.keys().next().value as string);
+      this.#taken.set(namespace, known);
+      if (this.#taken.size > rememberedMost) this.#taken.delete(this.#taken.keys().next().value as string);
     }
     const { found, added } = known;
     return found.then(
       (counted) => ({ found: counted, added }),
       (error) => {
-        this.#waiting.delete(namespace);
+        this.#taken.delete(namespace);
         throw error;
       },
     );
@@ -146,7 +153,7 @@ export class Quotas {
   /** Called after a quota was set on this server: drops the cached values. */
   forget(): void {
     this.#read = undefined;
-    this.#waiting.clear();
+    this.#taken.clear();
   }
 
   #isOver = ({ fromMono }: Minute) => fromMono + minuteMs <= this.#clock.monotonic();
@@ -174,6 +181,10 @@ export class Quotas {
     };
   }
 }
+
+/** Whether a quota limits what a namespace takes of the store. */
+export const limitsStore = ({ waiting, bytes, history }: Quota): boolean =>
+  waiting !== null || bytes !== null || history !== null;
 
 const waitHint = "Try again when some of them have begun, or ask an admin for a larger quota: carillon quotas list.";
 

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { limits } from "../../src/base/limits.ts";
 import { cron } from "../../src/schedule/schedule.ts";
 import { ApiStage } from "../support/api-stage.ts";
+import { until } from "../support/store-stage.ts";
 
 const stage = new ApiStage();
 beforeAll(async () => {
@@ -155,6 +156,44 @@ describe("a quota", () => {
     await admin().beginOperation({ ...backfill, range: { ...range, perSecond: 0.01 } });
     expect(await usedOf("namespace", "again")).toMatchObject({ enqueues: 3 });
     await expect(admin().rerunRun({ run })).rejects.toMatchObject(exceeded);
+  });
+
+  test("of history is held to what the leader estimates of runs and their log lines", async () => {
+    await stage.task("logs/a", { group: "nobody" });
+    await stage.task("logs", { group: "nobody" });
+    const stored = async () => (await stage.store.quotas.taken("logs", 10)).history;
+    const { run } = await admin().runTask({ task: "logs/a" });
+    await admin().cancelRun({ run });
+    await stage.rows(
+      `insert into $s.run_log (run_id, attempt, at_ms, level, message)
+       select $1, 1, $2, 30, n || ':' || repeat(md5(n::text), 30) from generate_series(1, 1000) n`,
+      [run, Date.now()],
+    );
+    const measure = () => stage.store.quotas.measureHistory(Date.now(), 600_000);
+    await measure();
+    await admin().setQuota({ kind: "namespace", name: "logs", history: 3_000_000 });
+    expect(await stored(), "not estimated before there was a quota of it").toBe(0);
+    await measure();
+    const bytes = await stored();
+    expect(bytes).toBeGreaterThan(400_000);
+    expect(bytes).toBeLessThan(2_000_000);
+    await admin().runTask({ task: "logs/a" });
+    await until("the server read it", async () => (await usedOf("namespace", "logs"))?.history === bytes);
+
+    await stage.rows("update $s.run_log set message = message || message || message || message where run_id = $1", [
+      run,
+    ]);
+    await measure();
+    expect(await stored(), "within ten minutes of the last").toBe(bytes);
+    await admin().setQuota({ kind: "namespace", name: "logs", history: 1_000 });
+    await measure();
+    await expect(admin().runTask({ task: "logs/a" })).rejects.toMatchObject({
+      ...exceeded,
+      message: expect.stringMatching(/the history of the namespace "logs" takes some \d+ bytes, of 1000 at most/),
+    });
+    await admin().runTask({ task: "logs" });
+    await admin().setQuota({ kind: "namespace", name: "logs" });
+    await admin().runTask({ task: "logs/a" });
   });
 
   test("of a user says how many streams one has of a server, fewer than the others", async () => {

@@ -135,6 +135,7 @@ export const accessEn = {
   "quotas.enqueues": "Runs a minute",
   "quotas.waiting": "Waiting runs",
   "quotas.bytes": "Bytes of their payloads",
+  "quotas.history": "Bytes of history",
   "quotas.streams": "Streams",
   "quotas.sessions": "Sessions",
   "access.provider": "Provider",

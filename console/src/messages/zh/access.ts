@@ -125,6 +125,7 @@ export const accessZh: Record<keyof typeof accessEn, string> = {
   "quotas.enqueues": "每分钟执行记录",
   "quotas.waiting": "等待中的执行记录",
   "quotas.bytes": "等待中的负载字节数",
+  "quotas.history": "历史记录字节数",
   "quotas.streams": "事件流",
   "quotas.sessions": "会话",
   "access.provider": "身份提供方",

@@ -11,6 +11,9 @@ const mosts = {
   ),
   waiting: most.describe("Of a namespace: runs that no worker has."),
   bytes: most.describe("Of a namespace: what the payloads of these take in the store."),
+  history: most.describe(
+    "Of a namespace: bytes that the history of its runs takes, as the leader estimates each ten minutes.",
+  ),
   streams: most.describe(`Of a user: event streams from each server; null: ${limits.streamsPerUser}.`),
   sessions: most.describe(`Of a worker key: live sessions; null: ${limits.sessionsPerKey}.`),
 };
@@ -37,6 +40,7 @@ export const quotaRoutes = {
               enqueues: z.int().describe("By this server, in the present minute."),
               waiting: z.int().nullable().describe("Counted up to the quota."),
               bytes: z.int().nullable(),
+              history: z.int().nullable(),
               streams: z.int().nullable().describe("From this server, now."),
               sessions: z.int().nullable(),
             })
@@ -63,6 +67,7 @@ export const quotaRoutes = {
       enqueues: mosts.enqueues.default(null),
       waiting: mosts.waiting.default(null),
       bytes: mosts.bytes.default(null),
+      history: mosts.history.default(null),
       streams: mosts.streams.default(null),
       sessions: mosts.sessions.default(null),
       reason,

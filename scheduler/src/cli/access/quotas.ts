@@ -66,6 +66,7 @@ const limitWords: Record<keyof QuotaLimits, string> = {
   enqueues: "runs a minute",
   waiting: "runs that wait",
   bytes: "bytes that wait",
+  history: "bytes of history",
   streams: "streams",
   sessions: "sessions",
 };

@@ -5,7 +5,7 @@ import {
   type QuotaLimits,
   type QuotaStore,
   quotaKinds,
-  type Waiting,
+  type Taken,
 } from "../../../access/quota-store.ts";
 import type { Json } from "../../../base/json.ts";
 import { limits } from "../../../base/limits.ts";
@@ -13,6 +13,7 @@ import { defaultNamespace } from "../../../base/namespace.ts";
 import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 import { audited } from "./audit.ts";
+import { measureHistory } from "./history-size.ts";
 
 interface Row extends QuotaLimits {
   kind: number;
@@ -84,17 +85,20 @@ export function quotaStore(database: Database): QuotaStore {
       );
     },
 
-    async waiting(namespace, runsMost) {
+    async taken(namespace, runsMost) {
       const isOf = namespace === defaultNamespace ? "position('/' in t.name) = 0" : "starts_with(t.name, $1 || '/')";
-      const [found] = await database.query<Waiting>(
+      const [found] = await database.query<Taken>(
         "",
-        `select count(*)::int as runs, coalesce(sum(pg_column_size(payload)), 0)::float8 as bytes
+        `select count(*)::int as runs, coalesce(sum(pg_column_size(payload)), 0)::float8 as bytes,
+           coalesce((select bytes from ${s}.history_size where namespace = $1), 0)::float8 as history
          from (select r.payload from ${s}.task t join ${s}.run r on r.task_id = t.id
-               where $1 <> '' and ${isOf} and r.state <> ${runState.claimed} limit $2) of_namespace`,
+               where ${isOf} and r.state <> ${runState.claimed} limit $2) of_namespace`,
         [namespace, runsMost],
       );
-      return found as Waiting;
+      return found as Taken;
     },
+
+    measureHistory: (nowMs, everyMs) => measureHistory(database, nowMs, everyMs),
 
     async sessions(key) {
       const [found] = await database.query<{ live: number }>(

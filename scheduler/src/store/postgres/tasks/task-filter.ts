@@ -1,9 +1,13 @@
 import { defaultNamespace } from "../../../base/namespace.ts";
 import { likeOf, type OperationFilter } from "../../../run/operations.ts";
 
+/** SQL: the namespace of a task's name. */
+export const namespaceSql = (name: string): string =>
+  `(case when strpos(${name}, '/') = 0 then '${defaultNamespace}' else split_part(${name}, '/', 1) end)`;
+
 /** SQL condition: a name is in one of these namespaces, an array of texts; null: in any. */
 export const inNamespacesSql = (name: string, namespaces: string): string =>
-  `(${namespaces} is null or (case when strpos(${name}, '/') = 0 then '${defaultNamespace}' else split_part(${name}, '/', 1) end) = any(${namespaces}))`;
+  `(${namespaces} is null or ${namespaceSql(name)} = any(${namespaces}))`;
 
 /**
  * The numbers of the tasks that a filter selects: parameters $1 to $3, as `taskValues` returns them. $2 is JSON: the pattern of the name,
