@@ -28,7 +28,7 @@ const task = createRoute({
 const runs = createRoute({
   ...under,
   path: "/runs",
-  validateSearch: picks("task", "state", "since", "until"),
+  validateSearch: picks("task", "state", "label", "since", "until"),
   component: screen(() => import("./runs/runs.tsx"), "Runs"),
 });
 const run = createRoute({

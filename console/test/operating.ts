@@ -138,6 +138,28 @@ export function waysOfAnOperator(house: House): void {
       await move.waitFor();
     });
 
+    test("finds runs by their labels, and acts on those alone", async () => {
+      const { page, go } = await house.visit({ as: "operator" });
+      const enqueue = (customer: string) =>
+        house.stage.tower.enqueue("warm-cache", null, { in: "5h", labels: { customer, region: "eu" } });
+      const { runId } = await enqueue("labelled-42");
+      await enqueue("labelled-43");
+      await go("/runs?task=warm-cache&state=ready");
+      await page.getByLabel("Labels of the run").fill("customer=labelled-42, region=eu");
+      await page.waitForURL(/label=customer/);
+      const rows = page.getByRole("row", { name: /warm-cache/ });
+      await page.getByRole("link", { name: String(runId), exact: true }).waitFor();
+      await rows.nth(1).waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Cancel all…" }).click();
+      const dialog = page.getByRole("dialog");
+      await dialog.getByText("customer=labelled-42, region=eu").waitFor();
+      await dialog.getByText(`run ${runId} of warm-cache`).waitFor();
+      expect(await violations(page)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await go(`/runs/${runId}`);
+      await page.getByText("customer=labelled-42, region=eu").waitFor();
+    });
+
     test("runs all again that match, follows it, and cancels what was chosen", async () => {
       const { page, go } = await house.visit({ as: "operator" });
       await go("/runs?task=sync-inventory&state=succeeded");

@@ -4,6 +4,7 @@ import type { Answer } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { RunLink, TaskLink } from "../parts/value/links.tsx";
 import { plain } from "../parts/value/plain.ts";
+import { labelsText } from "../runs/labels.ts";
 import css from "./operations.module.css";
 
 type Filter = Answer<"getOperation">["filter"];
@@ -27,6 +28,7 @@ export function FilterText({ filter }: { filter: Filter }) {
     ...(filter.group ? [[t("filter.group"), plain(filter.group)] as [string, ReactNode]] : []),
     ...(filter.namespaces ? [[t("filter.namespaces"), filter.namespaces.join(", ")] as [string, ReactNode]] : []),
     ...(filter.fingerprint ? [[t("filter.fingerprint"), filter.fingerprint] as [string, ReactNode]] : []),
+    ...(filter.labels ? [[t("filter.labels"), plain(labelsText(filter.labels))] as [string, ReactNode]] : []),
     ...(filter.run ? [[t("noun.run"), <RunLink key="run" run={filter.run} />] as [string, ReactNode]] : []),
     ...(filter.states?.length
       ? [[t("filter.states"), filter.states.map((one) => t(`state.${one}`)).join(", ")] as [string, ReactNode]]

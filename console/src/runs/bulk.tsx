@@ -16,6 +16,7 @@ import type { RunState } from "../parts/state/mark.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import { ChoiceBar } from "../parts/table/choice.tsx";
 import type { ListedRun } from "./answers.ts";
+import { labelsOf } from "./labels.ts";
 
 type Kind = "cancel" | "rerun";
 type OperationFilter = Given<"previewOperation">["filter"];
@@ -32,12 +33,14 @@ function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilte
   const given = states.filter((state) => isOf(kind, state));
   if (states.length > 0 && given.length === 0) return undefined;
   const now = nowMs();
+  const labels = labelsOf(search.label);
   const until =
     kind === "cancel" && states.length === 0 && !(search.until && Date.parse(search.until) < now)
       ? new Date(now).toISOString()
       : search.until;
   return {
     ...(search.task ? { task: search.task } : {}),
+    ...(Object.keys(labels).length > 0 ? { labels } : {}),
     states: states.length > 0 ? given : kind === "rerun" ? ended : live,
     ...(search.since ? { since: search.since } : {}),
     ...(until ? { until } : {}),

@@ -16,6 +16,7 @@ import { Away, Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import { Tree } from "../parts/value/tree.tsx";
 import type { Run } from "./answers.ts";
+import { labelsText } from "./labels.ts";
 import { Log } from "./log/log.tsx";
 import { Lateness, RunMark as Mark } from "./marks.tsx";
 import css from "./run.module.css";
@@ -126,6 +127,9 @@ function Whole({ run }: { run: Run }) {
               ...(run.shard === null
                 ? []
                 : [[t("run.shard"), `${run.shard.index + 1} / ${run.shard.total}`] as [string, string]]),
+              ...(Object.keys(run.labels).length === 0
+                ? []
+                : [[t("run.labels"), plain(labelsText(run.labels))] as [string, string]]),
               ...ownPolicies(run, t),
             ]}
           />

@@ -12,6 +12,8 @@ import { useChoice } from "../parts/table/choice.tsx";
 import { usePages } from "../parts/table/pages.ts";
 import { TaskField } from "../tasks/task-field.tsx";
 import { RunBulk } from "./bulk.tsx";
+import { LabelField } from "./label-field.tsx";
+import { labelTexts } from "./labels.ts";
 import { RunGrid } from "./run-grid.tsx";
 import css from "./runs.module.css";
 import { isState, states } from "./states.ts";
@@ -25,6 +27,7 @@ export function Runs() {
   const search = useSearch({ from: "/runs" });
   const navigate = useNavigate({ from: "/runs" });
   const picked = useMemo(() => (search.state ?? "").split(",").filter(isState), [search.state]);
+  const labels = useMemo(() => labelTexts(search.label), [search.label]);
   const filter = (change: Filter) =>
     void navigate({ search: (before: Filter) => ({ ...before, ...change }), replace: true });
   const runs = usePages(
@@ -33,6 +36,7 @@ export function Runs() {
       limit: pageSize,
       ...(search.task ? { task: search.task } : {}),
       ...(picked.length > 0 ? { state: picked } : {}),
+      ...(labels.length > 0 ? { label: labels } : {}),
       ...(search.since ? { since: search.since } : {}),
       ...(search.until ? { until: search.until } : {}),
     },
@@ -55,6 +59,7 @@ export function Runs() {
           clearable
           clearButtonProps={{ "aria-label": t("filter.clear") }}
         />
+        <LabelField value={search.label ?? ""} onChange={(label) => filter({ label })} />
         <TimeField label={t("runs.since")} value={search.since} onChange={(since) => filter({ since })} />
         <TimeField label={t("runs.until")} value={search.until} onChange={(until) => filter({ until })} />
       </Filters>

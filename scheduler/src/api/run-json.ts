@@ -32,6 +32,7 @@ export function runSummaryObject(run: RunRecord) {
     limitKey: run.limitKey ?? null,
     overrides: run.overrides ? writtenOverrides(run.overrides) : null,
     expires: iso(run.expiresMs ?? null),
+    labels: run.labels ?? {},
     shard: run.shard ? { index: run.shard[0], total: run.shard[1] } : null,
     error: run.error,
   };

@@ -224,6 +224,7 @@ const run = z.strictObject({
     .number()
     .optional()
     .describe("Only of a run that expires: do not begin its first attempt later than this; release it instead."),
+  labels: z.record(z.string(), z.string()).optional().describe("Only of a run that has some."),
   priority: z.int(),
   key: z.string().nullable(),
   payload: z.unknown(),

@@ -118,6 +118,10 @@ export const limits = {
   runsPerPoll: 2_000,
   /** Labels of one remote worker. */
   labels: 32,
+  /** Labels that an enqueue gives to its run, and that a task gives to all its runs; and the length of a name and of a value. */
+  runLabels: 16,
+  runLabelNameLength: 63,
+  runLabelLength: 200,
   /** Claims of one remote worker. */
   heldPerSession: 20_000,
   /** The greatest age of an event that a remote worker reports. */

@@ -218,8 +218,8 @@ export class Carillon {
     return this.#enqueues.many(task, payloads, options);
   }
 
-  run(task: string, payload?: unknown): Promise<RunHandle> {
-    return this.#enqueues.enqueue(task, payload, {}, "manual");
+  run(task: string, payload?: unknown, options: Pick<EnqueueOptions, "labels"> = {}): Promise<RunHandle> {
+    return this.#enqueues.enqueue(task, payload, options, "manual");
   }
 
   /**

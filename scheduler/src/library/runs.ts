@@ -3,6 +3,7 @@ import { formatDuration, parseDuration } from "../base/duration.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { checkNames } from "../base/nearest.ts";
+import { labelsOf } from "../run/enqueue-options.ts";
 import { keyNeedsTask, liveStates, outcomes, type RunSource, runSources } from "../run/run.ts";
 import { resultOf } from "../run/run-end.ts";
 import type { Enqueued, LogLine, RunMatch, RunRecord } from "../run/run-record.ts";
@@ -31,6 +32,8 @@ export interface RunsFilter {
   key?: string;
   /** Only runs that came to be so: by a slot, an enqueue, by hand, or after another run. */
   source?: RunSource;
+  /** Only runs with all of these labels. */
+  labels?: Record<string, string>;
 }
 
 export interface RunsPage {
@@ -72,7 +75,7 @@ export function timeOf(end: "since" | "until", date: Date): number {
 const cursorAt = ({ phase, atMs, runId }: RunPlace): string => [phase, atMs, runId].join(" ");
 
 /** @throws OPTION_INVALID */
-function matchOf({ task, group, namespace, key, source }: RunsFilter): RunMatch {
+function matchOf({ task, group, namespace, key, source, ...given }: RunsFilter): RunMatch {
   const texts = { group, namespace, key };
   for (const [path, text] of Object.entries(texts))
     if (text !== undefined && typeof text !== "string")
@@ -83,11 +86,13 @@ function matchOf({ task, group, namespace, key, source }: RunsFilter): RunMatch 
       hint: `Give one of ${runSources.join(", ")}.`,
     });
   if (key !== undefined && task === undefined) throw keyNeedsTask();
+  const labels = labelsOf(given);
   return {
     ...(group === undefined ? {} : { group }),
     ...(namespace === undefined ? {} : { namespaces: [namespace] }),
     ...(key === undefined ? {} : { key }),
     ...(source === undefined ? {} : { source }),
+    ...(labels === null ? {} : { labels }),
   };
 }
 
@@ -133,7 +138,7 @@ export class Runs implements HandledRuns {
    */
   async list(given: RunsFilter & { limit?: number; cursor?: string } = {}): Promise<RunsPage> {
     checkNames("a list of runs", given, [
-      ...["task", "states", "since", "until", "group", "namespace", "key", "source", "limit", "cursor"],
+      ...["task", "states", "since", "until", "group", "namespace", "key", "source", "labels", "limit", "cursor"],
     ]);
     const { limit = pageDefault, cursor, ...filter } = given;
     if (!Number.isInteger(limit) || limit < 1 || limit > pageMost)

@@ -263,6 +263,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
         shard: shard && [shard.index, shard.total],
         overrides: overridesOf(run),
         expiresMs: run.expiresInMs === undefined ? null : nowMs + run.expiresInMs,
+        labels: run.labels ?? null,
         state: (state ?? null) as never,
         linked: false,
       };

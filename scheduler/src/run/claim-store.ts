@@ -12,6 +12,7 @@ export interface TurnRequest extends ClaimRequest {
 
 import type { SqlClient } from "../base/change.ts";
 import type { Json } from "../base/json.ts";
+import type { RunLabels } from "../task/kinds/run-labels.ts";
 import type { ComingAnswer, ComingRequest } from "./coming-runs.ts";
 import type { Overrides } from "./enqueue-options.ts";
 import type { Onward } from "./flow.ts";
@@ -48,6 +49,8 @@ export interface ClaimedRun {
   overrides?: Overrides | null;
   /** A first attempt does not begin after this. Absent or null: the run does not expire. */
   expiresMs?: number | null;
+  /** Absent or null: it has none. */
+  labels?: RunLabels | null;
   /** The state saved by an attempt before this one, or by the run that this one goes on from. */
   state?: Json;
   /** The task counts its slots of concurrency or plans from a run's end, or other runs depend on it, so ending it takes more work. */

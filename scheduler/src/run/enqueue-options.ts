@@ -5,6 +5,7 @@ import { limits } from "../base/limits.ts";
 import { checkNames } from "../base/nearest.ts";
 import { endOfTime } from "../schedule/zone.ts";
 import type { Kind } from "../task/kinds/kinds.ts";
+import { type RunLabels, runLabelsKind } from "../task/kinds/run-labels.ts";
 import { type TaskDefinition, type TaskOptions, taskOptions } from "../task/options.ts";
 import { clientOf, type Transaction } from "./transaction.ts";
 
@@ -31,6 +32,8 @@ export interface EnqueueOptions extends RunPolicies {
   expiresIn?: Duration;
   /** If it has not begun at this time, it ends as skipped. */
   expiresAt?: Date | number;
+  /** What lists of runs can be narrowed to, such as { customer: "42" }; beside its task's `runLabels`. A task's `labels` are of workers. */
+  labels?: Record<string, string>;
   /**
    * Enqueue as a part of your own transaction on the store's database: a pg client that began one, or a transaction of Drizzle, Kysely,
    * Knex, TypeORM or postgres.js.
@@ -53,6 +56,7 @@ const names = [
   "runTimeout",
   "expiresIn",
   "expiresAt",
+  "labels",
   "tx",
   "timeout",
   "signal",
@@ -169,10 +173,17 @@ export const writtenOverrides = ({ retry, timeoutMs }: Overrides) => ({
   ...(timeoutMs === undefined ? {} : { runTimeout: timeoutMs === null ? null : formatDuration(timeoutMs) }),
 });
 
+/** @returns null: it has none of its own @throws OPTION_INVALID */
+export function labelsOf({ labels }: Pick<EnqueueOptions, "labels">): RunLabels | null {
+  if (labels === undefined) return null;
+  const kept = read("labels", runLabelsKind, labels);
+  return Object.keys(kept).length === 0 ? null : kept;
+}
+
 /** The parts of a write that these options have to be read for. @throws OPTION_INVALID, DURATION_INVALID */
 export function readOptions(options: EnqueueOptions, nowMs: number) {
   const dueMs = dueOfEnqueue(options, nowMs);
-  return { dueMs, overrides: overridesOf(options), expiresMs: expiryOf(options, dueMs) };
+  return { dueMs, overrides: overridesOf(options), expiresMs: expiryOf(options, dueMs), labels: labelsOf(options) };
 }
 
 /** What a write does if its key is taken. */

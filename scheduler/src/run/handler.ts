@@ -14,6 +14,8 @@ export interface Run {
   /** From 1. */
   readonly attempt: number;
   readonly key: string | null;
+  /** Its enqueue's labels, and its task's `runLabels`. */
+  readonly labels: Readonly<Record<string, string>>;
   /** Which part this is, from 0, for a task with `route: "broadcast"` or `{ shards }`; else null. */
   readonly shard: { readonly index: number; readonly total: number } | null;
   /**

@@ -6,6 +6,8 @@
 import type { Change } from "../base/change.ts";
 import { CarillonError } from "../base/errors.ts";
 import { shownValue } from "../base/json.ts";
+import type { RunLabels } from "../task/kinds/run-labels.ts";
+import { labelsOf } from "./enqueue-options.ts";
 import { type LiveState, liveStates, type Outcome, outcomes } from "./run.ts";
 import type { Enqueued } from "./run-record.ts";
 
@@ -56,6 +58,8 @@ export interface OperationFilter {
   /** The task's namespace must be one of these. */
   namespaces?: string[];
   fingerprint?: string;
+  /** Labels that the runs, or the dead letters' runs, all have. */
+  labels?: RunLabels;
   /** For dead letters: the letter of this run. */
   runId?: number;
   states?: (LiveState | Outcome)[];
@@ -137,7 +141,7 @@ export interface OperationStore {
 }
 
 const ofTasks: (keyof OperationFilter)[] = ["task", "matching", "group", "namespaces", "states"];
-const ofRuns: (keyof OperationFilter)[] = [...ofTasks, "sinceMs", "untilMs"];
+const ofRuns: (keyof OperationFilter)[] = [...ofTasks, "sinceMs", "untilMs", "labels"];
 const ofLetters: (keyof OperationFilter)[] = [...ofRuns, "fingerprint", "runId"];
 const looksAt: Record<OperationKind, (keyof OperationFilter)[]> = {
   pause: ofTasks,
@@ -165,6 +169,8 @@ export function checkRequest({ kind, filter, range, pauseUntilMs }: OperationReq
   if (idle)
     throw wrong(`does not go by ${filterNames[idle[0]] ?? idle[0]}`, "Leave it out, and say otherwise what is meant.");
   const { sinceMs, untilMs, states = [] } = filter;
+  if (filter.labels && labelsOf(filter) === null)
+    throw wrong("labels are none", 'Give some, such as { customer: "42" }, or leave them out.');
   if (sinceMs !== undefined && untilMs !== undefined && sinceMs > untilMs) throw wrong("since lies after until");
   const allowed: readonly string[] = kind === "cancel" ? liveStates : kind === "rerun" ? outcomes : [];
   const state = states.find((one) => !allowed.includes(one));

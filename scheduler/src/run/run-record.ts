@@ -1,4 +1,5 @@
 import type { Json } from "../base/json.ts";
+import type { RunLabels } from "../task/kinds/run-labels.ts";
 import type { Overrides } from "./enqueue-options.ts";
 import type { LiveState, Outcome, RunSource } from "./run.ts";
 
@@ -15,6 +16,8 @@ export interface EnqueueWrite {
   overrides?: Overrides | null;
   /** If it has not begun by then, it ends as skipped; absent or null: it does not expire. */
   expiresMs?: number | null;
+  /** Beside its task's, of which they may replace some. */
+  labels?: RunLabels | null;
   /** A number drawn for it in advance: an existing run with this number is this run. */
   runId?: number | undefined;
   /** It replaces a run that has the key and has not had a try. */
@@ -71,6 +74,8 @@ export interface RunRecord {
   shard?: [index: number, total: number] | null;
   overrides?: Overrides | null;
   expiresMs?: number | null;
+  /** null: it has none. */
+  labels?: RunLabels | null;
   payload: Json;
   progress: Json;
   result: Json;
@@ -108,6 +113,8 @@ export interface RunMatch {
   /** Only together with a task, within which it is unique among unfinished runs. */
   key?: string;
   source?: RunSource;
+  /** It has all of these. */
+  labels?: RunLabels;
 }
 
 export interface RunFilter extends RunMatch {

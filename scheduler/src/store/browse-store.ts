@@ -92,8 +92,8 @@ export interface BrowseStore {
   versionsAt(taskId: number, versions: number[]): Promise<VersionRecord[]>;
   slots(taskId: number, fromMs: number, beforeMs: number, limit: number): Promise<SlotRecord[]>;
   /**
-   * Omits payload, progress and result; errors have only code and message. A source, a key, or a group or namespace of many tasks has no
-   * index: then a call reads a limited number of runs, and returns those of them that match.
+   * Omits payload, progress and result; errors have only code and message. Labels have an index. A source, a key, or a group or namespace of
+   * many tasks has none: then a call reads a limited number of runs, and returns those of them that match.
    * @throws OPTION_INVALID for a key without a task
    */
   runs(browse: RunBrowse): Promise<RunPage>;

@@ -12,6 +12,7 @@ import { type AfterOption, type AfterSpec, afterKind } from "./after.ts";
 import { type CommandSpec, commandKind } from "./command.ts";
 import { type HttpOptions, type HttpSpec, httpKind } from "./http.ts";
 import { choice, count, duration, json, type Kind, name, text } from "./kinds/kinds.ts";
+import { runLabelsRow } from "./kinds/run-labels.ts";
 import { scheduleKind } from "./kinds/schedule.ts";
 import { blackoutKind, calendarKind } from "./kinds/slot-rules.ts";
 import { type PayloadSchema, payloadSchemaKind } from "./payload-schema.ts";
@@ -57,6 +58,8 @@ export interface TaskDefinition extends SlotRules, PolicyParts {
   http?: HttpSpec;
   /** Absent: all. Of runs that succeeded no row is kept: see docs/history.md. */
   history?: "failures";
+  /** Absent: its runs have only the labels that they are given. */
+  runLabels?: Record<string, string>;
   /** The tasks whose ends make its runs; such a task has no schedule of its own. */
   after?: AfterSpec;
   /** The task whose schedule this is: see schedule-of.ts. */
@@ -141,6 +144,8 @@ export interface TaskOptions {
     | { shards: number };
   /** Only workers that have all of these labels run it; can be combined with every `route`. */
   labels?: Record<string, string>;
+  /** Labels that all its runs have, those of its slots too: lists of runs can be narrowed to them. */
+  runLabels?: Record<string, string>;
   /** The number of runs under way at once, of one key and on one worker, in addition to `overlap`. */
   limit?: { perKey?: number; perWorker?: number };
   /** How many tries begin in any span of a length; with `key`, counted for each key. */
@@ -419,6 +424,7 @@ export const taskOptions = {
     editable: true,
     example: { gpu: "a100" },
   },
+  runLabels: runLabelsRow,
   limit: {
     part: "limit",
     kind: limitKind,

@@ -24,6 +24,7 @@ interface Written {
   state: string;
   source: RunSource;
   key: string | null;
+  labels: Record<string, string> | null;
   atMs: number;
 }
 let written: Written[] = [];
@@ -41,34 +42,38 @@ beforeAll(async () => {
   const drawn = `
     (select f.id from $s.task f where f.name = case when i % 9 = 0 then (array['few/a', 'few/b', 'few/c'])[1 + i / 9 % 3]
        when i % 10 = 1 then 'lone' else 'many/' || (i * 7 % $4::int) end) as task_id,
-    case when i % 40 = 0 then 3 when i % 3 = 0 then 2 else 1 end as source, case when i % 5 = 0 then 'k-' || i / 700 end as key`;
+    case when i % 40 = 0 then 3 when i % 3 = 0 then 2 else 1 end as source, case when i % 5 = 0 then 'k-' || i / 700 end as key,
+    case when i % 7 <> 0 then jsonb_build_object('region', (array['eu', 'us'])[1 + i % 2], 'customer', (i * 37 % 1000)::text) end as labels`;
   await stage.rows(
-    `insert into $s.run_history (id, due_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority, source, key)
-     select 7000000 + i, $1::bigint - i * 1000, $1, $1::bigint - (i / 3) * 1000, task_id, 1, 1, i % 4, 5, source, key
+    `insert into $s.run_history (id, due_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority, source, key, labels)
+     select 7000000 + i, $1::bigint - i * 1000, $1, $1::bigint - (i / 3) * 1000, task_id, 1, 1, i % 4, 5, source, key, labels
      from (select i, ${drawn} from generate_series(1, $2::int) i where $3::int > 0) drawn`,
     values,
   );
   await stage.rows(
-    `insert into $s.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source, key)
+    `insert into $s.run (id, due_ms, created_ms, task_id, group_id, version, state, priority, source, key, labels)
      select 8000000 + i, $1::bigint + 172800000 + (i / 2) * 1000, $1, d.task_id, f.group_id, 1, case when i % 6 = 0 then 1 else 2 end, i % 10, d.source,
-       case when d.source = 2 then 'l-' || i end
+       case when d.source = 2 then 'l-' || i end, d.labels
      from (select i, ${drawn} from generate_series(1, $3::int) i where $2::int > 0) d join $s.task f on f.id = d.task_id`,
     values,
   );
   const states = [...liveStates, ...outcomes];
-  const rows = await stage.rows<{ run: number; task: string; state: number; source: number; key: string; at: number }>(
-    `select r.id::float8 as run, f.name as task, r.state, r.source, r.key, r.at::float8 as at from (
-       select id, task_id, state, source, key, due_ms as at from $s.run
-       union all select id, task_id, outcome + ${liveStates.length}, source, key, ended_ms from $s.run_history) r
+  const rows = await stage.rows<
+    Omit<Written, "group" | "state" | "source" | "atMs"> & { state: number; source: number; at: number }
+  >(
+    `select r.id::float8 as run, f.name as task, r.state, r.source, r.key, r.labels, r.at::float8 as at from (
+       select id, task_id, state, source, key, labels, due_ms as at from $s.run
+       union all select id, task_id, outcome + ${liveStates.length}, source, key, labels, ended_ms from $s.run_history) r
      join $s.task f on f.id = r.task_id`,
   );
-  written = rows.map(({ run, task, state, source, key, at }) => ({
+  written = rows.map(({ run, task, state, source, key, labels, at }) => ({
     run,
     task,
     group: groupOf(task),
     state: states[state] as string,
     source: sources[source - 1] as RunSource,
     key,
+    labels,
     atMs: at,
   }));
   expect(written).toHaveLength(ended + live);
@@ -77,7 +82,7 @@ afterAll(() => stage.close());
 
 const isLive = ({ state }: Written) => (liveStates as readonly string[]).includes(state);
 /** The numbers of the runs that match, in the order of lists. */
-function expected({ task, group, namespace, key, source, state, since }: Given<"listRuns">): number[] {
+function expected({ task, group, namespace, key, source, label, state, since }: Given<"listRuns">): number[] {
   const sinceMs = since === undefined ? Number.MIN_SAFE_INTEGER : Date.parse(since);
   const found = written.filter(
     (run) =>
@@ -86,6 +91,7 @@ function expected({ task, group, namespace, key, source, state, since }: Given<"
       (namespace === undefined || namespaceOf(run.task) === namespace) &&
       (key === undefined || run.key === key) &&
       (source === undefined || run.source === source) &&
+      (label ?? []).every((one) => Object.entries(run.labels ?? {}).some((pair) => pair.join(":") === one)) &&
       (state === undefined || (state as string[]).includes(run.state)) &&
       run.atMs >= sinceMs,
   );
@@ -122,6 +128,12 @@ const cases: [string, Given<"listRuns">][] = [
   ],
   ["a key of a task", { task: "few/a", key: "k-3" }],
   ["a key of a task by source", { task: "few/a", key: "k-3", source: "enqueue" }],
+  ["a label that many runs have", { label: ["region:eu"] }],
+  ["a label that few runs have", { label: ["customer:42"] }],
+  ["two labels", { label: ["region:us", "customer:43"] }],
+  ["a label of a task's runs", { label: ["customer:7"], group: "narrow", task: "few/b" }],
+  ["a label within a group of many tasks, by source", { label: ["region:eu"], group: "wide", source: "manual" }],
+  ["a label since a time", { label: ["region:us"], since: new Date(noonMs - 9e5).toISOString() }],
   ["a group and a namespace that share tasks", { group: "narrow", namespace: "few", state: ["succeeded"] }],
   ["a group that the task is in", { group: "narrow", task: "few/b" }],
 ];
@@ -135,12 +147,13 @@ describe("runs are listed by", () => {
     const { items } = await api.listRuns({ ...asked, limit: 7 });
     expect(items.map(({ run }) => run)).toEqual(wanted.slice(0, items.length));
     // For callers in the process: the same runs, by the store and by the library.
-    const { task, group, namespace, key, source, since, state } = asked;
+    const { task, group, namespace, key, source, label, since, state } = asked;
     const match = {
       ...(task === undefined ? {} : { task }),
       ...(group === undefined ? {} : { group }),
       ...(key === undefined ? {} : { key }),
       ...(source === undefined ? {} : { source }),
+      ...(label === undefined ? {} : { labels: Object.fromEntries(label.map((one) => one.split(":"))) }),
     };
     const listed: RunFilter = {
       ...match,
@@ -166,6 +179,8 @@ describe("runs are listed by", () => {
     ["a namespace that there is not", { namespace: "none" }],
     ["a group that the task is not in", { group: "wide", task: "lone" }],
     ["a key that no run has", { task: "lone", key: "none" }],
+    ["a label that no run has", { label: ["customer:none"] }],
+    ["two labels that no run has together", { label: ["region:eu", "customer:43"] }],
     ["a source that no run of the task has", { task: "lone", source: "join" as const }],
   ])("%s: none", async (_, given) => {
     expect((await walk(api, given)).runs).toEqual([]);
@@ -186,6 +201,30 @@ describe("runs are listed by", () => {
     // A request makes ten statements.
     expect(pages).toBe(Math.ceil((ended + older) / (10 * limits.endedRunsLookedAt)));
     await stage.rows("delete from $s.run_history where id >= 9000000");
+  });
+
+  test("labels: what few runs have is found at once, however many runs lie before it", async () => {
+    const older = 25_000;
+    await stage.rows(
+      `insert into $s.run_history (id, due_ms, created_ms, ended_ms, task_id, version, attempt, outcome, priority, source, labels)
+       select 9000000 + i, 1, 1, $1::bigint - 4000000 + i, id, 1, 1, 0, 5, 1, case when i = 1 then '{"rare": "1"}' end::jsonb
+       from generate_series(1, $2::int) i, $s.task where name = 'lone'`,
+      [noonMs, older],
+    );
+    const page = await api.listRuns({ label: ["rare:1"], state: [...everything] });
+    expect([page.items.map(({ run, labels }) => [run, labels]), page.next]).toEqual([
+      [[9_000_001, { rare: "1" }]],
+      null,
+    ]);
+    await stage.rows("delete from $s.run_history where id >= 9000000");
+  });
+
+  test("labels that cannot be are refused", async () => {
+    const refused = { code: "OPTION_INVALID" };
+    await expect(api.listRuns({ label: ["a:1", "a:2"] })).rejects.toMatchObject({ ...refused, path: "label" });
+    await expect(api.listRuns({ label: ["no name:1"] })).rejects.toMatchObject(refused);
+    await expect(api.listRuns({ label: ["a"] })).rejects.toMatchObject({ code: "REQUEST_INVALID" });
+    await expect(stage.server.runs.list({ labels: { a: 1 } as never })).rejects.toMatchObject({ path: "labels.a" });
   });
 
   test("a key alone is refused: it is unique within its task", async () => {

@@ -64,6 +64,7 @@ export const operationsEn = {
   "filter.matching": "name",
   "filter.group": "group",
   "filter.namespaces": "namespaces",
+  "filter.labels": "labels",
   "filter.fingerprint": "error",
   "filter.states": "state",
   "filter.since": "from",

@@ -65,6 +65,7 @@ export const operationsZh: Record<keyof typeof operationsEn, string> = {
   "filter.matching": "名称",
   "filter.group": "组",
   "filter.namespaces": "命名空间",
+  "filter.labels": "标签",
   "filter.fingerprint": "错误",
   "filter.states": "状态",
   "filter.since": "从",

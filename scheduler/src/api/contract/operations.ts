@@ -2,8 +2,8 @@ import { z } from "zod";
 import { limits } from "../../base/limits.ts";
 import { namespaceLength } from "../../base/namespace.ts";
 import { operationKinds, operationStates } from "../../run/operations.ts";
-import { id, maybeTime, name, page, paged, reason, route, taskName, time } from "./route.ts";
-import { runStates } from "./runs.ts";
+import { id, maybeTime, name, page, paged, reason, route, taskName, texts, time } from "./route.ts";
+import { runLabel, runStates } from "./runs.ts";
 
 const filter = z
   .strictObject({
@@ -12,6 +12,7 @@ const filter = z
     group: name(limits.groupNameLength),
     namespaces: z.array(name(namespaceLength)).min(1).max(limits.grants).describe("Whose tasks are meant."),
     fingerprint: name(limits.fingerprintLength),
+    labels: texts.describe("Of runs and dead letters: what the run has."),
     run: id.describe("Of dead letters: the one of this run."),
     states: z.array(z.enum(runStates)).max(runStates.length),
     since: time,
@@ -81,6 +82,7 @@ const letters = {
   since: time.optional().describe("Only letters of runs that ended at or after this time."),
   until: time.optional().describe("Only letters of runs that ended before this time."),
   fingerprint: name(limits.fingerprintLength).optional().describe("Only letters that failed of the same reason."),
+  label: runLabel.describe("Only letters of runs with these labels, each as name:value."),
 };
 
 export const operationRoutes = {
@@ -167,7 +169,7 @@ export const operationRoutes = {
         .strictObject({ groups: z.int(), letters: z.int() })
         .describe("Of all, also of those that are not listed."),
     }),
-    errors: [],
+    errors: ["OPTION_INVALID"],
   }),
   listDeadLetters: route({
     touches: "listed",
@@ -178,6 +180,6 @@ export const operationRoutes = {
     summary: "Open dead letters, newest first",
     query: z.strictObject({ ...paged, ...letters }),
     answer: page(z.strictObject({ run: id, task: taskName, ended: time, fingerprint: z.string() })),
-    errors: [],
+    errors: ["OPTION_INVALID"],
   }),
 } as const;

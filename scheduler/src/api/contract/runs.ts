@@ -17,6 +17,7 @@ import {
   spanMs,
   taskName,
   text,
+  texts,
   time,
 } from "./route.ts";
 import { optionSchema } from "./task-options.ts";
@@ -26,6 +27,11 @@ export const runStates = [...liveStates, ...outcomes] as const;
 const failure = z.looseObject({ code: z.string().optional(), message: z.string().optional() }).nullable();
 
 const runSource = z.enum(runSources);
+
+export const runLabel = z
+  .array(text(limits.runLabelNameLength + 1 + limits.runLabelLength).regex(/^[^:]+:/, "is not name:value"))
+  .max(limits.runLabels)
+  .optional();
 
 export const runSummary = z
   .strictObject({
@@ -54,6 +60,7 @@ export const runSummary = z
       .nullable()
       .describe("Its own policies, in place of its task's; null: it has none."),
     expires: maybeTime.describe("If it has not begun by then, it ends as skipped; null: it does not expire."),
+    labels: texts.describe("Its own, and its task's `runLabels`."),
     shard: z.strictObject({ index: z.int(), total: z.int() }).nullable(),
     error: failure,
   })
@@ -139,6 +146,7 @@ const when = {
     .describe("The time after which an attempt of this run is stopped; null: none. Default: the task's."),
   expiresIn: duration.optional().describe("If it has not begun this long after it is due, it ends as skipped."),
   expiresAt: time.optional().describe("If it has not begun at this time, it ends as skipped."),
+  labels: texts.optional().describe("Beside the task's `runLabels`. A task's `labels` are of workers."),
 };
 const payloadErrors = [
   "TASK_UNKNOWN",
@@ -175,6 +183,7 @@ export const runRoutes = {
         .optional()
         .describe("Only runs with this key; needs `task`, within which a key is unique."),
       source: runSource.optional().describe("Only runs that came to be so."),
+      label: runLabel.describe("Only runs with these labels, each as name:value."),
     }),
     answer: page(runSummary),
     errors: ["TASK_UNKNOWN", "OPTION_INVALID"],

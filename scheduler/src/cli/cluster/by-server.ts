@@ -1,6 +1,7 @@
 import type { Client } from "../../api/client.ts";
 import type { Answer } from "../../api/contract.ts";
 import { isoTime } from "../../api/run-json.ts";
+import { textsOfLabels } from "../../api/run-labels.ts";
 import { isCarillonError } from "../../base/errors.ts";
 import type { OperationFilter } from "../../run/operations.ts";
 import type { TaskOptions } from "../../task/task.ts";
@@ -160,11 +161,12 @@ async function clockOffset(api: Client): Promise<number> {
   }
 }
 
-const lettersOf = ({ task, matching, group, fingerprint, sinceMs, untilMs }: OperationFilter) => ({
+const lettersOf = ({ task, matching, group, fingerprint, labels, sinceMs, untilMs }: OperationFilter) => ({
   ...(task === undefined ? {} : { task }),
   ...(matching === undefined ? {} : { matching }),
   ...(group === undefined ? {} : { group }),
   ...(fingerprint === undefined ? {} : { fingerprint }),
+  ...(labels === undefined ? {} : { label: textsOfLabels(labels) }),
   ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),
   ...(untilMs === undefined ? {} : { until: isoTime(untilMs) }),
 });
@@ -221,8 +223,8 @@ export function serverTasks(api: Client): ClusterTasks {
       const { next } = await api.resumeTask({ task, ...why(reason) });
       return next === null ? null : Date.parse(next);
     },
-    async run(task, payload) {
-      const given = { task, ...(payload === undefined ? {} : { payload }) };
+    async run(task, payload, labels) {
+      const given = { task, ...(payload === undefined ? {} : { payload }), ...(labels ? { labels } : {}) };
       return (await api.runTask(given)).run;
     },
     async remove(task, reason) {

@@ -150,7 +150,7 @@ function storeTasks(tower: Carillon, store: Store, nowMs: () => number): Cluster
       await tower.resume(name, { author, reason });
       return nextOf(await store.tasks.byName(name), nowMs());
     },
-    run: async (name, payload) => (await tower.run(name, payload)).runId,
+    run: async (name, payload, labels) => (await tower.run(name, payload, labels ? { labels } : {})).runId,
     remove: (name, reason) => tower.remove(name, { author, reason }),
   };
 }

@@ -5,6 +5,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import { payloadName } from "../../library/payload.ts";
+import { labelsOf } from "../../run/enqueue-options.ts";
 import type { OperationFilter } from "../../run/operations.ts";
 import { calendarContent } from "../../schedule/calendar.ts";
 import { checkCalendarName } from "../../schedule/slot-rules.ts";
@@ -42,11 +43,12 @@ export function checkText(what: string, text: string, least: number, most: numbe
 }
 
 /** @throws TASK_INVALID, OPTION_INVALID */
-function checkFilter({ task, group, matching, fingerprint }: OperationFilter): void {
+function checkFilter({ task, group, matching, fingerprint, labels }: OperationFilter): void {
   checkTask(task);
   if (group !== undefined) checkGroup(group);
   if (matching !== undefined) checkText("matching", matching, 1, limits.taskNameLength);
   if (fingerprint !== undefined) checkText("fingerprint", fingerprint, 1, limits.fingerprintLength);
+  if (labels) labelsOf({ labels });
 }
 
 function checkedCalendars(calendars: Cluster["calendars"]): Cluster["calendars"] {
@@ -102,10 +104,11 @@ export function checked(cluster: Cluster): Cluster {
         edited(record.definition, options);
         return tasks.edit(record, options, change);
       },
-      async run(name, payload) {
+      async run(name, payload, labels) {
         checkTask(name);
         jsonText(payload, payloadName(name));
-        return tasks.run(name, payload);
+        if (labels) labelsOf({ labels });
+        return tasks.run(name, payload, labels);
       },
     },
     runs: {
@@ -114,6 +117,7 @@ export function checked(cluster: Cluster): Cluster {
         checkTask(filter.task);
         if (filter.group !== undefined) checkGroup(filter.group);
         if (filter.key !== undefined) checkText("key", filter.key, 1, limits.keyLength);
+        labelsOf(filter);
         return runs.list(filter, whole);
       },
     },

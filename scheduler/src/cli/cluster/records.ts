@@ -94,6 +94,7 @@ export function runRecord(
     limitKey: run.limitKey,
     overrides: run.overrides && overridesOf(run.overrides as RunPolicies),
     expiresMs: ms(run.expires),
+    labels: run.labels,
     shard: run.shard && [run.shard.index, run.shard.total],
     payload: whole.payload as Json,
     progress: whole.progress as Json,

@@ -1,5 +1,6 @@
 import type { Client } from "../../api/client.ts";
 import { isoTime } from "../../api/run-json.ts";
+import { textsOfLabels } from "../../api/run-labels.ts";
 import { pause, systemClock } from "../../base/clock.ts";
 import { isCarillonError } from "../../base/errors.ts";
 import { outcomes } from "../../run/run.ts";
@@ -17,10 +18,14 @@ const endBackMs = 5_000;
 const rememberedMost = 20_000;
 
 export function serverRuns(api: Client): ClusterRuns {
-  const list: ClusterRuns["list"] = async ({ task, states, sinceMs, limit, namespaces, ...match }, whole = false) => {
+  const list: ClusterRuns["list"] = async (
+    { task, states, sinceMs, limit, namespaces, labels, ...match },
+    whole = false,
+  ) => {
     const [namespace] = namespaces ?? [];
     const given = {
       ...match,
+      ...(labels === undefined ? {} : { label: textsOfLabels(labels) }),
       ...(namespace === undefined ? {} : { namespace }),
       ...(task === undefined ? {} : { task }),
       ...(sinceMs === undefined ? {} : { since: isoTime(sinceMs) }),

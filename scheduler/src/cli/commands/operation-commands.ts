@@ -7,7 +7,7 @@ import { late } from "../late.ts";
 import type { BulkOptions } from "../runs/operations.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import type { CommonOptions } from "../store-choice.ts";
-import { type CommandParts, collect } from "./parts.ts";
+import { type CommandParts, collect, collectRunLabel } from "./parts.ts";
 
 const listCalendars = late(() => import("../tasks/calendars.ts"), "listCalendars");
 const removeCalendar = late(() => import("../tasks/calendars.ts"), "removeCalendar");
@@ -60,9 +60,12 @@ export const timesOptions = (command: Command): Command =>
     .option("--since <TIME>", "at or after this time, or within such a span: 2027-03-27T00:00:00Z, 1d")
     .option("--until <TIME>", "at or before this time, or so long ago");
 
+export const labelOption = (command: Command): Command =>
+  command.option("--label <NAME=TEXT>", "those of runs with this label; may be repeated", collectRunLabel);
+
 const letterOptions = (command: Command): Command =>
   timesOptions(
-    tasksOptions(command.option("--task <NAME>", "letters of this task")).option(
+    labelOption(tasksOptions(command.option("--task <NAME>", "letters of this task"))).option(
       "--fingerprint <HEX>",
       "letters that failed for this reason",
     ),
@@ -73,7 +76,7 @@ export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
   if (what === "tasks") return acting(tasksOptions(command));
   return acting(
     timesOptions(
-      tasksOptions(command.option("--task <NAME>", "runs of this task")).addOption(
+      labelOption(tasksOptions(command.option("--task <NAME>", "runs of this task"))).addOption(
         new Option("--state <STATE...>", "runs in these states").choices([...liveStates]),
       ),
     ),
@@ -82,8 +85,8 @@ export function bulkOptions(command: Command, what: "tasks" | "runs"): Command {
 
 /** Decides between names and a filter, which exclude each other. @returns true for a filter */
 export function byFilter(names: unknown[], options: BulkOptions): boolean {
-  const { task, matching, group, state, since, until, all, dryRun, wait } = options;
-  const filtered = [task, matching, group, state, since, until, all].some((option) => option !== undefined);
+  const { task, matching, group, label, state, since, until, all, dryRun, wait } = options;
+  const filtered = [task, matching, group, label, state, since, until, all].some((option) => option !== undefined);
   if (names.length > 0 && (filtered || dryRun || wait)) {
     throw new CarillonError("USAGE", "names and a filter were given", {
       hint: "Give either what is meant, or a filter.",

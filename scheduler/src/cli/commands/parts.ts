@@ -33,6 +33,7 @@ const collectPairs =
     return [...before, [name, value]];
   };
 export const collectLabel = collectPairs("zone=eu-1");
+export const collectRunLabel = collectPairs("customer=42");
 export const collectPart = collectPairs("timeout=5m");
 
 export const wholeNumber = (least: number, most: number) => (text: string) => {

@@ -2,8 +2,16 @@ import { Option } from "commander";
 import { liveStates, outcomes, runSources } from "../../run/run.ts";
 import { late } from "../late.ts";
 import type { BulkOptions } from "../runs/operations.ts";
-import { acting, bulkOptions, namedOr, runNumber, tasksOptions, timesOptions } from "./operation-commands.ts";
-import { type CommandParts, wholeNumber } from "./parts.ts";
+import {
+  acting,
+  bulkOptions,
+  labelOption,
+  namedOr,
+  runNumber,
+  tasksOptions,
+  timesOptions,
+} from "./operation-commands.ts";
+import { type CommandParts, collectRunLabel, wholeNumber } from "./parts.ts";
 
 const showRun = late(() => import("../runs/run-card.ts"), "showRun");
 const cancelRuns = late(() => import("../runs/runs.ts"), "cancelRuns");
@@ -27,6 +35,7 @@ export function addRuns({ add, family, doing, terminal }: CommandParts): void {
     .option("--namespace <NAME>", "only runs of the tasks in this namespace")
     .option("--key <KEY>", "only runs with this key; with --task")
     .addOption(new Option("--source <SOURCE>", "only runs that came to be so").choices([...runSources]))
+    .option("--label <NAME=TEXT>", "only runs with this label; may be repeated", collectRunLabel)
     .option("-n, --limit <N>", "at most this many", wholeNumber(1, 10_000), 20)
     .action(doing((_, options: Parameters<typeof listRuns>[0]) => listRuns(options, terminal)));
   add(
@@ -59,13 +68,15 @@ export function addRuns({ add, family, doing, terminal }: CommandParts): void {
     );
   acting(
     timesOptions(
-      tasksOptions(
-        add(
-          runs,
-          "rerun [run...]",
-          "Run ended runs again, by number or by filter: new runs with their payloads, keys and slots.",
-          "carillon runs rerun --task settle-accounts --state failed --since 1d",
-        ).option("--task <NAME>", "runs of this task"),
+      labelOption(
+        tasksOptions(
+          add(
+            runs,
+            "rerun [run...]",
+            "Run ended runs again, by number or by filter: new runs with their payloads, keys and slots.",
+            "carillon runs rerun --task settle-accounts --state failed --since 1d",
+          ).option("--task <NAME>", "runs of this task"),
+        ),
       ).addOption(new Option("--state <STATE...>", "runs that ended so (default: failed)").choices([...outcomes])),
     ),
   )

@@ -3,7 +3,7 @@ import { late } from "../late.ts";
 import type { BackfillOptions, BulkOptions } from "../runs/operations.ts";
 import { partsToSet, scheduleOptionsToSet } from "../tasks/parts-to-set.ts";
 import { bulkOptions, byFilter, namedOr } from "./operation-commands.ts";
-import { type CommandParts, collectPart, wholeNumber } from "./parts.ts";
+import { type CommandParts, collectPart, collectRunLabel, wholeNumber } from "./parts.ts";
 
 const showTask = late(() => import("../tasks/task-card.ts"), "showTask");
 const listTasks = late(() => import("../tasks/tasks.ts"), "listTasks");
@@ -45,6 +45,7 @@ export function addTasks({ add, family, doing, terminal }: CommandParts): void {
     `carillon tasks run settle-accounts --payload '{"ledger":"eu"}' --wait`,
   )
     .option("--payload <JSON>", "what its handler is given")
+    .option("--label <NAME=TEXT>", "a label of the run; may be repeated", collectRunLabel)
     .option("--wait", "wait for its end; exit with 1 unless it succeeds")
     .option("--timeout <DURATION>", "with --wait: wait at most this long, such as 5m")
     .action(doing(([name = ""], options: Parameters<typeof runTask>[1]) => runTask(name, options, terminal)));

@@ -33,6 +33,7 @@ const run = (given: Partial<Run> = {}): Run => ({
   limitKey: null,
   overrides: null,
   expires: null,
+  labels: {},
   shard: null,
   error: null,
   payload: null,

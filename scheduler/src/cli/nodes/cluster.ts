@@ -100,7 +100,7 @@ export interface ClusterTasks {
   /** @returns the next slot */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
-  run(name: string, payload: unknown): Promise<number>;
+  run(name: string, payload: unknown, labels?: Record<string, string>): Promise<number>;
   /** With its schedules. @throws TASK_UNKNOWN */
   remove(name: string, reason: string): Promise<void>;
 }

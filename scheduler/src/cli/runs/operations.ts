@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { operationObject } from "../../api/operation-json.ts";
 import { iso } from "../../api/run-json.ts";
+import { labelsOfPairs } from "../../api/run-labels.ts";
 import { pause, systemClock } from "../../base/clock.ts";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
@@ -22,6 +23,7 @@ export interface BulkOptions extends CommonOptions {
   matching?: string;
   group?: string;
   fingerprint?: string;
+  label?: [string, string][];
   state?: RunRecord["state"][];
   since?: string;
   until?: string;
@@ -78,12 +80,13 @@ function momentOf(option: string, text: string, wrong: string, hint: string): nu
 }
 
 export function filterOf(options: BulkOptions, nowMs: number): OperationFilter {
-  const { task, matching, group, fingerprint, state, since, until, all } = options;
+  const { task, matching, group, fingerprint, label, state, since, until, all } = options;
   return {
     ...(task === undefined ? {} : { task }),
     ...(matching === undefined ? {} : { matching }),
     ...(group === undefined ? {} : { group }),
     ...(fingerprint === undefined ? {} : { fingerprint }),
+    ...(label === undefined ? {} : { labels: labelsOfPairs(label, "--label") }),
     ...(state === undefined ? {} : { states: state }),
     ...(since === undefined ? {} : { sinceMs: timeOf("--since", since, nowMs) }),
     ...(until === undefined ? {} : { untilMs: timeOf("--until", until, nowMs) }),

@@ -124,6 +124,8 @@ function printRun(
   row("priority", String(run.priority));
   if (run.overrides) row("policies", plain(overridesText(run.overrides)), "its own, in place of the task's");
   if (run.expiresMs != null) row("expires", timeText(run.expiresMs, zone), ageText(run.expiresMs, now));
+  const labels = Object.entries(run.labels ?? {}).map(([name, value]) => `${name}=${value}`);
+  if (labels.length > 0) row("labels", plain(labels.join(", ")));
   if (directionText(run) !== "") row("route", plain(directionText(run)));
   const bars = barsOf(run, attempts);
   if (bars.length > 0) {

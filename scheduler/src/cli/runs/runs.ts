@@ -1,4 +1,5 @@
 import { runObject, runSummaryObject } from "../../api/run-json.ts";
+import { labelsOfPairs } from "../../api/run-labels.ts";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
@@ -23,12 +24,14 @@ export interface RunListOptions extends CommonOptions {
   namespace?: string;
   key?: string;
   source?: RunSource;
+  label?: [string, string][];
   limit: number;
 }
 
 export function listRuns(options: RunListOptions, terminal: Terminal): Promise<ExitCode> {
   const sinceAgoMs = options.since === undefined ? undefined : parseDuration(options.since, "--since");
   const { task, group, key, source } = options;
+  const labels = options.label && labelsOfPairs(options.label, "--label");
   const namespaces = options.namespace === undefined ? undefined : [checkNamespace(options.namespace)];
   return withCluster(options, async ({ cluster }) => {
     const now = Math.round(cluster.nowMs());
@@ -38,6 +41,7 @@ export function listRuns(options: RunListOptions, terminal: Terminal): Promise<E
       ...(namespaces === undefined ? {} : { namespaces }),
       ...(key === undefined ? {} : { key }),
       ...(source === undefined ? {} : { source }),
+      ...(labels ? { labels } : {}),
       limit: options.limit,
       ...(sinceAgoMs === undefined ? {} : { sinceMs: now - sinceAgoMs }),
     };

@@ -1,4 +1,5 @@
 import { runObject } from "../../api/run-json.ts";
+import { labelsOfPairs } from "../../api/run-labels.ts";
 import { pause, systemClock } from "../../base/clock.ts";
 import { parseDuration } from "../../base/duration.ts";
 import { CarillonError } from "../../base/errors.ts";
@@ -164,19 +165,21 @@ export function nextOfTask(name: string, options: NextOptions, terminal: Termina
 
 export interface RunTaskOptions extends CommonOptions {
   payload?: string;
+  label?: [string, string][];
   wait?: boolean;
   timeout?: string;
 }
 
 export function runTask(name: string, options: RunTaskOptions, terminal: Terminal): Promise<ExitCode> {
   const payload = options.payload === undefined ? undefined : parsePayload(options.payload);
+  const labels = options.label && labelsOfPairs(options.label, "--label");
   const timeoutMs = options.timeout === undefined ? null : parseDuration(options.timeout, "--timeout");
   if (timeoutMs !== null && !options.wait)
     throw new CarillonError("USAGE", "--timeout was given, and nothing is waited for", {
       hint: "Give --wait too. How long a run may take: carillon tasks edit NAME --set timeout=5m.",
     });
   return withCluster(options, async ({ cluster, signal }) => {
-    const runId = await cluster.tasks.run(name, payload);
+    const runId = await cluster.tasks.run(name, payload, labels);
     if (!options.wait) {
       if (terminal.json) terminal.object({ run: runId, task: name });
       else terminal.line(`run ${runId} of ${plain(name)} is on its way; see how it goes: carillon runs show ${runId}`);

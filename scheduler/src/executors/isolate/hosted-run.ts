@@ -65,7 +65,7 @@ export class HostedRun {
     this.#post({ kind: "queried", turn: this.turn, query, outcome });
   }
 
-  #made({ id, task, schedule, attempt, key, shard, fence, slotMs, dueMs }: RunFields): Run {
+  #made({ id, task, schedule, attempt, key, labels, shard, fence, slotMs, dueMs }: RunFields): Run {
     const { turn } = this;
     // The getters below have a `this` of their own.
     const hosted = this;
@@ -79,6 +79,7 @@ export class HostedRun {
       schedule,
       attempt,
       key,
+      labels,
       shard,
       fence,
       slot: slotMs === null ? null : new Date(slotMs),

@@ -6,7 +6,7 @@ import type { Thrown } from "./thrown.ts";
 
 /** The fields of a run that its handler can read, as plain data. */
 export interface RunFields
-  extends Pick<Run, "id" | "task" | "schedule" | "attempt" | "key" | "shard" | "fence" | "state"> {
+  extends Pick<Run, "id" | "task" | "schedule" | "attempt" | "key" | "labels" | "shard" | "fence" | "state"> {
   slotMs: number | null;
   dueMs: number;
 }

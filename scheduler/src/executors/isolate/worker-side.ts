@@ -4,12 +4,25 @@ import type { Run } from "../../run/handler.ts";
 import type { Ended, FromHost, RunFields, ToHost } from "./messages.ts";
 import { received, sent } from "./thrown.ts";
 
-export const fieldsOf = ({ id, task, schedule, attempt, key, shard, fence, state, slot, due }: Run): RunFields => ({
+export const fieldsOf = ({
   id,
   task,
   schedule,
   attempt,
   key,
+  labels,
+  shard,
+  fence,
+  state,
+  slot,
+  due,
+}: Run): RunFields => ({
+  id,
+  task,
+  schedule,
+  attempt,
+  key,
+  labels,
   shard,
   fence,
   state,

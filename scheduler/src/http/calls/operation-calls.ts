@@ -5,8 +5,10 @@ import type { operationRoutes } from "../../api/contract/operations.ts";
 import type { Read } from "../../api/contract.ts";
 import { operationObject } from "../../api/operation-json.ts";
 import { isoTime } from "../../api/run-json.ts";
+import { labelsOfTexts } from "../../api/run-labels.ts";
 import type { Clock } from "../../base/clock.ts";
 import { namespaceOf } from "../../base/namespace.ts";
+import { labelsOf } from "../../run/enqueue-options.ts";
 import type { OperationFilter, OperationKind, OperationRequest } from "../../run/operations.ts";
 import { icsWindow, readIcs } from "../../schedule/ics/ics.ts";
 import { compareCalendar } from "../../slots/calendar-changes.ts";
@@ -21,17 +23,25 @@ type Letters = Omit<Read<"listDeadLetters">, "cursor" | "limit">;
 type Given = Letters &
   Partial<Record<"run", number | undefined>> & {
     states?: OperationFilter["states"] | undefined;
+    labels?: Record<string, string> | undefined;
     all?: boolean | undefined;
   };
 
 /** Narrows the filter to the namespaces that the caller may act in or view. @throws ACCESS_DENIED */
-const filterOf = ({ since, until, namespaces, run, ...named }: Given, reach: Reach): OperationFilter => ({
+const filterOf = ({ since, until, namespaces, run, label, ...named }: Given, reach: Reach): OperationFilter => ({
   ...named,
   ...narrowed(named.task, namespaces, reach),
   ...(run === undefined ? {} : { runId: run }),
+  ...labelled(label),
   ...(since === undefined ? {} : { sinceMs: Date.parse(since) }),
   ...(until === undefined ? {} : { untilMs: Date.parse(until) }),
 });
+
+/** @throws OPTION_INVALID */
+function labelled(texts: readonly string[] | undefined): Pick<OperationFilter, "labels"> {
+  const labels = texts && labelsOf({ labels: labelsOfTexts(texts) });
+  return labels ? { labels } : {};
+}
 
 function narrowed(
   task: string | undefined,

@@ -42,16 +42,18 @@ interface GivenRun {
   runTimeout?: string | number | null | undefined;
   expiresIn?: string | number | undefined;
   expiresAt?: string | undefined;
+  labels?: Record<string, string> | undefined;
 }
 
 /** Its options that need more than the contract's check. */
-const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, ...given }: GivenRun): EnqueueOptions =>
+const optionsOf = ({ at, expiresAt, retry, runTimeout, expiresIn, labels, ...given }: GivenRun): EnqueueOptions =>
   ({
     in: given.in,
     at: at && Date.parse(at),
     retry,
     runTimeout,
     expiresIn,
+    labels,
     expiresAt: expiresAt && Date.parse(expiresAt),
   }) as EnqueueOptions;
 

@@ -1,5 +1,7 @@
 import { runStates } from "../../api/contract/runs.ts";
 import { attemptObject, isoTime, lateObject, relativeObject, runObject, runSummaryObject } from "../../api/run-json.ts";
+import { labelsOfTexts } from "../../api/run-labels.ts";
+import { labelsOf } from "../../run/enqueue-options.ts";
 import { outcomes, runUnknown } from "../../run/run.ts";
 import type { RunMatch, RunRecord } from "../../run/run-record.ts";
 import { type PlacedLine, placeOfRun, type RunPlace } from "../../store/browse-store.ts";
@@ -109,12 +111,14 @@ export function runCalls({
       const { start, shown } = readRunCursor(cursor);
       // A task that was named is in one of the caller's namespaces.
       const namespaces = namespace !== undefined ? [namespace] : taskId === null ? reach.namespaces : null;
-      const { group, key, source } = asked;
+      const { group, key, source, label } = asked;
+      const labels = label && labelsOf({ labels: labelsOfTexts(label) });
       const match: RunMatch = {
         ...(group === undefined ? {} : { group }),
         ...(namespaces === null ? {} : { namespaces }),
         ...(key === undefined ? {} : { key }),
         ...(source === undefined ? {} : { source }),
+        ...(labels ? { labels } : {}),
       };
       const browse = {
         taskId,

@@ -304,7 +304,20 @@ export class Poller {
   // ---- the parts of its answer
 
   #given(run: ClaimedRun, nowMs: number): PollAnswer["runs"][number] {
-    const { runId, fence, attempt, dueMs, slotMs, priority, key, payload, taskId, state = null, overrides } = run;
+    const {
+      runId,
+      fence,
+      attempt,
+      dueMs,
+      slotMs,
+      priority,
+      key,
+      payload,
+      taskId,
+      state = null,
+      overrides,
+      labels,
+    } = run;
     const shard = run.shard ? { index: run.shard[0], total: run.shard[1] } : null;
     const definition = this.#options.definitions.get(taskId)?.definition;
     const dueInMs = dueMs - nowMs;
@@ -319,6 +332,7 @@ export class Poller {
       slotMs,
       ...overrides,
       ...(run.expiresMs == null ? {} : { expiresInMs: run.expiresMs - nowMs }),
+      ...(labels && { labels }),
       priority,
       shard,
       state,

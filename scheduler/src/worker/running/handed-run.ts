@@ -19,6 +19,7 @@ export interface RunBehind
     | "due"
     | "attempt"
     | "key"
+    | "labels"
     | "shard"
     | "fence"
     | "signal"
@@ -75,6 +76,10 @@ export class HandedRun implements Run {
 
   get key(): string | null {
     return this.#run.key;
+  }
+
+  get labels(): Run["labels"] {
+    return this.#run.labels;
   }
 
   get shard(): Run["shard"] {

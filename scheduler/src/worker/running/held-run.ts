@@ -97,6 +97,10 @@ export class HeldRun {
     return this.claim.key;
   }
 
+  get labels(): Run["labels"] {
+    return this.claim.labels ?? {};
+  }
+
   get shard(): Run["shard"] {
     const { shard } = this.claim;
     return shard ? { index: shard[0], total: shard[1] } : null;

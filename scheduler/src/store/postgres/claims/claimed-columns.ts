@@ -1,6 +1,7 @@
 import type { Json } from "../../../base/json.ts";
 import type { ClaimedRun } from "../../../run/claim-store.ts";
 import type { Overrides } from "../../../run/enqueue-options.ts";
+import type { RunLabels } from "../../../task/kinds/run-labels.ts";
 
 type More = [
   fence: number,
@@ -10,6 +11,7 @@ type More = [
   losses: number,
   overrides: Overrides | null,
   expiresMs: number | null,
+  labels: RunLabels | null,
 ];
 
 /** The claimed runs in one row: fields that every run has as columns, fields that few have in `more`, after the fence. */
@@ -39,7 +41,7 @@ export interface ClaimedColumns {
 export const claimedFields = (
   followed: string,
 ) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.losses, r.due_ms as "dueMs", r.slot_ms as "slotMs",
-    r.priority, r.key, r.payload, r.shard, r.checkpoint as state, r.overrides, r.expires_ms as "expiresMs", (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
+    r.priority, r.key, r.payload, r.shard, r.checkpoint as state, r.overrides, r.expires_ms as "expiresMs", r.labels, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
 
 /**
  * Returns the claimed runs, `taken`, in one row. A backlog is mostly of one task: checking that is faster than writing and reading five
@@ -61,8 +63,8 @@ export const columnsSql = (now: string, beside = "") => `
          array_agg(priority) filter (where (select yes from various)) as priorities,
          array_agg(fence) filter (where linked) as linked, array_agg(fence) filter (where paused) as paused,
          case when count(payload) > 0 then string_agg(coalesce(payload::text, 'null'), ',') end as payloads,
-         json_agg(json_build_array(fence, key, shard, state, losses, overrides, "expiresMs")) filter (where key is not null or shard is not null or state is not null
-           or losses > 0 or overrides is not null or "expiresMs" is not null) as more${beside}
+         json_agg(json_build_array(fence, key, shard, state, losses, overrides, "expiresMs", labels)) filter (where key is not null or shard is not null or state is not null
+           or losses > 0 or overrides is not null or "expiresMs" is not null or labels is not null) as more${beside}
   from taken`;
 
 export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number): (ClaimedRun & { paused: boolean })[] {
@@ -75,7 +77,7 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   const [taskId, version, attempt, priority] = alike ?? [];
   return columns.runIds.map((runId, i) => {
     const fence = fences[i] as number;
-    const [, key, shard, state, losses, overrides, expiresMs] = (more.size > 0 && more.get(fence)) || none;
+    const [, key, shard, state, losses, overrides, expiresMs, labels] = (more.size > 0 && more.get(fence)) || none;
     return {
       runId,
       taskId: taskId ?? (taskIds?.[i] as number),
@@ -91,6 +93,7 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
       shard,
       overrides,
       expiresMs,
+      labels,
       state,
       linked: linked.size > 0 && linked.has(fence),
       paused: paused.size > 0 && paused.has(fence),
@@ -98,4 +101,4 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   });
 }
 
-const none: [undefined, null, null, null, 0, null, null] = [undefined, null, null, null, 0, null, null];
+const none: [undefined, null, null, null, 0, null, null, null] = [undefined, null, null, null, 0, null, null, null];

@@ -49,7 +49,7 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
   ), gone as (
     delete from ${s}.run r using i where ${standing}${answer === endedSql ? ` and ${unfollowed(s)}` : ""}
     returning r.id, r.due_ms, r.slot_ms, r.fence, r.session_id, r.claimed_ms, r.created_ms, i.started_ms, i.ended_ms, r.task_id,
-              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.limit_key, r.shard, r.origin, r.overrides, r.expires_ms, r.again, i.result, i.error,
+              r.version, r.attempt, i.outcome, r.priority, r.source, r.key, r.payload, r.parent_id, r.inputs, r.limit_key, r.shard, r.origin, r.overrides, r.expires_ms, r.labels, r.again, i.result, i.error,
               r.recall = ${runRecall.cancel} as cancelling, r.gate > 0 or r.after_end as linked
   ), told as (
     insert into ${s}.run_history (id, due_ms, slot_ms, fence, session_id, claimed_ms, created_ms, started_ms, ended_ms, task_id,

@@ -2,7 +2,7 @@ import type { SqlClient } from "../../../base/change.ts";
 import type { EnqueueWrite } from "../../../run/run-record.ts";
 import { notifyReadySql } from "../cluster/signals.ts";
 import { runState } from "../states.ts";
-import { insertRunSql, ofTask } from "./new-run.ts";
+import { insertRunSql, ofTask, withTaskLabels } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
 /**
@@ -10,9 +10,18 @@ import { sourceNumber } from "./sources.ts";
  * ends a run has it, however it is interleaved with the enqueue: the statement makes the new run, with the key, as it deletes the old one.
  */
 export async function park(client: SqlClient, s: string, holder: number, write: EnqueueWrite): Promise<boolean> {
-  const { runId = null, payload, priority, limitKey = null, overrides = null, expiresMs = null, source } = write;
+  const {
+    runId = null,
+    payload,
+    priority,
+    limitKey = null,
+    overrides = null,
+    expiresMs = null,
+    labels = null,
+    source,
+  } = write;
   const dueMs = Math.round(write.dueMs);
-  const rest = { dueMs, priority, limitKey, overrides, expiresMs, source: sourceNumber(source) };
+  const rest = { dueMs, priority, limitKey, overrides, expiresMs, labels, source: sourceNumber(source) };
   // An end under way holds the row: afterwards the run is gone, or it has this.
   const { rows } = await client.query(
     `update ${s}.run set again = $2::jsonb || jsonb_build_object('payload', $3::jsonb, 'runId', coalesce($4::bigint, nextval('${s}.run_id')))
@@ -38,6 +47,7 @@ export const followAgainSql = (s: string) => `again as (
       limit_key: `coalesce(g.again->>'limitKey', case when t.lanes then g.key end)`,
       overrides: "nullif(g.again->'overrides', 'null')",
       expires_ms: given("expiresMs", "bigint"),
+      labels: withTaskLabels("nullif(g.again->'labels', 'null')"),
     })}
     from gone g join ${s}.task t on t.id = g.task_id and t.deleted_ms is null where g.again is not null
     returning state, due_ms, group_id

@@ -1,9 +1,10 @@
 import type { EnqueueWrite } from "../../../run/run-record.ts";
+import type { RunLabels } from "../../../task/kinds/run-labels.ts";
 import { unlimitedGroupSql } from "../claims/group-limits.ts";
 import { notifySql } from "../cluster/signals.ts";
 import { numbers, texts } from "../columns.ts";
 import { runState, takesRuns } from "../states.ts";
-import { insertRunSql, ofTask } from "./new-run.ts";
+import { insertRunSql, ofTask, withTaskLabels } from "./new-run.ts";
 import { sourceNumber } from "./sources.ts";
 
 const enqueued = sourceNumber("enqueue");
@@ -29,23 +30,23 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
     select exists (select from ${s}.operation where ended_ms is null and last_run_id >= $11) as yes
   ), i as (
     select coalesce(i.task_id, ($10::int[])[1]) as task_id, i.payload, i.due_ms, i.key, i.priority, coalesce(i.source, ${enqueued}) as source,
-           i.limit_key, i.overrides, i.expires_ms, i.place, coalesce(i.drawn, nextval('${s}.run_id')) as id
-    from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $8::text[], $9::bigint[], $12::jsonb[], $13::bigint[])
-      with ordinality as i (task_id, payload, due_ms, key, priority, source, limit_key, drawn, overrides, expires_ms, place)
+           i.limit_key, i.overrides, i.expires_ms, i.labels, i.place, coalesce(i.drawn, nextval('${s}.run_id')) as id
+    from unnest($1::int[], $2::jsonb[], $3::bigint[], $4::text[], $5::smallint[], $6::smallint[], $8::text[], $9::bigint[], $12::jsonb[], $13::bigint[], $14::jsonb[])
+      with ordinality as i (task_id, payload, due_ms, key, priority, source, limit_key, drawn, overrides, expires_ms, labels, place)
   ), ${
     here
       ? `still as materialized (
     select task_id, paused, version, followed from ${s}.plan
-    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $14 and ${takesRuns})
+    where task_id = any ($10::int[]) and exists (select from ${s}.session where id = $15 and ${takesRuns})
     order by task_id for share skip locked
   ), `
       : ""
   }t as materialized (
-    select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, t.lanes, ${ofTask.state} as state, ${ofTask.priority} as priority
+    select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, t.lanes, t.run_labels, ${ofTask.state} as state, ${ofTask.priority} as priority
            ${
              here
                ? `, coalesce(t.paused_ms is null and t.gate = 0 and not t.routed and not t.lanes and not still.paused
-           and still.version = t.version and t.group_id = any ($15::int[]) and ${unlimitedGroupSql(s, "t.group_id")}, false) as free, still.followed`
+           and still.version = t.version and t.group_id = any ($16::int[]) and ${unlimitedGroupSql(s, "t.group_id")}, false) as free, still.followed`
                : ""
            }
     from ${s}.task t ${here ? "left join still on still.task_id = t.id" : ""}
@@ -64,36 +65,37 @@ export const anyInsertSql = (s: string, { keyed, here }: Shape) => `
       limit_key: "coalesce(i.limit_key, case when t.lanes then coalesce(i.key, '') end)",
       overrides: "i.overrides",
       expires_ms: "i.expires_ms",
+      labels: withTaskLabels("i.labels"),
       ...(here ? mine(s) : {}),
     })}
-    from i join t on t.id = i.task_id ${here ? "cross join lateral (select t.free and i.due_ms <= $16 and i.place <= $17 as mine) m" : ""}
+    from i join t on t.id = i.task_id ${here ? "cross join lateral (select t.free and i.due_ms <= $17 and i.place <= $18 as mine) m" : ""}
     where (select count(*) from t) = cardinality($10::int[]) and not (select yes from bounded)
     order by i.place
     ${keyed ? "on conflict (task_id, key) where key is not null do nothing" : ""}
-    returning id, task_id, due_ms, state, group_id, fence, version, priority
+    returning id, task_id, due_ms, state, group_id, fence, version, priority${here ? ", labels" : ""}
   )
   ${
     keyed || here
       ? `select coalesce(made.id${keyed ? ", r.id" : ""}) as id, made.id is not null as created, made.state, made.group_id = 0 as direct, made.fence, made.version, made.priority,
-         ${here ? "t.followed" : "false"} as linked, (select yes from bounded) as bounded, ${here ? "null" : "pg_current_xact_id()::text"} as xid
-         ${here ? "" : `, case when $14::bigint is not null and made.state = ${runState.ready} then ${notifySql(s, toldOf("made.group_id = 0"))} end as told`}
+         ${here ? "made.labels, t.followed" : "false"} as linked, (select yes from bounded) as bounded, ${here ? "null" : "pg_current_xact_id()::text"} as xid
+         ${here ? "" : `, case when $15::bigint is not null and made.state = ${runState.ready} then ${notifySql(s, toldOf("made.group_id = 0"))} end as told`}
   from i left join made on made.id = i.id ${keyed ? `left join ${s}.run r on r.task_id = i.task_id and r.key = i.key` : ""}
        ${here ? "left join t on t.id = i.task_id" : ""}
   order by i.place`
       : `select count(*) as made, array_agg(distinct task_id) filter (where state = ${runState.held}) as held, array_agg(distinct task_id) filter (where state = ${runState.paused}) as paused, (select yes from bounded) as bounded, ${earliest("group_id <> 0")} as ready, ${earliest("group_id = 0")} as direct,
-         case when $14::bigint is not null and count(*) filter (where state = ${runState.ready}) > 0 then ${notifySql(s, toldOf("bool_or(group_id = 0)"))} end as told from made`
+         case when $15::bigint is not null and count(*) filter (where state = ${runState.ready}) > 0 then ${notifySql(s, toldOf("bool_or(group_id = 0)"))} end as told from made`
   }`;
 
-/** Further columns of a run that is made as a claim of the session $14. */
+/** Further columns of a run that is made as a claim of the session $15. */
 const mine = (s: string) => ({
-  session_id: "case when mine then $14::bigint end",
+  session_id: "case when mine then $15::bigint end",
   fence: `case when mine then nextval('${s}.fence') end`,
   claimed_ms: "case when mine then $7::bigint end",
   attempt: "mine::int",
 });
 
 /** The signal that the statement itself sends. */
-const toldOf = (direct: string) => `case when ${direct} then 'direct ' else 'ready ' end || $14::bigint`;
+const toldOf = (direct: string) => `case when ${direct} then 'direct ' else 'ready ' end || $15::bigint`;
 
 const earliest = (which: string) => `min(due_ms) filter (where state = ${runState.ready} and ${which})`;
 
@@ -108,6 +110,8 @@ export interface Made {
   version: number;
   priority: number;
   linked: boolean;
+  /** The labels of a run that the statement claims. */
+  labels?: RunLabels | null;
   bounded: boolean;
   /** The transaction's number, if it may be the caller's. */
   xid?: string | null;
@@ -126,7 +130,7 @@ export interface MadeTogether {
 
 /**
  * Returns the statement's values.
- * @param last for a statement that claims: $14 session, $15 its groups, $16 due until, $17 room; for any other: $14 the due time of its
+ * @param last for a statement that claims: $15 session, $16 its groups, $17 due until, $18 room; for any other: $15 the due time of its
  * only run if the statement is to announce it, else null
  */
 export function anyValues(
@@ -153,6 +157,7 @@ export function anyValues(
     own[0] ?? null,
     texts(writes.map(({ overrides }) => (overrides == null ? null : JSON.stringify(overrides)))),
     numbers(writes.map(({ expiresMs }) => (expiresMs == null ? null : Math.round(expiresMs)))),
+    texts(writes.map(({ labels }) => (labels == null ? null : JSON.stringify(labels)))),
     ...last,
   ];
 }

@@ -400,6 +400,7 @@ function asClaimed(row: Made, write: EnqueueWrite): ClaimedRun {
     shard: null,
     overrides: write.overrides ?? null,
     expiresMs: write.expiresMs ?? null,
+    labels: row.labels ?? null,
     state: null,
     linked: row.linked,
   };

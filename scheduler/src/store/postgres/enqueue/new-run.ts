@@ -31,6 +31,7 @@ const columns = [
   "overrides",
   "expires_ms",
   "again",
+  "labels",
 ] as const;
 
 type Column = (typeof columns)[number];
@@ -49,7 +50,11 @@ export const ofTask = {
   gate: "t.gate",
   after_end: "false",
   limit_key: "case when t.lanes then '' end",
+  labels: "t.run_labels",
 } as const;
+
+/** The labels of a run that is given some: beside its task's, of which they may replace some. @param own an expression, null for none */
+export const withTaskLabels = (own: string): string => `coalesce(t.run_labels || ${own}, ${own}, t.run_labels)`;
 
 /** The payload of runs without one of their own: planned runs, and runs that come after others. */
 export const slotPayload = "nullif(t.definition->'slotPayload', 'null')";

@@ -19,7 +19,7 @@ export const oneInsertSql = (s: string) => `
     for share skip locked
   ), t as materialized (
     select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, ${ofTask.limit_key} as limit_key,
-           ${ofTask.priority} as priority, still.followed,
+           ${ofTask.priority} as priority, t.run_labels, still.followed,
            case when t.paused_ms is not null then ${runState.paused} when t.gate > 0 then ${runState.held}
                 when still.version = t.version and not t.routed and not t.lanes and t.group_id = any ($3::int[])
                      and ${unlimitedGroupSql(s, "t.group_id")} then ${runState.claimed}
@@ -44,9 +44,10 @@ export const oneInsertSql = (s: string) => `
       fence: `case when state = ${runState.claimed} then nextval('${s}.fence') end`,
       claimed_ms: `case when state = ${runState.claimed} then $6::bigint end`,
       attempt: `(state = ${runState.claimed})::int`,
+      labels: "run_labels",
     })}
     from t returning id, fence)
-  select made.id, true as created, t.state, t.group_id = 0 as direct, made.fence, t.version, t.priority, t.followed as linked, false as bounded
+  select made.id, true as created, t.state, t.group_id = 0 as direct, made.fence, t.version, t.priority, t.followed as linked, t.run_labels as labels, false as bounded
   from t, made`;
 
 /** The statement's values; null if the write needs the general statement, or the run is not due yet. */
@@ -57,7 +58,7 @@ export function oneValues(
   { sessionId, groupIds, untilMs }: LocalClaims,
 ): unknown[] | null {
   if (!write || another || write.key !== null || write.priority !== null || write.limitKey != null) return null;
-  if (write.overrides != null || write.expiresMs != null) return null;
+  if (write.overrides != null || write.expiresMs != null || write.labels != null) return null;
   const dueMs = Math.round(write.dueMs);
   if (dueMs > Math.round(untilMs)) return null;
   return [

@@ -23,7 +23,7 @@ export const plainInsertSql = (s: string) => `
     select exists (select from ${s}.operation where ended_ms is null and last_run_id >= $6) as yes
   ), t as materialized (
     select t.id, ${ofTask.group_id} as group_id, t.version, t.gate, ${ofTask.limit_key} as limit_key,
-           ${ofTask.state} as state, ${ofTask.priority} as priority
+           ${ofTask.state} as state, ${ofTask.priority} as priority, t.run_labels
     from ${s}.task t where t.id = $5 and t.deleted_ms is null and not (select yes from bounded)
   ), made as (
     ${insertRunSql(s, {
@@ -68,7 +68,8 @@ export function plainValues(
     const write = writes[i] as EnqueueWrite;
     if (write.taskId !== taskId || write.source !== source || write.key !== null || write.priority !== null)
       return null;
-    if (write.limitKey != null || write.overrides != null || write.expiresMs != null) return null;
+    if (write.limitKey != null || write.overrides != null || write.expiresMs != null || write.labels != null)
+      return null;
     if ((write.payload === null) !== (first === null)) return null;
     due.push(Math.round(write.dueMs) - now);
     if (write.payload !== null) {

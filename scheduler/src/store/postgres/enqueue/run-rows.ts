@@ -8,7 +8,7 @@ const briefError = `case when r.error is not null then
   jsonb_strip_nulls(jsonb_build_object('code', r.error->>'code', 'message', left(r.error->>'message', 500))) end`;
 
 /** Columns that a run takes to history for a later rerun, besides those that every run has. */
-export const inheritedColumns = "parent_id, inputs, limit_key, shard, origin, overrides, expires_ms";
+export const inheritedColumns = "parent_id, inputs, limit_key, shard, origin, overrides, expires_ms, labels";
 
 /** The timeout of a try of the run `r` of the task `t`, in ms; null: none. */
 export const timeoutMsSql = "((t.definition || coalesce(r.overrides, '{}'))->>'timeoutMs')::bigint";
@@ -26,7 +26,7 @@ export function runRecordSql(s: string, table: "run" | "run_history", brief = fa
   return `select r.id, t.name as task, r.task_id, r.version, ${live ? "r.state" : `r.outcome + ${liveStates.length}`} as state, r.source, r.priority, r.key,
     r.slot_ms, r.due_ms, r.created_ms, r.claimed_ms, r.started_ms, ${live ? "null::bigint" : "r.ended_ms"} as ended_ms, r.attempt, r.fence,
     o.node, ${of(true, "payload")} as payload, ${of(live, "progress")} as progress, ${of(!live, "result")} as result,
-    ${error} as error, r.limit_key, r.shard, r.overrides, r.expires_ms,
+    ${error} as error, r.limit_key, r.shard, r.overrides, r.expires_ms, r.labels,
     ${live ? `case when r.state = ${runState.ready} and r.group_id < 0 then (select a.node from ${s}.session a where a.id = -r.group_id) end` : "null::text"} as addressee
     from ${s}.${table} r join ${s}.task t on t.id = r.task_id left join ${s}.session o on o.id = r.session_id`;
 }
@@ -60,6 +60,7 @@ export interface RunRow {
   shard: [number, number] | null;
   overrides: RunRecord["overrides"];
   expires_ms: number | null;
+  labels: RunRecord["labels"];
 }
 
 export function asRunRecord(row: RunRow): RunRecord {
@@ -90,5 +91,6 @@ export function asRunRecord(row: RunRow): RunRecord {
     shard: row.shard,
     overrides: row.overrides ?? null,
     expiresMs: row.expires_ms,
+    labels: row.labels ?? null,
   };
 }

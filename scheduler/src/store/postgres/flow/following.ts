@@ -186,6 +186,7 @@ async function goOn(
          origin: "$5",
          shard: "h.shard",
          overrides: "h.overrides",
+         labels: "h.labels",
          again: "$7::jsonb",
        })}
        from ${s}.run_history h join ${s}.task t on t.id = h.task_id and t.deleted_ms is null where h.id = $1 returning state, due_ms, group_id),

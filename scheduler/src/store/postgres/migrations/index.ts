@@ -59,6 +59,7 @@ import { keyExpiry } from "./0069-key-expiry.ts";
 import { moreQuotas } from "./0070-more-quotas.ts";
 import { auditSkips } from "./0071-audit-skips.ts";
 import { runOverrides } from "./0072-run-overrides.ts";
+import { runLabels } from "./0073-run-labels.ts";
 import { historySize } from "./0082-history-size.ts";
 
 /**
@@ -130,5 +131,6 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 70, name: "more-quotas", sql: moreQuotas },
   { number: 71, name: "audit-skips", sql: auditSkips },
   { number: 72, name: "run-overrides", sql: runOverrides },
+  { number: 73, name: "run-labels", sql: runLabels },
   { number: 82, name: "history-size", sql: historySize },
 ];

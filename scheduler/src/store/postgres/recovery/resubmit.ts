@@ -112,8 +112,8 @@ export async function putEnqueues(
 const claimsSql = (s: string) => `
   with i as (
     select * from unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::smallint[], $9::text[], $10::jsonb[],
-                         $11::jsonb[], $12::bigint[], $13::bigint[], $14::jsonb[], $16::int[], $17::jsonb[])
-      as i (id, task_id, version, fence, attempt, due_ms, slot_ms, priority, key, payload, checkpoint, session_id, claimed_ms, shard, losses, overrides)
+                         $11::jsonb[], $12::bigint[], $13::bigint[], $14::jsonb[], $16::int[], $17::jsonb[], $18::jsonb[])
+      as i (id, task_id, version, fence, attempt, due_ms, slot_ms, priority, key, payload, checkpoint, session_id, claimed_ms, shard, losses, overrides, labels)
   ), back as (
     update ${s}.run r set state = ${runState.claimed}, version = i.version, session_id = i.session_id, fence = i.fence, attempt = i.attempt, losses = i.losses,
            claimed_ms = i.claimed_ms, started_ms = i.claimed_ms, recall = ${runRecall.none}, checkpoint = i.checkpoint
@@ -139,6 +139,7 @@ const claimsSql = (s: string) => `
       losses: "i.losses",
       slot_ms: "i.slot_ms",
       overrides: "i.overrides",
+      labels: "i.labels",
       shard: "case when i.shard is not null then array(select value::int from jsonb_array_elements_text(i.shard)) end",
     })}
     from i join ${s}.task t on t.id = i.task_id join ${s}.plan p on p.task_id = t.id
@@ -187,6 +188,7 @@ export async function putClaims(client: SqlClient, s: string, claims: readonly R
     [...ended],
     column(({ run }) => run.losses ?? 0),
     column(({ run }) => (run.overrides ? JSON.stringify(run.overrides) : null)),
+    column(({ run }) => (run.labels ? JSON.stringify(run.labels) : null)),
   ]);
   return rows.map(({ id }) => Number(id));
 }

@@ -3,8 +3,21 @@ import { keyNeedsTask, liveStates, outcomes } from "../../../run/run.ts";
 import type { RunFilter, RunMatch, RunRecord } from "../../../run/run-record.ts";
 import type { RunBrowse, RunPage, RunPlace } from "../../browse-store.ts";
 import type { Database } from "../database.ts";
+import { type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
+import { runState } from "../states.ts";
 import { idOf } from "../tasks/read.ts";
-import { type Among, type Asked, endedNumbers, endedRuns, liveNumbers, liveRuns, tasksSql } from "./run-pieces.ts";
+import {
+  type Among,
+  type Asked,
+  endedNumbers,
+  endedRuns,
+  exactPage,
+  liveNumbers,
+  liveRuns,
+  type Phase,
+  tasksSql,
+  testsOf,
+} from "./run-pieces.ts";
 
 /**
  * Returns a page of runs. Each piece of the list is read from an index with the same order, at most a page from each, and the pieces are
@@ -19,13 +32,14 @@ export async function browseRuns(database: Database, browse: RunBrowse): Promise
   const [live, ended] = [liveNumbers(states), endedNumbers(states)];
   const runs: RunRecord[] = [];
   if (live.length > 0 && after?.phase !== "ended") {
-    const page = await liveRuns(database, { ...browse, among }, live);
+    const page = await readerOf(among, "live")(database, { ...browse, among }, live);
     if (page.next !== null) return page;
     runs.push(...page.runs);
   }
   if (ended.length === 0) return { runs, next: null };
   const place = after?.phase === "ended" ? after : null;
-  const page = await endedRuns(database, { ...browse, among, after: place, limit: limit - runs.length }, ended);
+  const read = readerOf(among, "ended");
+  const page = await read(database, { ...browse, among, after: place, limit: limit - runs.length }, ended);
   return { runs: [...runs, ...page.runs], next: page.next };
 }
 
@@ -46,12 +60,78 @@ export async function listRuns(database: Database, filter: RunFilter): Promise<R
   const phases = among.tested.length > 0 ? live.reverse().map((state) => [state]) : live.length > 0 ? [live] : [];
   const runs: RunRecord[] = [];
   for (const states of phases)
-    runs.push(...(await readAll((part) => liveRuns(database, { ...browse, ...part }, states), limit - runs.length)));
+    runs.push(
+      ...(await readAll(
+        (part) => readerOf(among, "live")(database, { ...browse, ...part }, states),
+        limit - runs.length,
+      )),
+    );
   if (ended.length === 0) return runs;
-  const since = await readAll((part) => endedRuns(database, { ...browse, ...part }, ended), limit - runs.length);
+  const read = readerOf(among, "ended");
+  const since = await readAll((part) => read(database, { ...browse, ...part }, ended), limit - runs.length);
   // A run that ended between the two statements is in both.
   const shown = new Set(runs.map(({ runId }) => runId));
   return [...runs, ...since.filter(({ runId }) => !shown.has(runId))];
+}
+
+type Reader = (database: Database, browse: Asked, numbers: number[]) => Promise<RunPage>;
+
+function readerOf({ tested }: Among, phase: Phase): Reader {
+  if (!tested.includes("labels")) return phase === "live" ? liveRuns : endedRuns;
+  return (database, browse, numbers) => labelledRuns(database, browse, phase, numbers);
+}
+
+/**
+ * A page of runs by labels. A label that many runs have is found in the first window of the list's own order. If the window does not fill
+ * the page, the label is rare, and the rest is read through the index of labels: all runs with the labels, sorted.
+ */
+async function labelledRuns(database: Database, browse: Asked, phase: Phase, numbers: number[]): Promise<RunPage> {
+  const page = await (phase === "live" ? liveRuns : endedRuns)(database, browse, numbers);
+  const { runs, next } = page;
+  if (next === null || runs.length === browse.limit) return page;
+  const rest = await indexedRuns(
+    database,
+    { ...browse, after: next, limit: browse.limit - runs.length },
+    phase,
+    numbers,
+  );
+  return { runs: [...runs, ...rest.runs], next: rest.next };
+}
+
+/**
+ * Planned anew each time: a plan for any labels takes them for frequent ones, and would read the runs of a span of time instead. The CTE
+ * keeps the planner from walking the order of the list until enough runs are found.
+ */
+async function indexedRuns(database: Database, browse: Asked, phase: Phase, numbers: number[]): Promise<RunPage> {
+  const s = database.schema;
+  const { among, sinceMs, untilMs, readyBeforeMs, after, limit, brief = true } = browse;
+  const isLive = phase === "live";
+  const [time, down] = isLive ? ["due_ms", ""] : ["ended_ms", " desc"];
+  const tests = testsOf(s, browse, 1);
+  const values = [...tests.values];
+  const given = (value: unknown) => `$${values.push(value)}`;
+  const where = [tests.sql, `r.${isLive ? "state" : "outcome"} = any(${given(numbers)})`];
+  if (among.taskIds !== null) where.push(`r.task_id = any(${given(among.taskIds)}::int[])`);
+  if (sinceMs !== null) where.push(`r.${time} >= ${given(sinceMs)}`);
+  if (untilMs !== null) where.push(`r.${time} < ${given(untilMs)}`);
+  if (isLive && readyBeforeMs !== null)
+    where.push(`(r.state <> ${runState.ready} or r.due_ms < ${given(readyBeforeMs)})`);
+  if (after !== null) {
+    const [at, id] = [given(after.atMs), given(after.runId)];
+    const [least, beyond] = isLive ? [">=", ">"] : ["<=", "<"];
+    // The first of the two conditions excludes partitions, which a row comparison does not.
+    where.push(`r.${time} ${least} ${at} and (r.${time}, r.id) ${beyond} (${at}, ${id})`);
+  }
+  const table = isLive ? "run" : "run_history";
+  const rows = await database.query<RunRow>(
+    "",
+    `with labelled as materialized (select r.id, r.${time} from ${s}.${table} r where ${where.join(" and ")})
+     ${runRecordSql(s, table, brief)} join (select * from labelled order by ${time}${down}, id${down} limit ${limit}) p
+       on p.id = r.id and p.${time} = r.${time}
+     order by r.${time}${down}, r.id${down}`,
+    values,
+  );
+  return exactPage(rows, limit);
 }
 
 /** Reads on until there are enough runs, or no more. */
@@ -75,15 +155,16 @@ async function readAll(
  * @returns null: there is no such task @throws OPTION_INVALID for a key without a task
  */
 async function amongOf(database: Database, taskId: number | null, match: RunMatch = {}): Promise<Among | null> {
-  const { group, namespaces, key, source } = match;
+  const { group, namespaces, key, source, labels } = match;
   if (key !== undefined && taskId === null) throw keyNeedsTask();
   const tested = [
     ...(source === undefined ? [] : (["source"] as const)),
     ...(key === undefined ? [] : (["key"] as const)),
+    ...(labels === undefined ? [] : (["labels"] as const)),
   ];
   const own = taskId === null ? null : [taskId];
   if (group === undefined && namespaces === undefined) return { taskIds: own, tested };
-  const most = source === undefined ? limits.tasksProbed : limits.tasksProbedWithTests;
+  const most = source === undefined && labels === undefined ? limits.tasksProbed : limits.tasksProbedWithTests;
   const rows = await database.query<{ id: number }>(
     "browse-among",
     `${tasksSql(database.schema, "$1", "$2")} and ($3::int is null or f.id = $3) limit $4`,

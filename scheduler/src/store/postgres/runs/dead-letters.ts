@@ -7,7 +7,7 @@ import type { OperationFilter } from "../../../run/operations.ts";
 import { finishSql, finishValues, leaveSql, leaveValues } from "../claims/settle.ts";
 import type { Database } from "../database.ts";
 import { letterState, letterStates, runOutcome } from "../states.ts";
-import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
+import { andLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 
 type Ended = Settlement & { verdict: Extract<Settlement["verdict"], { kind: "ended" }> };
 
@@ -49,13 +49,18 @@ export const leaving = (s: string, ended: Ended[]) => ({
 
 const ofRun = (runId: number | undefined) => (runId === undefined ? "" : `d.run_id = ${BigInt(runId)} and `);
 
+const ofLabels = (s: string, filter: OperationFilter) =>
+  filter.labels
+    ? ` and exists (select from ${s}.run_history h where h.id = d.run_id and h.ended_ms = d.ended_ms${andLabelsSql("h", filter)})`
+    : "";
+
 /** The filter as a condition on letters `d`: parameters $1 to $6, and the run's number if there is one. */
 export const openLettersSql = (
   s: string,
-  { runId }: OperationFilter,
-) => `${ofRun(runId)}d.state = ${letterState.open} and ($4::text is null or d.fingerprint = $4)
+  filter: OperationFilter,
+) => `${ofRun(filter.runId)}d.state = ${letterState.open} and ($4::text is null or d.fingerprint = $4)
   and ($5::bigint is null or d.ended_ms >= $5) and ($6::bigint is null or d.ended_ms <= $6)
-  and (coalesce($1, $2, $3) is null or d.task_id in (${taskIdsSql(s)}))`;
+  and (coalesce($1, $2, $3) is null or d.task_id in (${taskIdsSql(s)}))${ofLabels(s, filter)}`;
 
 export const letterValues = (filter: OperationFilter): unknown[] => [
   ...taskValues(filter),

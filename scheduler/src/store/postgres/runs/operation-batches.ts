@@ -5,7 +5,7 @@ import { liveStates } from "../../../run/run.ts";
 import { sideBySide } from "../../side-by-side.ts";
 import type { Database } from "../database.ts";
 import { runOutcome } from "../states.ts";
-import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
+import { andLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 import type { Batch, BatchItem, OpenOperation, OperationContext, Preview, Progress } from "./operation-rows.ts";
 
 const tasksPerBatch = 10;
@@ -22,16 +22,16 @@ const tasksSql = (
 ) => `from ${s}.task t where t.id in (${taskIdsSql(s)}) and t.deleted_ms is null and t.version > 0
   and (t.paused_ms is null) = $4 ${more}`;
 
-const runsSql = (s: string, more: string) => `from ${s}.run r join ${s}.task t on t.id = r.task_id
+const runsSql = (s: string, labels: string, more: string) => `from ${s}.run r join ${s}.task t on t.id = r.task_id
   where (coalesce($1, $2, $3) is null or r.task_id in (${taskIdsSql(s)})) and r.state = any($4)
-    and ($5::bigint is null or r.due_ms >= $5) and ($6::bigint is null or r.due_ms <= $6) ${more}`;
+    and ($5::bigint is null or r.due_ms >= $5) and ($6::bigint is null or r.due_ms <= $6)${labels} ${more}`;
 
 function statement(s: string, kind: OperationKind, filter: OperationFilter) {
   if (kind !== "cancel")
     return { sql: (more: string) => tasksSql(s, more), values: [...taskValues(filter), kind === "pause"], row: "t" };
   const states = (filter.states ?? liveStates).map((state) => (liveStates as readonly string[]).indexOf(state));
   const values = [...taskValues(filter), states, filter.sinceMs ?? null, filter.untilMs ?? null];
-  return { sql: (more: string) => runsSql(s, more), values, row: "r" };
+  return { sql: (more: string) => runsSql(s, andLabelsSql("r", filter), more), values, row: "r" };
 }
 
 export async function previewBatches(

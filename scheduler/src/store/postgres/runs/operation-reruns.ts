@@ -4,11 +4,12 @@ import type { Overrides } from "../../../run/enqueue-options.ts";
 import type { OperationFilter, OperationRequest } from "../../../run/operations.ts";
 import { outcomes } from "../../../run/run.ts";
 import type { Enqueued, EnqueueWrite } from "../../../run/run-record.ts";
+import type { RunLabels } from "../../../task/kinds/run-labels.ts";
 import { settleGates } from "../claims/gates.ts";
 import type { Database } from "../database.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
 import { letterState } from "../states.ts";
-import { taskIdsSql, taskValues } from "../tasks/task-filter.ts";
+import { andLabelsSql, taskIdsSql, taskValues } from "../tasks/task-filter.ts";
 import { letterValues, openLettersSql } from "./dead-letters.ts";
 import type { BatchItem, OpenOperation, OperationContext, Preview, Progress } from "./operation-rows.ts";
 
@@ -38,6 +39,7 @@ interface Past {
   joined: number | null;
   limitKey: string | null;
   overrides: Overrides | null;
+  labels: RunLabels | null;
   /** Its part of a split run, in the store's format. */
   shard: string | null;
   /** The origin of a run that a slot did not begin. */
@@ -51,11 +53,15 @@ interface Past {
 const pastFields = `t.deleted_ms is null as exists, h.payload::text as payload, h.priority, h.key, h.slot_ms as "slotMs",
     coalesce(h.inputs, case when h.source = ${sourceNumber("after")} then array[h.parent_id] end)::text as inputs,
     case when h.source = ${sourceNumber("join")} then h.parent_id end as joined,
-    h.limit_key as "limitKey", h.overrides, h.shard::text as shard, h.origin`;
+    h.limit_key as "limitKey", h.overrides, h.labels, h.shard::text as shard, h.origin`;
 
-const endedSql = (s: string, more: string) => `from ${s}.run_history h join ${s}.task t on t.id = h.task_id
+const endedSql = (
+  s: string,
+  filter: OperationFilter,
+  more: string,
+) => `from ${s}.run_history h join ${s}.task t on t.id = h.task_id
   where h.outcome = any($4) and ($5::bigint is null or h.ended_ms >= $5) and ($6::bigint is null or h.ended_ms <= $6)
-    and (coalesce($1, $2, $3) is null or h.task_id in (${taskIdsSql(s)})) and h.id <= $7 ${more}`;
+    and (coalesce($1, $2, $3) is null or h.task_id in (${taskIdsSql(s)})) and h.id <= $7${andLabelsSql("h", filter)} ${more}`;
 
 const lettersSql = (s: string, filter: OperationFilter) => (more: string) =>
   `from ${s}.dead_letter d join ${s}.task t on t.id = d.task_id
@@ -65,7 +71,7 @@ function pastStatement(s: string, { kind, filter }: Pick<OpenOperation, "kind" |
   if (kind !== "rerun") return { sql: lettersSql(s, filter), values: letterValues(filter), id: "d.run_id" };
   const states = (filter.states ?? ["failed"]).map((state) => (outcomes as readonly string[]).indexOf(state));
   const values = [...taskValues(filter), states, filter.sinceMs ?? null, filter.untilMs ?? null];
-  return { sql: (more: string) => endedSql(s, more), values, id: "h.id" };
+  return { sql: (more: string) => endedSql(s, filter, more), values, id: "h.id" };
 }
 
 export async function previewReruns(database: Database, request: OperationRequest, show: number): Promise<Preview> {
@@ -259,7 +265,7 @@ async function mark(client: SqlClient, s: string, past: Past[], { made, operatio
 }
 
 /** A run like an ended one, due now. */
-const writeOf = ({ taskId, payload, key, limitKey, priority, overrides }: Past, now: number): EnqueueWrite => ({
+const writeOf = ({ taskId, payload, key, limitKey, priority, overrides, labels }: Past, now: number): EnqueueWrite => ({
   taskId,
   payload,
   dueMs: now,
@@ -267,5 +273,6 @@ const writeOf = ({ taskId, payload, key, limitKey, priority, overrides }: Past, 
   limitKey,
   priority,
   overrides,
+  labels,
   source: "manual",
 });

@@ -210,6 +210,7 @@ async function split(
          shard: "array[part.i, $2::int]",
          overrides: "h.overrides",
          expires_ms: "h.expires_ms",
+         labels: "h.labels",
        })}
        from head h cross join part where part.i > 0)
      select ${notifySql(s, "case when session_id is null then 'direct ' else 'directed ' || session_id || ' ' end || due_ms")}

@@ -28,8 +28,10 @@ export type Asked = RunBrowse & { brief?: boolean; among: Among };
  */
 export interface Among {
   taskIds: readonly number[] | null;
-  tested: readonly ("source" | "key" | "tasks")[];
+  tested: readonly ("source" | "key" | "labels" | "tasks")[];
 }
+
+export type Phase = "live" | "ended";
 
 /** Statements of other sizes are not prepared: there would be one for each size ever requested. */
 function nameOf(phase: string, numbers: number[], { among, brief = true }: Asked, size: number): string {
@@ -40,12 +42,13 @@ function nameOf(phase: string, numbers: number[], { among, brief = true }: Asked
 }
 
 /** Conditions on a row `r` of a run, with their values. @param first the number of the first parameter */
-function testsOf(s: string, { match, among }: Asked, first: number): { sql: string; values: unknown[] } {
+export function testsOf(s: string, { match, among }: Asked, first: number): { sql: string; values: unknown[] } {
   const values: unknown[] = [];
   const next = (value: unknown) => `$${first - 1 + values.push(value)}`;
   const sql = among.tested.map((tested) => {
     if (tested === "source") return `r.source = ${next(match?.source ? sourceNumber(match.source) : null)}`;
     if (tested === "key") return `r.key = ${next(match?.key ?? null)}`;
+    if (tested === "labels") return `r.labels @> ${next(JSON.stringify(match?.labels))}::jsonb`;
     return `r.task_id in (${tasksSql(s, next(match?.group ?? null), next(match?.namespaces ?? null))})`;
   });
   return { sql: sql.join(" and "), values };
@@ -90,7 +93,7 @@ function windowSql({ pieces, time, most, size, records }: Window): string {
     select last.*, r.* from last left join (${records}) r on true order by r.${time}${down}, r.id${down}`;
 }
 
-function pageOf(rows: LookedRow[], phase: "live" | "ended", window: number, limit: number): RunPage {
+function pageOf(rows: LookedRow[], phase: Phase, window: number, limit: number): RunPage {
   const runs = rows
     .filter(({ id }) => id !== null)
     .slice(0, limit)
@@ -101,7 +104,7 @@ function pageOf(rows: LookedRow[], phase: "live" | "ended", window: number, limi
   return { runs, next: looked < window || atMs === null || runId === null ? null : { phase, atMs, runId } };
 }
 
-const exactPage = (rows: RunRow[], limit: number): RunPage => {
+export const exactPage = (rows: RunRow[], limit: number): RunPage => {
   const runs = rows.slice(0, limit).map(asRunRecord);
   const last = runs.at(-1);
   return { runs, next: runs.length === limit && last ? placeOfRun(last) : null };

@@ -1,3 +1,4 @@
+import pg from "pg";
 import { defaultNamespace } from "../../../base/namespace.ts";
 import { likeOf, type OperationFilter } from "../../../run/operations.ts";
 
@@ -18,6 +19,10 @@ export const taskIdsSql = (s: string) => `select f.id from ${s}.task f
     and ($2::text is null or (f.name like coalesce($2::jsonb->>'like', '%')
       and ${inNamespacesSql("f.name", "(case when $2::jsonb ? 'in' then array(select jsonb_array_elements_text($2::jsonb->'in')) end)")}))
     and ($3::text is null or f.group_id = (select id from ${s}.worker_group where name = $3))`;
+
+/** A further condition on a row of a run: it has the filter's labels. Their text is part of the statement: most filters have none. */
+export const andLabelsSql = (run: string, { labels }: OperationFilter): string =>
+  labels === undefined ? "" : ` and ${run}.labels @> ${pg.escapeLiteral(JSON.stringify(labels))}::jsonb`;
 
 export const taskValues = ({ task, matching, namespaces, group }: OperationFilter): unknown[] => [
   task ?? null,

@@ -1,0 +1,24 @@
+import { CarillonError } from "../base/errors.ts";
+
+/** The labels of a run as a list's query has them: "customer:42". A name has no colon. @throws OPTION_INVALID for a name given twice */
+export function labelsOfTexts(texts: readonly string[]): Record<string, string> {
+  const pairs = texts.map((text): [string, string] => {
+    const colon = text.indexOf(":");
+    return [text.slice(0, colon), text.slice(colon + 1)];
+  });
+  return labelsOfPairs(pairs, "label");
+}
+
+/** @param path the option's name as the caller writes it @throws OPTION_INVALID for a name given twice */
+export function labelsOfPairs(pairs: readonly [string, string][], path: string): Record<string, string> {
+  const labels = new Map(pairs);
+  if (labels.size === pairs.length) return Object.fromEntries(labels);
+  const [twice] = pairs.find(([name], at) => pairs.findIndex(([other]) => other === name) < at) ?? [""];
+  throw new CarillonError("OPTION_INVALID", `${path}: ${twice} was given twice`, {
+    path,
+    hint: "A run has one value of each label.",
+  });
+}
+
+export const textsOfLabels = (labels: Readonly<Record<string, string>>): string[] =>
+  Object.entries(labels).map(([name, value]) => `${name}:${value}`);
