@@ -37,9 +37,10 @@ import type { Store } from "../store/store.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import type { TaskDefinition } from "../task/task.ts";
 import { Measuring } from "../telemetry/measuring.ts";
-import { Worker, type WorkerOptions } from "../worker/worker.ts";
+import type { Worker } from "../worker/worker.ts";
 import type { Health } from "./acts/health.ts";
 import { Nodes } from "./acts/nodes.ts";
+import { type OneLiners, oneLiners } from "./acts/one-liners.ts";
 import { Operations } from "./acts/operations.ts";
 import type { PauseOptions, PauseResult } from "./acts/pause.ts";
 import { type Saved, type SaveOptions, TaskActs } from "./acts/task-acts.ts";
@@ -54,7 +55,17 @@ import type { ResultOf, RunHandle } from "./run-handle.ts";
 import { Runs } from "./runs.ts";
 import { Schedules } from "./schedules.ts";
 import { closedFor, openStandIn } from "./stand-in.ts";
-import { closeStore, endNode, following, healthOf, hearing, type Started, standInOf, unreadyOf } from "./started.ts";
+import {
+  closeStore,
+  endNode,
+  following,
+  healthOf,
+  hearing,
+  type Started,
+  standInOf,
+  unreadyOf,
+  workerOf,
+} from "./started.ts";
 import { type DefineTask, type EnqueueMany, handleOf, type IsolatedOptions, type Producer } from "./task-handle.ts";
 import type { TaskType } from "./task-type.ts";
 
@@ -134,8 +145,11 @@ export class Carillon {
     const asking = { ...shown, defined: this.#defined, open: place };
     this.#enqueues = new EnqueueCall({ ...asking, handleOf: this.runs.handleOf });
     this.schedules = new Schedules(asking);
+    ({ every: this.every, cron: this.cron } = oneLiners(this.task));
   }
 
+  readonly every: OneLiners["every"];
+  readonly cron: OneLiners["cron"];
   /** Defines a task: see `DefineTask`. */
   readonly task = ((given: string | TaskType, options: IsolatedOptions, handler?: Handler<never> | URL | string) => {
     const defined = this.#handlers.defined(given, options, handler);
@@ -398,26 +412,13 @@ export class Carillon {
     if (await this.#untilAnswered(read)) this.#started?.worker?.onSignal({ kind: "tasks" });
   }
 
-  async #makeWorker(shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store }) {
+  async #makeWorker(shared: Parameters<typeof workerOf>[0]): Promise<Worker> {
     await this.#untilAnswered(() => this.#defined.groupNumbers.read(this.#groups(), shared.store.tasks));
     const { tracing } = (await this.#opening) as Opened;
     await this.#handlers.isolates.start();
-    const { store, definitions } = shared;
-    const flow = tracing?.flow(store.flow) ?? store.flow;
-    // A run may begin before all tasks of this process are stored, and begin runs of those.
-    const taskId: typeof flow.taskId = (name, asking) =>
-      this.#defined.get(name)
-        ? this.#defined.taskId(name, this.#registry(store, definitions))
-        : flow.taskId(name, asking);
-    return new Worker({
-      ...shared,
-      claims: tracing?.around(shared.store.claims) ?? shared.store.claims,
-      flow: { ...flow, taskId },
-      writeLogs: (lines) => shared.store.runs.writeLogs(lines, shared.storeClock.now()),
-      groupIds: this.#defined.groupNumbers.ids,
-      handlerOf: (task) => this.#handlers.of(task, tracing),
-      listeners: this.#listeners,
-    });
+    const registry = () => this.#registry(shared.store, shared.definitions);
+    const own = { defined: this.#defined, handlers: this.#handlers, listeners: this.#listeners };
+    return workerOf(shared, { ...own, tracing, registry });
   }
 
   #groups(): string[] {

@@ -59,6 +59,16 @@ export interface RunsOptions extends Acting {
 const pageDefault = 50;
 const pageMost = 1_000;
 const countMost = 10_000;
+
+/** Lists have the live runs before the ended: a run that ends while they are read is in both. */
+function onceEach(): (run: Pick<RunRecord, "runId" | "state">) => boolean {
+  const live = new Set<number>();
+  return ({ runId, state }) => {
+    if (live.has(runId)) return false;
+    if ((liveStates as readonly string[]).includes(state)) live.add(runId);
+    return true;
+  };
+}
 /** The most statements for one page of runs that have to be tested. */
 const looksMost = 10;
 const logsDefault = 1_000;
@@ -160,10 +170,11 @@ export class Runs implements HandledRuns {
       untilMs: untilMs ?? null,
     };
     const rows: RunRecord[] = [];
+    const isNew = onceEach();
     let place = cursor === undefined ? null : placeOf(cursor);
     for (let looks = 0; looks < looksMost && rows.length <= limit; looks++) {
       const page = await store.browse.runs({ ...browse, after: place, limit: limit + 1 - rows.length });
-      rows.push(...page.runs);
+      rows.push(...page.runs.filter(isNew));
       place = page.next;
       if (place === null) break;
     }
@@ -172,12 +183,13 @@ export class Runs implements HandledRuns {
     return { items, next: last && cursorAt(last) };
   }
 
-  /** All matching runs, read page by page. */
+  /** All matching runs, each once, read page by page. */
   async *each(filter: RunsFilter = {}): AsyncGenerator<RunSummary> {
+    const isNew = onceEach();
     let after: { cursor?: string } | undefined = {};
     while (after) {
       const { items, next }: RunsPage = await this.list({ ...filter, limit: pageMost, ...after });
-      yield* items;
+      yield* items.filter(isNew);
       after = next === null ? undefined : { cursor: next };
     }
   }

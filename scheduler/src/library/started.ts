@@ -11,9 +11,14 @@ import type { Alarms } from "../engine/alarms/watch.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Reconciler } from "../engine/reconciler.ts";
 import type { HttpServer } from "../http/server.ts";
+import type { RunNotice } from "../run/handler.ts";
 import type { Settings } from "../settings/settings.ts";
-import type { Worker } from "../worker/worker.ts";
+import type { Store } from "../store/store.ts";
+import type { Tracing } from "../telemetry/tracing.ts";
+import { Worker, type WorkerOptions } from "../worker/worker.ts";
 import type { Health } from "./acts/health.ts";
+import type { DefinedTasks, Registry } from "./defined-tasks.ts";
+import type { Handlers } from "./handlers.ts";
 import type { Opened } from "./opened.ts";
 import type { StandInOptions } from "./stand-in.ts";
 
@@ -48,6 +53,35 @@ export function healthOf(started: Started | undefined, node: string, stopping: A
     leads: (started?.membership.term() ?? null) !== null,
     running: started?.worker?.held ?? null,
   };
+}
+
+interface ForWorker {
+  defined: DefinedTasks;
+  handlers: Handlers;
+  listeners: readonly ((notice: RunNotice) => void)[];
+  tracing: Tracing | undefined;
+  /** Where a task of this process is stored whose run is begun before all tasks are stored. */
+  registry: () => Registry;
+}
+
+export function workerOf(
+  shared: Omit<WorkerOptions, "claims" | "writeLogs" | "groupIds" | "handlerOf"> & { store: Store },
+  { defined, handlers, listeners, tracing, registry }: ForWorker,
+): Worker {
+  const { store, storeClock } = shared;
+  const flow = tracing?.flow(store.flow) ?? store.flow;
+  return new Worker({
+    ...shared,
+    claims: tracing?.around(store.claims) ?? store.claims,
+    flow: {
+      ...flow,
+      taskId: (name, asking) => (defined.get(name) ? defined.taskId(name, registry()) : flow.taskId(name, asking)),
+    },
+    writeLogs: (lines) => store.runs.writeLogs(lines, storeClock.now()),
+    groupIds: defined.groupNumbers.ids,
+    handlerOf: (task) => handlers.of(task, tracing),
+    listeners,
+  });
 }
 
 /** Passes signals from the store to each part of a node. */

@@ -1,5 +1,5 @@
 import { Option } from "commander";
-import { roles, scopes } from "../../access/access.ts";
+import { roles } from "../../access/access.ts";
 import { late } from "../late.ts";
 import { type CommandParts, collect, wholeNumber } from "./parts.ts";
 
@@ -11,9 +11,6 @@ const limitGroup = late(() => import("../tasks/groups.ts"), "limitGroup");
 const listGroups = late(() => import("../tasks/groups.ts"), "listGroups");
 const listQuotas = late(() => import("../access/quotas.ts"), "listQuotas");
 const setQuota = late(() => import("../access/quotas.ts"), "setQuota");
-const createToken = late(() => import("../access/tokens.ts"), "createToken");
-const listTokens = late(() => import("../access/tokens.ts"), "listTokens");
-const revokeToken = late(() => import("../access/tokens.ts"), "revokeToken");
 const listSignIns = late(() => import("../access/users.ts"), "listSignIns");
 const endSignIns = late(() => import("../access/users.ts"), "endSignIns");
 const resetSecondFactor = late(() => import("../access/users.ts"), "resetSecondFactor");
@@ -23,7 +20,7 @@ const showUser = late(() => import("../access/users.ts"), "showUser");
 const removeUser = late(() => import("../access/users.ts"), "removeUser");
 const setPassword = late(() => import("../access/users.ts"), "setPassword");
 
-/** Commands for worker keys, tokens and users, for worker groups and their limits, and for quotas. */
+/** Commands for worker keys and users, for worker groups and their limits, and for quotas. */
 export function addAccess({
   add,
   family,
@@ -47,37 +44,6 @@ export function addAccess({
     "Lock a key's workers out; what they run is taken back.",
     "carillon keys revoke reports",
   ).action(doing(([name = ""], options) => revokeKey(name, options, terminal)));
-
-  const tokens = family("tokens", "Let programs use the HTTP API and read the metrics, and lock them out.");
-  add(
-    tokens,
-    "create <name>",
-    "Make a token of a user for a program. It is shown once.",
-    "carillon tokens create scraper --user prometheus --expires 366d",
-  )
-    .requiredOption("--user <USER>", "whose token it is; it ends with the user")
-    .addOption(new Option("--role <ROLE>", "what it may, not above the user's (default: the user's)").choices(roles))
-    .addOption(
-      new Option("--scope <SCOPE...>", "that alone, such as runs:read (default: all that the role may)").choices(
-        scopes,
-      ),
-    )
-    .option("--in <NAMESPACE...>", "in these namespaces only")
-    .option("--expires <DURATION>", "refuse it after this time, 366d at most (default: 90d)")
-    .option("--reason <TEXT>", "kept with the token")
-    .action(doing(([name = ""], options: Parameters<typeof createToken>[1]) => createToken(name, options, terminal)));
-  add(tokens, "list", "List the tokens: whose they are, not what they are.", "carillon tokens list").action(
-    doing((_, options) => listTokens(options, terminal)),
-  );
-  add(
-    tokens,
-    "revoke <name>",
-    "Lock a program out, and the tokens that its token made.",
-    "carillon tokens revoke scraper --user prometheus",
-  )
-    .requiredOption("--user <USER>", "whose token it is")
-    .option("--reason <TEXT>", "kept with the token")
-    .action(doing(([name = ""], options: Parameters<typeof revokeToken>[1]) => revokeToken(name, options, terminal)));
 
   const groups = family("groups", "See what each group of workers has to do, and limit how much it does at once.");
   add(groups, "list", "List the groups: tasks, workers, runs at once and what waits.", "carillon groups list").action(
