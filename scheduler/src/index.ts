@@ -85,6 +85,7 @@ export {
   validateSchedule,
 } from "./schedule/schedule.ts";
 export type { AlarmOptions } from "./settings/alarms.ts";
+export type { PayloadCodec } from "./settings/payload-codec.ts";
 export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings/settings.ts";
 export type { Store } from "./store/store.ts";
 export type { HttpOptions, HttpSpec, StatusPattern } from "./task/http.ts";

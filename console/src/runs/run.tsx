@@ -16,6 +16,7 @@ import { Away, Moment } from "../parts/value/moment.tsx";
 import { plain } from "../parts/value/plain.ts";
 import { Tree } from "../parts/value/tree.tsx";
 import type { Run } from "./answers.ts";
+import { Kept } from "./kept.tsx";
 import { labelsText } from "./labels.ts";
 import { Log } from "./log/log.tsx";
 import { Lateness, RunMark as Mark } from "./marks.tsx";
@@ -143,14 +144,14 @@ function Whole({ run }: { run: Run }) {
           )}
           <Card title={t("run.payload")}>
             {given(run.payload) ? (
-              <Tree value={run.payload} label={t("run.payload")} />
+              <Kept value={run.payload} label={t("run.payload")} />
             ) : (
               <span className="soft">{t("run.noPayload")}</span>
             )}
           </Card>
           <Card title={t("run.result")}>
             {given(run.result) ? (
-              <Tree value={run.result} label={t("run.result")} />
+              <Kept value={run.result} label={t("run.result")} />
             ) : (
               <span className="soft">{t("run.noResult")}</span>
             )}

@@ -59,6 +59,7 @@ const failed = new Set<ErrorCode>([
   "STOPPED",
   "TIMEOUT",
   "CANCELLED",
+  "CODEC_FAILED",
   "COMMAND_NOT_ALLOWED",
   "COMMAND_FAILED",
   "KEY_NAME_TAKEN",

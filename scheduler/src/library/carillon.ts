@@ -138,11 +138,11 @@ export class Carillon {
     };
     const shown = { now: () => storeClock.now(), clock, change: (why: Why) => this.#change(why) };
     const acting = { ...shown, open: () => this.open() };
-    this.runs = new Runs(acting);
+    this.runs = new Runs({ ...acting, codecs: this.#handlers.codecs });
     this.operations = new Operations(acting);
     this.nodes = new Nodes({ ...acting, own: () => this.#node });
     this.#acts = new TaskActs(acting);
-    const asking = { ...shown, defined: this.#defined, open: place };
+    const asking = { ...shown, defined: this.#defined, open: place, codecs: this.#handlers.codecs };
     this.#enqueues = new EnqueueCall({ ...asking, handleOf: this.runs.handleOf });
     this.schedules = new Schedules(asking);
     ({ every: this.every, cron: this.cron } = oneLiners(this.task));

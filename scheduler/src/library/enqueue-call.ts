@@ -10,6 +10,7 @@ import { type Enqueuer, enqueueTimedOut, enqueueTimeoutMs, type Patience } from 
 import type { EnqueueTracing } from "../store/trace-context.ts";
 import type { DefinedTasks } from "./defined-tasks.ts";
 import { payloadName, payloadText } from "./payload.ts";
+import type { Codecs } from "./payloads/codecs.ts";
 import type { RunHandle } from "./run-handle.ts";
 
 /** The number of enqueues of one call that may be unanswered at a time: enough for several full statements. */
@@ -26,6 +27,7 @@ export interface EnqueuePlace {
 
 export interface EnqueueCallOptions {
   defined: DefinedTasks;
+  codecs: Codecs;
   now: () => number;
   clock: Clock;
   open: () => Promise<EnqueuePlace>;
@@ -40,6 +42,7 @@ export interface EnqueueCallOptions {
  */
 export class EnqueueCall {
   readonly #defined: DefinedTasks;
+  readonly #codecs: Codecs;
   readonly #now: () => number;
   readonly #open: () => Promise<EnqueuePlace>;
   readonly #handleOf: (enqueued: Enqueued) => RunHandle;
@@ -51,6 +54,7 @@ export class EnqueueCall {
     this.#clock = options.clock;
     this.#handleOf = options.handleOf;
     this.#defined = options.defined;
+    this.#codecs = options.codecs;
     this.#now = options.now;
     this.#open = options.open;
   }
@@ -69,6 +73,7 @@ export class EnqueueCall {
         !place ||
         taskId === undefined ||
         place.tracing ||
+        this.#codecs.encodes ||
         options.tx ||
         options.ifKeyTaken ||
         this.#defined.schemaOf(task)
@@ -171,7 +176,8 @@ export class EnqueueCall {
   ): Promise<RunHandle> {
     const taskId = this.#defined.known(task) ?? (await place.taskId(task));
     const nowMs = this.#now();
-    const write = writeOf(taskId, text, options, source, nowMs);
+    const kept = await this.#codecs.encoded(text, task, payloadName(task));
+    const write = writeOf(taskId, kept, options, source, nowMs);
     const { tx } = options;
     const send = (write: EnqueueWrite) =>
       tx

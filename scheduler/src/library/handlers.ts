@@ -13,12 +13,14 @@ import { defineTask, requireOptions, type TaskDefinition } from "../task/task.ts
 import type { Tracing } from "../telemetry/tracing.ts";
 import type { Defined, DefinedTasks } from "./defined-tasks.ts";
 import { saidSchema } from "./payload.ts";
+import { Codecs } from "./payloads/codecs.ts";
 import type { IsolatedOptions } from "./task-handle.ts";
 import type { TaskType } from "./task-type.ts";
 
 /** Chooses how this process runs a task. */
 export class Handlers {
   readonly isolates: Isolates;
+  readonly codecs: Codecs;
   readonly #settings: Settings;
   readonly #clock: Clock;
   readonly #log: Log;
@@ -29,6 +31,7 @@ export class Handlers {
   /** @throws OPTION_INVALID */
   constructor(settings: Settings, { clock, handlerFor }: Surroundings, log: Log, defined: DefinedTasks) {
     this.isolates = new Isolates({ ...settings, log });
+    this.codecs = new Codecs(settings.codec, log);
     this.#settings = settings;
     this.#clock = clock;
     this.#instead = handlerFor;
@@ -72,7 +75,8 @@ export class Handlers {
 
   /** The handler of a task; undefined: this process cannot run it. */
   of(task: TaskDefinition, tracing: Tracing | undefined): Handler | undefined {
-    const handler = this.#instead?.(handlerTask(task)) ?? this.#defined.handlerOf(task) ?? this.#ofUndefined(task);
+    const own = this.#instead?.(handlerTask(task)) ?? this.#defined.handlerOf(task) ?? this.#ofUndefined(task);
+    const handler = own && this.codecs.handler(own);
     return handler && tracing ? tracing.handler(handler) : handler;
   }
 

@@ -29,6 +29,7 @@ import { handlerTask } from "../task/schedule-of.ts";
 import { openTracing } from "../telemetry/tracing.ts";
 import { Worker } from "../worker/worker.ts";
 import { validateKept } from "./payload.ts";
+import { Codecs } from "./payloads/codecs.ts";
 import { closedFor, openStandIn, remoteStandInOf } from "./stand-in.ts";
 
 export type { Duration } from "../base/duration.ts";
@@ -37,6 +38,7 @@ export type { Json } from "../base/json.ts";
 export type { Log } from "../base/log.ts";
 export type { Isolate } from "../executors/isolate/isolates.ts";
 export type { Handler, Run, RunLog, RunNotice } from "../run/handler.ts";
+export type { PayloadCodec } from "../settings/payload-codec.ts";
 export type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
 
 /**
@@ -73,6 +75,7 @@ export class RemoteWorker {
   readonly #redactor = new Redactor();
   readonly #served = new Map<string, Served>();
   readonly #isolates: Isolates;
+  readonly #codecs: Codecs;
   readonly #listeners: ((notice: RunNotice) => void)[] = [];
   readonly #stopping = new AbortController();
   #started: Started | undefined;
@@ -89,6 +92,7 @@ export class RemoteWorker {
     this.settings = workerSettingsOf(key === undefined ? options : { ...options, key });
     this.#log = this.#redactor.log(options.log ?? standardErrorLog);
     this.#isolates = new Isolates({ ...this.settings, log: this.#log });
+    this.#codecs = new Codecs(this.settings.codec, this.#log);
   }
 
   /**
@@ -201,8 +205,8 @@ export class RemoteWorker {
     const tracing = await openTracing(claims.traces, this.#redactor);
     const worker = new Worker({
       ...shared,
-      claims: tracing?.around(claims) ?? claims,
-      flow: tracing?.flow(flow) ?? flow,
+      claims: this.#codecs.around(tracing?.around(claims) ?? claims),
+      flow: this.#codecs.flow(tracing?.flow(flow) ?? flow),
       secrets,
       writeLogs: (lines) => claims.writeLogs(lines),
       membership: session,
@@ -210,7 +214,8 @@ export class RemoteWorker {
       definitions: new Definitions(claims),
       groupIds: [],
       handlerOf: (task) => {
-        const handler = this.#handlerOf(handlerTask(task));
+        const own = this.#handlerOf(handlerTask(task));
+        const handler = own && this.#codecs.handler(own);
         return handler && tracing ? tracing.handler(handler) : handler;
       },
       concurrency,

@@ -25,7 +25,13 @@ it("lists and counts a run once that ends while the list is read", async () => {
     const left = [...pages];
     const store = { browse: { runs: async () => left.shift() } } as unknown as Store;
     const open = async () => ({ store }) as never;
-    return new Runs({ now: () => 0, clock: new VirtualClock(), change: () => ({}) as never, open });
+    return new Runs({
+      now: () => 0,
+      clock: new VirtualClock(0),
+      change: () => ({}) as never,
+      codecs: {} as never,
+      open,
+    });
   };
   expect((await read().list()).items.map(({ runId, state }) => [runId, state])).toEqual([
     [1, "claimed"],

@@ -13,6 +13,7 @@ import { awaitRecall } from "../store/recall.ts";
 import type { Acting } from "./acts/acting.ts";
 import { eventsOf, type RunEvent } from "./acts/run-events.ts";
 import { AwaitedEnds } from "./awaited-ends.ts";
+import type { Codecs } from "./payloads/codecs.ts";
 import { EnqueuedRun, type HandledRuns, type ResultOptions, type RunHandle } from "./run-handle.ts";
 
 export interface RunsFilter {
@@ -52,6 +53,7 @@ export interface RunsCount {
 export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
 
 export interface RunsOptions extends Acting {
+  codecs: Codecs;
   /** The store's time. */
   now: () => number;
 }
@@ -138,7 +140,7 @@ export class Runs implements HandledRuns {
   /** @throws RUN_UNKNOWN */
   async get(runId: number): Promise<RunRecord> {
     const { store } = await this.#options.open();
-    return store.runs.find(runId);
+    return this.#options.codecs.shown(await store.runs.find(runId));
   }
 
   /**
@@ -209,7 +211,7 @@ export class Runs implements HandledRuns {
 
   /** Waits for the run's end. @returns what its handler returned @throws as `RunHandle.result` */
   async result(runId: number, { timeout, signal }: ResultOptions = {}): Promise<Json> {
-    const { clock, now } = this.#options;
+    const { clock, now, codecs } = this.#options;
     const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout, "timeout", 1);
     const over = new AbortController();
     const given = () => over.abort(signal?.reason);
@@ -223,7 +225,8 @@ export class Runs implements HandledRuns {
     signal?.addEventListener("abort", given, { once: true });
     const cancel = timeoutMs === undefined ? undefined : clock.after(timeoutMs, () => late(timeoutMs));
     try {
-      return resultOf(await this.#ends.wait(runId, now() - tracedMs, over.signal));
+      const end = await this.#ends.wait(runId, now() - tracedMs, over.signal);
+      return await codecs.decoded(resultOf(end), end.task ?? "", `the result of run ${runId}`);
     } finally {
       cancel?.();
       signal?.removeEventListener("abort", given);
@@ -264,7 +267,9 @@ export class Runs implements HandledRuns {
     const { store } = await this.#options.open();
     const stopping = AbortSignal.any([this.#closing.signal, ...(signal ? [signal] : [])]);
     const from = { seen: null, reading: null, place: null };
-    yield* eventsOf(followed({ store, clock: this.#options.clock }, await store.runs.find(runId), from, stopping));
+    const { clock, codecs } = this.#options;
+    const steps = followed({ store, clock }, await store.runs.find(runId), from, stopping);
+    yield* eventsOf(codecs.followed(steps));
   }
 
   /** The run's log so far, the oldest line first; 1,000 lines by default. */

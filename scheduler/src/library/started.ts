@@ -72,11 +72,11 @@ export function workerOf(
   const flow = tracing?.flow(store.flow) ?? store.flow;
   return new Worker({
     ...shared,
-    claims: tracing?.around(store.claims) ?? store.claims,
-    flow: {
+    claims: handlers.codecs.around(tracing?.around(store.claims) ?? store.claims),
+    flow: handlers.codecs.flow({
       ...flow,
       taskId: (name, asking) => (defined.get(name) ? defined.taskId(name, registry()) : flow.taskId(name, asking)),
-    },
+    }),
     writeLogs: (lines) => store.runs.writeLogs(lines, storeClock.now()),
     groupIds: defined.groupNumbers.ids,
     handlerOf: (task) => handlers.of(task, tracing),

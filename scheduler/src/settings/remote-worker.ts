@@ -7,6 +7,7 @@ import { limits } from "../base/limits.ts";
 import type { Log } from "../base/log.ts";
 import { checkName } from "../task/names.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";
+import { checkCodec, type PayloadCodec } from "./payload-codec.ts";
 import { Preset } from "./preset.ts";
 import { isThisMachine } from "./this-machine.ts";
 
@@ -43,6 +44,8 @@ export interface RemoteWorkerOptions {
   handleSignals?: boolean;
   /** Reject when no server answers, instead of waiting for one; default false. */
   failFast?: boolean;
+  /** Encodes results and decodes payloads, such as by encryption: the servers never see the keys. See docs/runs.md. Default: none. */
+  codec?: PayloadCodec;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -60,6 +63,7 @@ export interface RemoteWorkerSettings {
   drainMs: number;
   handleSignals: boolean;
   failFast: boolean;
+  codec: PayloadCodec | null;
 }
 
 /** The preset of every HTTP worker. */
@@ -79,6 +83,7 @@ const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
   drain: "duration",
   handleSignals: "flag",
   failFast: "flag",
+  codec: "object",
   log: "object",
 };
 
@@ -131,5 +136,6 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
     drainMs: parseDuration(options.drain ?? "30s", "drain", 0),
     handleSignals: options.handleSignals ?? true,
     failFast: options.failFast ?? false,
+    codec: checkCodec(options.codec),
   };
 }

@@ -12,6 +12,7 @@ import { parseAddress } from "./address.ts";
 import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarms.ts";
 import { checkListen, checkProxies, loopback } from "./listen.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";
+import { checkCodec, type PayloadCodec } from "./payload-codec.ts";
 import { Preset } from "./preset.ts";
 import { programVersion } from "./program-version.ts";
 import { type ProviderOptions, type ProviderSettings, providerSettings } from "./provider.ts";
@@ -167,6 +168,8 @@ export interface CarillonOptions {
   signInLasts?: Duration;
   /** A sign-in that is unused for this long ends earlier; default 4 h. */
   signInIdle?: Duration;
+  /** Encodes payloads and results before they are stored, such as by encryption; see docs/runs.md. Default: none. */
+  codec?: PayloadCodec;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -209,6 +212,7 @@ export interface Settings {
   alarms: AlarmSettings | null;
   provider: ProviderSettings | null;
   signIns: SignInSettings;
+  codec: PayloadCodec | null;
 }
 
 export interface SignInSettings {
@@ -255,6 +259,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     worker: options.worker ?? true,
     groups: options.groups ?? null,
     labels: checkedLabels(options.labels ?? {}),
+    codec: checkCodec(options.codec),
     concurrency: wholeNumber("concurrency", options.concurrency ?? 100, 1, 10_000),
     connections: wholeNumber("connections", options.connections ?? 8, 2, 200),
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
@@ -440,5 +445,6 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   requireSecondFactor: "text",
   signInLasts: "duration",
   signInIdle: "duration",
+  codec: "object",
   log: "object",
 };

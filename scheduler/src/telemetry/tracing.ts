@@ -236,7 +236,8 @@ export class Tracing implements EnqueueTracing {
 /**
  * Properties that `own` lacks come from the target, with the target as `this`: a class's private fields cannot be reached by inheritance.
  */
-function withOwn<Target extends object>(target: Target, own: object): Target {
+/** The target with some methods of its own: `this` of all others stays the target. */
+export function withOwn<Target extends object>(target: Target, own: object): Target {
   return new Proxy(target, {
     get(_, name) {
       if (Object.hasOwn(own, name)) return Reflect.get(own, name);

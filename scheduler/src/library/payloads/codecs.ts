@@ -1,0 +1,187 @@
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import { type Json, jsonText } from "../../base/json.ts";
+import type { Log } from "../../base/log.ts";
+import type { ClaimStore, Settlement } from "../../run/claim-store.ts";
+import { Continuation, type Onward, type RunFlow } from "../../run/flow.ts";
+import type { Handler, Run } from "../../run/handler.ts";
+import type { RunRecord } from "../../run/run-record.ts";
+import type { PayloadCodec } from "../../settings/payload-codec.ts";
+import type { Followed } from "../../store/followed-run.ts";
+import { encodedField, encodedText } from "../../task/kinds/encoded.ts";
+import { nameOfSchedule } from "../../task/schedule-of.ts";
+import { withOwn } from "../../telemetry/tracing.ts";
+
+/** Runs that were started here and never settled are forgotten beyond this number. */
+const startedMost = 50_000;
+
+/**
+ * Puts a codec between a process's program and the store, or its server. What handlers and callers give is encoded when it has passed all
+ * checks, and secret values have been removed from it; what they are given is decoded last.
+ */
+export class Codecs {
+  readonly #codec: PayloadCodec | null;
+  readonly #log: Log;
+  /** The tasks of runs under way, by fence. */
+  readonly #started = new Map<number, string>();
+  readonly #names = new Map<number, string>();
+
+  readonly #handlers = new WeakMap<Handler, Handler>();
+
+  constructor(codec: PayloadCodec | null, log: Log) {
+    this.#codec = codec;
+    this.#log = log;
+  }
+
+  get encodes(): boolean {
+    return this.#codec !== null;
+  }
+
+  /** @param text JSON; null: none, which stays none @throws CODEC_FAILED, PAYLOAD_TOO_LARGE */
+  async encoded<Text extends string | null>(text: Text, task: string, what: string): Promise<Text> {
+    const codec = this.#codec;
+    if (!codec || text === null) return text;
+    let made: unknown;
+    try {
+      made = await codec.encode(text, { task });
+    } catch (cause) {
+      throw failed(`${what} could not be encoded: ${messageOf(cause)}`, cause);
+    }
+    if (typeof made !== "string") throw failed(`${what} could not be encoded: encode gave no text`);
+    return jsonText({ [encodedField]: made }, what) as Text;
+  }
+
+  /** @throws CODEC_FAILED */
+  async decoded(value: Json, task: string, what: string): Promise<Json> {
+    const text = encodedText(value);
+    if (text === undefined) return value;
+    if (!this.#codec) throw failed(`${what} is encoded, and this process has no codec`);
+    let plain: unknown;
+    try {
+      plain = await this.#codec.decode(text, { task });
+    } catch (cause) {
+      throw failed(`${what} could not be decoded: ${messageOf(cause)}`, cause);
+    }
+    try {
+      return JSON.parse(plain as string) as Json;
+    } catch {
+      // The parser's message would quote what was decoded.
+      throw failed(`${what} could not be decoded: decode gave no JSON`);
+    }
+  }
+
+  /** As much of the run as this process can decode: a run can be looked at without the key. */
+  async shown(run: RunRecord): Promise<RunRecord> {
+    const [payload, result] = await Promise.all([this.#open(run.payload, run.task), this.#open(run.result, run.task)]);
+    return { ...run, payload, result };
+  }
+
+  /** The same of a run that is followed. */
+  async *followed(steps: AsyncIterable<Followed>): AsyncGenerator<Followed> {
+    for await (const step of steps) yield "run" in step ? { ...step, run: await this.shown(step.run) } : step;
+  }
+
+  #open(value: Json, task: string): Promise<Json> {
+    // Shown as the store has it.
+    return this.decoded(value, task, "it").catch(() => value);
+  }
+
+  /** The handler of a task as its worker calls it. */
+  handler(handler: Handler): Handler {
+    const known = this.#handlers.get(handler);
+    if (known) return known;
+    const made = this.#codec ? this.#decoding(handler) : this.#refusing(handler);
+    this.#handlers.set(handler, made);
+    return made;
+  }
+
+  #refusing(handler: Handler): Handler {
+    return (run, payload) =>
+      encodedText(payload) === undefined ? handler(run, payload) : this.#read(run, payload as Json);
+  }
+
+  #decoding(handler: Handler): Handler {
+    return async (run, payload) => {
+      const task = taskOf(run);
+      this.#started.set(run.fence, task);
+      if (this.#started.size > startedMost) this.#started.delete(this.#started.keys().next().value as number);
+      const given = await handler(run, await this.#read(run, payload as Json));
+      return given instanceof Continuation ? new Continuation(await this.#onward(given.onward, run, task)) : given;
+    };
+  }
+
+  #read(run: Run, payload: Json): Promise<Json> {
+    return this.decoded(payload, taskOf(run), `the payload of run ${run.id}`);
+  }
+
+  async #onward(onward: Onward, { id }: Run, task: string): Promise<Onward> {
+    const next = onward.kind === "join" ? (this.#names.get(onward.taskId) as string) : task;
+    return { ...onward, payload: await this.encoded(onward.payload, next, `run ${id}: the payload of the next run`) };
+  }
+
+  /** Encodes results. */
+  around<Claims extends Pick<ClaimStore, "settle" | "settleIn">>(claims: Claims): Claims {
+    if (!this.#codec) return claims;
+    return withOwn(claims, {
+      settle: async (...[sessionId, settlements, nowMs]: Parameters<ClaimStore["settle"]>) => {
+        const encoded = await Promise.all(settlements.map((one) => this.#settlement(one)));
+        const settled = await claims.settle(sessionId, encoded, nowMs);
+        for (const { fence } of settlements) this.#started.delete(fence);
+        return settled;
+      },
+      settleIn: async (...[client, sessionId, settlement, nowMs]: Parameters<ClaimStore["settleIn"]>) =>
+        claims.settleIn(client, sessionId, await this.#settlement(settlement), nowMs),
+    });
+  }
+
+  async #settlement(settlement: Settlement): Promise<Settlement> {
+    const { verdict, fence, runId } = settlement;
+    const task = this.#started.get(fence);
+    if (verdict.kind !== "ended" || verdict.result === null || task === undefined) return settlement;
+    try {
+      return {
+        ...settlement,
+        verdict: { ...verdict, result: await this.encoded(verdict.result, task, `run ${runId}: result`) },
+      };
+    } catch (error) {
+      // The work is done; a result that cannot be kept does not undo it.
+      this.#log.warn({ run: runId, error: messageOf(error) }, "a result was not kept, since it could not be encoded");
+      return { ...settlement, verdict: { ...verdict, result: null } };
+    }
+  }
+
+  flow(flow: RunFlow): RunFlow {
+    if (!this.#codec) return flow;
+    return withOwn(flow, {
+      taskId: async (...[name, asking]: Parameters<RunFlow["taskId"]>) => {
+        const taskId = await flow.taskId(name, asking);
+        this.#names.set(taskId, name);
+        return taskId;
+      },
+      spawn: async (...[parent, children, nowMs]: Parameters<RunFlow["spawn"]>) => {
+        const what = `run ${parent.runId}: the payload of its child`;
+        const encoded = children.map(async (child) => ({
+          ...child,
+          payload: await this.encoded(child.payload, this.#names.get(child.taskId) as string, what),
+        }));
+        return flow.spawn(parent, await Promise.all(encoded), nowMs);
+      },
+      inputs: async (...[asking]: Parameters<RunFlow["inputs"]>) => {
+        const inputs = await flow.inputs(asking);
+        const decoded = inputs.map(async (input) => ({
+          ...input,
+          result: await this.decoded(input.result, input.task, `the result of run ${input.runId}`),
+        }));
+        return Promise.all(decoded);
+      },
+    });
+  }
+}
+
+/** As the store calls it: a slot of one of the task's schedules is a run of that schedule. */
+const taskOf = ({ task, schedule }: Run): string => (schedule === null ? task : nameOfSchedule(task, schedule));
+
+const failed = (what: string, cause?: unknown) =>
+  new CarillonError("CODEC_FAILED", what, {
+    hint: "Give this process the codec, and the key, with which it was encoded.",
+    cause,
+  });
