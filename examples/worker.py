@@ -2,7 +2,14 @@
 """A whole Carillon worker, for a run at a time: CARILLON_WORKER_KEY=… worker.py http://server:7373[,http://other:7373]"""
 import http.client, json, os, signal, sys, threading, time, urllib.error, urllib.request, uuid
 
+class Later(Exception):  # a handler raises it: puts its run off by this many ms; with `why` the attempt has failed
+    def __init__(self, ms, why=None):
+        self.said = {"outcome": "failed", "error": {"message": why}} if why else {"outcome": "snoozed"}
+        self.said["retryInMs"] = ms
+
 def count(payload, stop):  # a handler: returns the result, or raises; looks at `stop` now and then
+    if time.time() < payload.get("notBefore", 0):
+        raise Later(1000)
     for _ in range(payload["to"]):
         if stop.wait(payload.get("pause", 0)):
             raise InterruptedError("told to stop")
@@ -44,6 +51,8 @@ def work(run, timeout_ms):
         try:
             result = json.dumps(TASKS[run["task"]](run["payload"], stop), allow_nan=False)
             said.update(outcome="succeeded", result=json.loads(result) if len(result) < 2**20 else None)
+        except Later as later:
+            said.update(later.said)
         except Exception as error:  # whatever it is, it is this run's failure and not the worker's
             said.update(outcome="failed", error={"message": str(error)[:2000]})
     stop.clear()

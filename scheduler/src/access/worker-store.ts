@@ -101,6 +101,7 @@ export interface ClaimStanding {
   taskId: number;
   attempt: number;
   losses: number;
+  snoozes: number;
   linked: boolean;
   overrides: Overrides | null;
 }

@@ -64,8 +64,8 @@ const onward = z
   ])
   .describe("Of a success: what it begins, in the write that ends it. One that cannot be begun fails the attempt.");
 
-/** `stopped`: cut short by the worker's own end; then the task's onWorkerLost decides. */
-const verdictOutcomes = ["succeeded", "failed", "cancelled", "released", "stopped"] as const;
+/** `stopped`: cut short by the worker's own end; then the task's onWorkerLost decides. `snoozed`: put off, without a failure. */
+const verdictOutcomes = ["succeeded", "failed", "cancelled", "released", "stopped", "snoozed"] as const;
 
 const verdict = z
   .strictObject({
@@ -76,11 +76,21 @@ const verdict = z
     error: failure.optional(),
     retry: z.boolean().optional().describe("Of a failure: false when another try cannot help; default true."),
     retryAfterMs: agoMs.optional().describe("Of a failure: another try comes no sooner, or than the task's maxDelay."),
+    retryInMs: z
+      .number()
+      .min(0)
+      .max(limits.postponedMs)
+      .optional()
+      .describe("Of a failure or a snooze: the next try comes after this time, and no back-off applies."),
     startedAgoMs: agoMs.optional(),
     endedAgoMs: agoMs.optional(),
   })
   .refine(({ outcome, onward }) => outcome === "succeeded" || onward === undefined, {
     message: "only a success goes on",
+  })
+  .refine(({ outcome, retryInMs }) => outcome === "failed" || (outcome === "snoozed") === (retryInMs !== undefined), {
+    message: "a snooze has retryInMs, a failure may have it",
+    path: ["retryInMs"],
   });
 
 const report = z.strictObject({ ...claimed, startedAgoMs: agoMs, progress: z.unknown().optional() });
@@ -225,6 +235,10 @@ const run = z.strictObject({
     .optional()
     .describe("Only of a run that expires: do not begin its first attempt later than this; release it instead."),
   labels: z.record(z.string(), z.string()).optional().describe("Only of a run that has some."),
+  uncounted: z
+    .int()
+    .optional()
+    .describe("Only of a run with earlier attempts that used up no try, being lost or snoozed: how many."),
   priority: z.int(),
   key: z.string().nullable(),
   payload: z.unknown(),

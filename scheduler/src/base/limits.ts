@@ -126,6 +126,10 @@ export const limits = {
   heldPerSession: 20_000,
   /** The greatest age of an event that a remote worker reports. */
   agoMs: 366 * 86_400_000,
+  /** How far a run's next try can be put off by its handler. */
+  postponedMs: 366 * 86_400_000,
+  /** How often a run can be snoozed. */
+  snoozes: 1_000,
   /** An older end or log line is recorded as of this long ago: the partition of that day exists from the beginning, and is kept. */
   writtenAgoMs: 86_400_000,
   /** The size of one request to the API; and of one that carries many runs, or a calendar's file. */

@@ -2,6 +2,7 @@ import type { Why } from "../base/change.ts";
 import type { Duration } from "../base/duration.ts";
 import type { Json } from "../base/json.ts";
 import type { Continuation } from "../run/flow.ts";
+import type { RetryIn, Snooze } from "../run/handling/postponed.ts";
 import type { Enqueued, LogLine, RunRecord } from "../run/run-record.ts";
 import type { RunEvent } from "./acts/run-events.ts";
 
@@ -33,7 +34,9 @@ export type JsonOf<Value> = unknown extends Value
             };
 
 /** The type of `result()` for a handler that returns `Returned`. */
-export type ResultOf<Returned> = unknown extends Returned ? unknown : JsonOf<Exclude<Returned, Continuation>>;
+export type ResultOf<Returned> = unknown extends Returned
+  ? unknown
+  : JsonOf<Exclude<Returned, Continuation | RetryIn | Snooze>>;
 
 /** A run, whichever process executes it. */
 export interface RunHandle<Result = unknown> {

@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { expect, expectTypeOf, it } from "vitest";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Continuation } from "../run/flow.ts";
+import type { RetryIn, Snooze } from "../run/handling/postponed.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { Carillon } from "./carillon.ts";
 import { EnqueuedRun, type JsonOf, type ResultOf, type RunHandle } from "./run-handle.ts";
@@ -53,6 +54,8 @@ it("a result has the type of what the handler returns, as JSON has it", () => {
   expectTypeOf<Of<void>>().toEqualTypeOf<null>();
   expectTypeOf<Of<unknown>>().toEqualTypeOf<unknown>();
   expectTypeOf<Of<string | Continuation>>().toEqualTypeOf<string>();
+  expectTypeOf<Of<string | RetryIn | Snooze>>().toEqualTypeOf<string>();
+  expectTypeOf<Of<{ forMs: number }>>().toEqualTypeOf<{ forMs: number }>();
   expectTypeOf<Of<{ at: Date; n?: number; f: () => void }>>().toEqualTypeOf<{ at: string; n?: number }>();
   expectTypeOf<Of<readonly { at: Date }[]>>().toEqualTypeOf<{ at: string }[]>();
   expectTypeOf<JsonOf<"a" | 1 | null>>().toEqualTypeOf<"a" | 1 | null>();

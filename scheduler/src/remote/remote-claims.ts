@@ -261,6 +261,7 @@ export class RemoteClaims implements Omit<ClaimStore, "reclaim"> {
         key,
         payload: payload as never,
         shard: shard && [shard.index, shard.total],
+        losses: run.uncounted,
         overrides: overridesOf(run),
         expiresMs: run.expiresInMs === undefined ? null : nowMs + run.expiresInMs,
         labels: run.labels ?? null,
@@ -319,6 +320,8 @@ function verdictOf(
   }
   if (verdict.kind === "ended" && verdict.outcome === "cancelled") return { ...said, outcome: "cancelled", ...failure };
   if (verdict.cutShort) return { ...said, outcome: "stopped", ...failure };
+  if (verdict.kind === "retry" && verdict.inMs !== undefined)
+    return { ...said, outcome: verdict.snoozed ? "snoozed" : "failed", retryInMs: verdict.inMs, ...failure };
   const retry = verdict.kind === "retry" && !final.includes(error?.code ?? "");
   // A longer delay than a poll may name is shortened; the server limits it to the task's own maximum anyway.
   const askedMs = verdict.kind === "retry" ? verdict.askedMs : undefined;

@@ -38,6 +38,8 @@ export interface ClaimedRun {
   attempt: number;
   /** Earlier attempts that outlived their worker's session: they use up no try of the task's policy. Absent: none. */
   losses?: number | undefined;
+  /** Earlier attempts after which its handler put the run off: they use up no try either. Absent: none. */
+  snoozes?: number | undefined;
   dueMs: number;
   slotMs: number | null;
   priority: number;
@@ -96,7 +98,8 @@ export type Verdict =
   /**
    * `ask`: retry only when an operator decides so. `askedMs`: the part of `dueMs` that comes from the handler's `retryAfterMs`, for code
    * that recomputes it. `cutShort`: ended by this worker and not by its handler, so that `onWorkerLost` has decided. `lost`: the attempt
-   * outlived its worker's session; the store counts it, and ends the run when its task's `workerLosses` is reached.
+   * outlived its worker's session; the store counts it, and ends the run when its task's `workerLosses` is reached. `inMs`: the handler
+   * named the time of the next try, so no back-off applies. `snoozed`: the attempt has not failed.
    */
   | {
       kind: "retry";
@@ -106,6 +109,8 @@ export type Verdict =
       askedMs?: number;
       cutShort?: true;
       lost?: boolean;
+      inMs?: number;
+      snoozed?: true;
     }
   | { kind: "released" };
 

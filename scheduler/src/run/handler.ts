@@ -1,5 +1,7 @@
+import type { Duration } from "../base/duration.ts";
 import type { Json } from "../base/json.ts";
 import type { Continuation, RunInput } from "./flow.ts";
+import type { RetryIn, Snooze } from "./handling/postponed.ts";
 import type { Transaction } from "./transaction.ts";
 
 /** The run that a handler serves, as the handler sees it. */
@@ -66,6 +68,18 @@ export interface Run {
   /** `return run.continueAs(payload)`: ends this run and begins the next of the chain, in one write. */
   continueAs(payload?: unknown, options?: { state?: unknown }): Continuation;
   /**
+   * `throw run.retryIn("10m", { cause: error })`: the attempt fails, with the cause as its error, and the next try comes after this time
+   * instead of the pause of the task's `retry`. It counts as a try: after the last one the run has failed.
+   * @throws DURATION_INVALID, OPTION_INVALID (over 366 days)
+   */
+  retryIn(after: Duration, options?: { cause?: unknown }): RetryIn;
+  /**
+   * `return run.snooze("10m")`: the run is put off by this time. The attempt has not failed, and uses up no try; the run keeps its key, its
+   * state and its slot of concurrency. A run can be snoozed 1,000 times; then the attempt fails.
+   * @throws DURATION_INVALID, OPTION_INVALID (over 366 days)
+   */
+  snooze(by: Duration): Snooze;
+  /**
    * The runs that this run comes from: the children that it joins, the runs it comes after, or the one it goes on from.
    * @throws FENCE_STALE
    */
@@ -94,7 +108,7 @@ export type Handler<Payload = unknown, Result = unknown> = (run: Run, payload: P
 
 /** Reports runs as they happen here, for a live view. Times are by the store's clock. */
 export interface RunNotice {
-  kind: "started" | "ended" | "retry";
+  kind: "started" | "ended" | "retry" | "snoozed";
   runId: number;
   task: string;
   attempt: number;

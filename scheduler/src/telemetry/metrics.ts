@@ -117,7 +117,7 @@ export class Metrics {
     }
     if (endedMs !== null)
       this.#duration.observe(
-        { outcome: kind === "retry" ? "retried" : (outcome ?? "succeeded") },
+        { outcome: kind === "retry" ? "retried" : (outcome ?? kind) },
         Math.max(0, endedMs - startedMs) / 1_000,
       );
   }

@@ -6,6 +6,8 @@ import type { HeldRun } from "./running/held-run.ts";
 
 type Told = Exclude<Verdict, { kind: "released" }>;
 
+const isSnoozed = (verdict: Told) => verdict.kind === "retry" && verdict.snoozed === true;
+
 /** Notifies the listeners of starts and ends of runs here; without listeners a run pays nothing for it. */
 export class Notices {
   readonly #listeners: readonly ((notice: RunNotice) => void)[];
@@ -31,9 +33,9 @@ export class Notices {
     const notice: RunNotice = verdict
       ? {
           ...told,
-          kind: verdict.kind,
+          kind: isSnoozed(verdict) ? "snoozed" : verdict.kind,
           endedMs: this.#now(),
-          outcome: verdict.kind === "ended" ? verdict.outcome : "failed",
+          outcome: verdict.kind === "ended" ? verdict.outcome : isSnoozed(verdict) ? null : "failed",
           error: verdict.error,
         }
       : { ...told, kind: "started", endedMs: null, outcome: null, error: null };

@@ -191,6 +191,14 @@ describe("a worker of another language", () => {
           const bad = (await tower.enqueue("count", { to: "13" })).runId;
           await ended(tower, bad);
           expect((await runOf(tower, bad)).state).toBe("failed");
+          if (name === "worker.py") {
+            const off = (await tower.enqueue("count", { to: 1, notBefore: 1e12 })).runId;
+            const { runs } = (await tower.open()).store;
+            await until(async () => (await runs.attempts(off)).length >= 2);
+            expect((await runs.attempts(off))[1]).toMatchObject({ attempt: 2, outcome: "snoozed", error: null });
+            await tower.cancel(off);
+            await ended(tower, off);
+          }
           const long = (await tower.enqueue("count", { to: 2, pause: 60 })).runId;
           await until(async () => (await runOf(tower, long)).startedMs !== null);
           await first.server.end("SIGKILL");

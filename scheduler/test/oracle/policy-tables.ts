@@ -131,17 +131,21 @@ export const tryColumns = ["tries left", "none left"] as const;
 export const tryEvents = [
   "throws",
   "throws what another try would not change",
+  "throws run.retryIn",
+  "returns run.snooze",
   "takes too long",
   "is cancelled",
   "returns after it was told of its cancellation",
   "is stopped with its worker",
   "loses its session",
 ] as const;
-type Tried = "tried again" | "failed" | "cancelled";
+type Tried = "tried again" | "put off" | "failed" | "cancelled";
 /** For a task with `onWorkerLost: "retry"`. */
 export const tryTable: Record<(typeof tryEvents)[number], Record<(typeof tryColumns)[number], Tried>> = {
   throws: { "tries left": "tried again", "none left": "failed" },
   "throws what another try would not change": { "tries left": "failed", "none left": "failed" },
+  "throws run.retryIn": { "tries left": "tried again", "none left": "failed" },
+  "returns run.snooze": { "tries left": "put off", "none left": "put off" },
   "takes too long": { "tries left": "tried again", "none left": "failed" },
   "is cancelled": { "tries left": "cancelled", "none left": "cancelled" },
   "returns after it was told of its cancellation": { "tries left": "cancelled", "none left": "cancelled" },

@@ -47,6 +47,7 @@ describe.each(places)("a handler in a %s of its own", (place) => {
       { act: "keeps" },
       { act: "spawns" },
       { act: "goesOn", left: 2 },
+      { act: "putsOff" },
       { act: "completes", url, schema },
       { act: "completes", url, schema, rollBack: true },
       { act: "locks", url, schema },

@@ -49,5 +49,5 @@ export function tell(log: Log, { kind, runId, task, attempt, outcome, error, sta
   if (kind === "started") log.debug(fields, "run started");
   else if (kind === "retry") log.warn(wrong, "attempt failed; it will be tried again");
   else if (outcome === "failed") log.error(wrong, "run failed");
-  else log.debug({ ...fields, tookMs }, `run ${outcome}`);
+  else log.debug({ ...fields, tookMs }, `run ${outcome ?? kind}`);
 }

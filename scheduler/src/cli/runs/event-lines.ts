@@ -14,7 +14,7 @@ export interface RunEnd {
   dueMs: number;
   startedMs: number | null;
   endedMs: number | null;
-  outcome: "succeeded" | "failed" | "cancelled" | "skipped" | "retry";
+  outcome: "succeeded" | "failed" | "cancelled" | "skipped" | "retry" | "snoozed";
   error: string | null;
 }
 
@@ -46,6 +46,8 @@ function outcomeText(end: RunEnd, style: Style): string {
       return words(style.warning("⊘ cancelled"), style.dim(why));
     case "skipped":
       return words(style.dim("↷ skipped"), style.dim(why));
+    case "snoozed":
+      return words(style.dim(`↷ ${took}`), `attempt ${end.attempt} put it off`);
   }
 }
 
@@ -66,7 +68,7 @@ export function errorWords(error: Json | undefined): string | null {
 /** null while it runs. */
 export function endOf(notice: RunNotice): RunEnd | null {
   if (notice.kind === "started") return null;
-  const outcome = notice.kind === "retry" ? "retry" : (notice.outcome ?? "succeeded");
+  const outcome = notice.kind === "ended" ? (notice.outcome ?? "succeeded") : notice.kind;
   const { runId, task, attempt, dueMs, startedMs, endedMs, error } = notice;
   return { runId, task, attempt, dueMs, startedMs, endedMs, outcome, error: noticeWords(error) };
 }

@@ -55,7 +55,8 @@ export function waterfallLines(run: RunRecord, bars: Bar[], nowMs: number, width
     if (at === 0 && bar.claimedMs !== null && bar.claimedMs > run.dueMs) fill(run.dueMs, bar.claimedMs, "·", 0);
     if (bar.claimedMs !== null) fill(bar.claimedMs, bar.startedMs ?? endMs, "░", 0);
     if (bar.startedMs !== null) fill(bar.startedMs, endMs, "█", 1);
-    const paint = bar.outcome === "succeeded" ? style.good : bar.outcome === "claimed" ? style.accent : style.bad;
+    const paints: Record<string, Style["good"]> = { succeeded: style.good, claimed: style.accent, snoozed: style.dim };
+    const paint = paints[bar.outcome] ?? style.bad;
     const took = bar.startedMs === null ? "" : spanText(Math.max(0, endMs - bar.startedMs));
     const why = bar.error === null || bar.error === "" ? bar.outcome : `${bar.outcome}: ${bar.error}`;
     const room = Math.max(8, width - columns - 24);

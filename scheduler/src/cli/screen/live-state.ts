@@ -41,7 +41,7 @@ export class LiveState {
     }
     this.running.delete(key);
     if (notice.kind === "retry") this.counts.retried += 1;
-    else this.counts[notice.outcome ?? "succeeded"] += 1;
+    else if (notice.kind === "ended") this.counts[notice.outcome ?? "succeeded"] += 1;
     const end = endOf(notice) as RunEnd;
     this.#ends.push(end);
     if (this.#ends.length > 2 * keptEnds) this.#ends.splice(0, keptEnds);

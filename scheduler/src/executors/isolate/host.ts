@@ -4,6 +4,7 @@ import { messageOf } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
 import { Continuation } from "../../run/flow.ts";
 import type { Handler } from "../../run/handler.ts";
+import { isRetryIn, Snooze } from "../../run/handling/postponed.ts";
 import { HostedRun } from "./hosted-run.ts";
 import { loadHandler, loadingFailed } from "./load-module.ts";
 import type { Ended, FromHost, ToHost } from "./messages.ts";
@@ -42,12 +43,14 @@ async function run({ turn, module, fields, payload, trace }: ToHost & { kind: "r
     const handler = handlers.get(module) ? await handlers.get(module) : await handlerOf(module);
     ended = endedWith(own, await withinTrace(trace, () => (handler as Handler)(own.run, payload)));
   } catch (error) {
-    ended = { thrown: sent(error, own.reason) };
+    ended = error instanceof Snooze ? { snoozeMs: error.forMs } : { thrown: sent(error, own.reason) };
   }
   post({ kind: "ended", turn, ...ended });
 }
 
-function endedWith({ run }: HostedRun, value: unknown): Ended {
+function endedWith({ run, reason }: HostedRun, value: unknown): Ended {
+  if (value instanceof Snooze) return { snoozeMs: value.forMs };
+  if (isRetryIn(value)) return { thrown: sent(value, reason) };
   if (value instanceof Continuation) return { onward: value.onward };
   try {
     return { text: jsonText(value, `run ${run.id}: result`) };

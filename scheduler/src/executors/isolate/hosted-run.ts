@@ -3,6 +3,7 @@ import { messageOf } from "../../base/errors.ts";
 import { type Json, jsonText } from "../../base/json.ts";
 import { Continuation, type Onward } from "../../run/flow.ts";
 import type { Run, RunLog } from "../../run/handler.ts";
+import { retryIn, snooze } from "../../run/handling/postponed.ts";
 import { logFields } from "../../run/log-fields.ts";
 import { clientOf } from "../../run/transaction.ts";
 import type { Asked, FromHost, Outcome, RunFields, ToHost } from "./messages.ts";
@@ -116,6 +117,8 @@ export class HostedRun {
           payload: jsonText(payload, `run ${id}: the payload of the next run`),
           state: jsonText(state ?? undefined, `run ${id}: the state of the next run`),
         }),
+      retryIn,
+      snooze,
       inputs: async () => (await this.#ask("inputs", [])) as Awaited<ReturnType<Run["inputs"]>>,
       complete: async (transaction, result) => {
         const client = clientOf("run.complete's client", transaction);

@@ -40,4 +40,4 @@ export type FromHost =
 export type Outcome = { value: unknown } | { thrown: Thrown };
 
 /** @param text the result as JSON; null: no result */
-export type Ended = { text: string | null } | { onward: Onward } | { thrown: Thrown };
+export type Ended = { text: string | null } | { onward: Onward } | { snoozeMs: number } | { thrown: Thrown };

@@ -1,6 +1,7 @@
 import { CarillonError } from "../../base/errors.ts";
 import { Continuation } from "../../run/flow.ts";
 import type { Run } from "../../run/handler.ts";
+import { Snooze } from "../../run/handling/postponed.ts";
 import type { Ended, FromHost, RunFields, ToHost } from "./messages.ts";
 import { received, sent } from "./thrown.ts";
 
@@ -60,6 +61,7 @@ export class WorkerSide {
   /** @returns the handler's result @throws the error that the handler threw */
   result(ended: Ended): unknown {
     if ("thrown" in ended) throw received(ended.thrown, this.#reason);
+    if ("snoozeMs" in ended) return new Snooze(ended.snoozeMs);
     if ("text" in ended) return ended.text === null ? undefined : JSON.parse(ended.text);
     const { onward } = ended;
     if (onward.kind !== "continue") return new Continuation(onward);

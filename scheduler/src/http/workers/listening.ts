@@ -252,8 +252,17 @@ export class Listening {
           message,
           fields: null,
         });
-      const attempt = known.attempt - (known.losses ?? 0);
-      const verdict = verdictOf(given, { definition, attempt, nowMs, random, note, onward: onwards.get(given) });
+      const { losses = 0, snoozes = 0 } = known;
+      const attempt = known.attempt - losses - snoozes;
+      const verdict = verdictOf(given, {
+        definition,
+        attempt,
+        snoozes,
+        nowMs,
+        random,
+        note,
+        onward: onwards.get(given),
+      });
       const settlement = settlementOf(session.id, given, known, verdict, nowMs);
       settlements.push(settlement);
       if (later.has(given)) tooLate.add(settlement);

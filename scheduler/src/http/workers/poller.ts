@@ -331,6 +331,7 @@ export class Poller {
       dueMs,
       slotMs,
       ...overrides,
+      ...((run.losses ?? 0) + (run.snoozes ?? 0) > 0 ? { uncounted: (run.losses ?? 0) + (run.snoozes ?? 0) } : {}),
       ...(run.expiresMs == null ? {} : { expiresInMs: run.expiresMs - nowMs }),
       ...(labels && { labels }),
       priority,

@@ -15,6 +15,8 @@ export interface Holding {
   attempt: number;
   /** How many of its attempts outlived their worker's session. Absent: none. */
   losses?: number | undefined;
+  /** How often its handler put it off. Absent: never. */
+  snoozes?: number | undefined;
   linked: boolean;
   overrides?: Overrides | null | undefined;
   /** By the store's clock: times that the worker reports are clamped between this and now. */
@@ -55,8 +57,8 @@ export class Attached {
   }
 
   hold(run: ClaimedRun, nowMs: number): void {
-    const { runId, fence, taskId, attempt, losses, linked, overrides } = run;
-    this.held.set(fence, { runId, taskId, attempt, losses, linked, overrides, claimedMs: nowMs });
+    const { runId, fence, taskId, attempt, losses, snoozes, linked, overrides } = run;
+    this.held.set(fence, { runId, taskId, attempt, losses, snoozes, linked, overrides, claimedMs: nowMs });
   }
 
   /** Undefined where the fence is another run's. */

@@ -4,7 +4,9 @@ import { jsonText } from "../../base/json.ts";
 import { limits } from "../../base/limits.ts";
 import type { Random } from "../../base/random.ts";
 import type { Settlement, Verdict } from "../../run/claim-store.ts";
+import { errorParts } from "../../run/error-parts.ts";
 import type { Onward } from "../../run/flow.ts";
+import { snoozedTooOften } from "../../run/handling/postponed.ts";
 import { retryDelay } from "../../task/policies.ts";
 import type { TaskDefinition } from "../../task/task.ts";
 import type { Holding } from "./sessions.ts";
@@ -20,8 +22,9 @@ function errorText({ error, outcome }: GivenVerdict): string {
 
 interface Judging {
   definition: Pick<TaskDefinition, "retry" | "onWorkerLost"> | undefined;
-  /** The number of this attempt by the task's retry policy: lost attempts do not count. */
+  /** The number of this attempt by the task's retry policy: lost attempts and those that put the run off do not count. */
   attempt: number;
+  snoozes: number;
   nowMs: number;
   random: Random;
   /** Called with the reason when a result is not kept. */
@@ -34,10 +37,15 @@ interface Judging {
  * that cannot be stored does not undo the work: `note` receives the reason. A run whose continuation cannot be begun has failed,
  * as it would by the same call in process.
  */
-export function verdictOf(given: GivenVerdict, { definition, attempt, nowMs, random, note, onward }: Judging): Verdict {
+export function verdictOf(
+  given: GivenVerdict,
+  { definition, attempt, snoozes, nowMs, random, note, onward }: Judging,
+): Verdict {
   const failed = (error: string): Verdict => {
     const delay = given.retry === false || !definition ? null : retryDelay(definition.retry, attempt, random);
     if (!definition || delay === null) return { kind: "ended", outcome: "failed", result: null, error };
+    const retryInMs = given.outcome === "failed" ? given.retryInMs : undefined;
+    if (retryInMs !== undefined) return { kind: "retry", dueMs: nowMs + retryInMs, error, inMs: retryInMs };
     const askedMs = Math.min(given.retryAfterMs ?? 0, definition.retry.maxDelayMs);
     return { kind: "retry", dueMs: nowMs + Math.max(delay, askedMs), error };
   };
@@ -70,6 +78,11 @@ export function verdictOf(given: GivenVerdict, { definition, attempt, nowMs, ran
           };
     case "failed":
       return failed(errorText(given));
+    case "snoozed": {
+      const { retryInMs: inMs = 0 } = given;
+      if (snoozes < limits.snoozes) return { kind: "retry", dueMs: nowMs + inMs, error: null, inMs, snoozed: true };
+      return failed(JSON.stringify(errorParts(snoozedTooOften())));
+    }
   }
 }
 

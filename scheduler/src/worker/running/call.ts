@@ -1,4 +1,5 @@
 import type { Handler } from "../../run/handler.ts";
+import { isPostponed } from "../../run/handling/postponed.ts";
 import type { HeldRun } from "./held-run.ts";
 
 type Returned = (run: HeldRun, value: unknown) => void;
@@ -18,12 +19,18 @@ export function call(handler: Handler, run: HeldRun, returned: Returned, threw: 
   }
   // A value that is no promise waits for no turn of the event loop, and allocates no closures.
   if (waits) wait(outcome, run, returned, threw);
-  else returned(run, outcome);
+  else end(outcome, run, returned, threw);
+}
+
+/** A run that puts itself off has not succeeded, whether its handler returned that or threw it. */
+function end(value: unknown, run: HeldRun, returned: Returned, threw: Threw): void {
+  if (typeof value === "object" && isPostponed(value)) threw(run, value);
+  else returned(run, value);
 }
 
 function wait(outcome: unknown, run: HeldRun, returned: Returned, threw: Threw): void {
   Promise.resolve(outcome).then(
-    (value) => returned(run, value),
+    (value) => end(value, run, returned, threw),
     (error) => threw(run, error),
   );
 }

@@ -6,6 +6,7 @@ import type { ClaimedRun } from "../../run/claim-store.ts";
 import { checkKey } from "../../run/enqueue-options.ts";
 import { type ChildWrite, Continuation, type RunFlow } from "../../run/flow.ts";
 import type { ChildSpec, Run, RunLog } from "../../run/handler.ts";
+import { retryIn, snooze } from "../../run/handling/postponed.ts";
 import type { Enqueued } from "../../run/run-record.ts";
 
 /** The claim behind a `Run`; the handler receives a part of it. */
@@ -128,6 +129,14 @@ export class HandedRun implements Run {
 
   get continueAs(): Run["continueAs"] {
     return (...given) => this.#continueAs(...given);
+  }
+
+  get retryIn(): Run["retryIn"] {
+    return retryIn;
+  }
+
+  get snooze(): Run["snooze"] {
+    return snooze;
   }
 
   get inputs(): Run["inputs"] {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { tryColumns, tryEvents, tryTable } from "../../../test/oracle/policy-tables.ts";
 import { CarillonError } from "../../base/errors.ts";
 import { seeded } from "../../base/random.ts";
+import { retryIn, snooze } from "../../run/handling/postponed.ts";
 import { defineTask, type TaskOptions } from "../../task/task.ts";
 import type { HeldRun } from "./held-run.ts";
 import { failed, succeeded } from "./verdict.ts";
@@ -31,10 +32,17 @@ function fate(
     known: { definition },
     policies: definition,
   } as unknown as HeldRun;
-  const thrown = event === "throws what another try would not change" ? final : new Error("no");
+  const thrown =
+    event === "throws what another try would not change"
+      ? final
+      : event === "throws run.retryIn"
+        ? retryIn("10m")
+        : event === "returns run.snooze"
+          ? snooze("10m")
+          : new Error("no");
   const returns = event === "returns after it was told of its cancellation";
   const verdict = returns ? succeeded(run, "done") : failed(run, thrown, 0, seeded(1));
-  if (verdict.kind === "retry") return verdict.ask ? "undecided" : "tried again";
+  if (verdict.kind === "retry") return verdict.ask ? "undecided" : verdict.snoozed ? "put off" : "tried again";
   return verdict.kind === "ended" ? verdict.outcome : verdict.kind;
 }
 

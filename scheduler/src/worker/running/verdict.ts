@@ -1,10 +1,12 @@
 import type { CarillonError } from "../../base/errors.ts";
 import { isCarillonError, messageOf } from "../../base/errors.ts";
 import { jsonText } from "../../base/json.ts";
+import { limits } from "../../base/limits.ts";
 import type { Random } from "../../base/random.ts";
 import type { Settlement, Verdict } from "../../run/claim-store.ts";
 import { errorParts, textOf } from "../../run/error-parts.ts";
 import { Continuation } from "../../run/flow.ts";
+import { isPostponed, isRetryIn, type RetryIn, Snooze, snoozedTooOften } from "../../run/handling/postponed.ts";
 import { retryDelay } from "../../task/policies.ts";
 import type { HeldRun } from "./held-run.ts";
 
@@ -34,11 +36,15 @@ export function succeeded(run: HeldRun, value: unknown): Verdict {
   return { kind: "ended", outcome: "succeeded", result, error: null };
 }
 
-/** The verdict after a throw: another try while the task's policy has one, cancelled if that was the reason, else failed. */
+/** The verdict after a throw, or after a return of `run.retryIn` or `run.snooze`: another try while the task's policy has one, cancelled if that was the reason, else failed. */
 export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Random): Verdict {
   const reason = run.abortReason;
+  const own = ownError(thrown);
+  if (own instanceof Snooze && reason?.code !== "CANCELLED") return snoozed(run, own, nowMs, random);
+  const retryIn = own instanceof Error && isRetryIn(own) ? own : undefined;
+  const cause = retryIn?.cause ?? thrown;
   // A handler that stops because of its abort usually throws an error of its own; the cause is the reason for the abort.
-  const error = errorText(reason ?? thrown, reason === undefined || reason === thrown ? undefined : thrown);
+  const error = errorText(reason ?? cause, reason === undefined || reason === thrown ? undefined : cause);
   if (reason?.code === "CANCELLED") return { kind: "ended", outcome: "cancelled", result: null, error };
   // Stopped by this worker and not by its own fault: the task's `onWorkerLost` decides.
   if (reason?.code === "STOPPED" || reason?.code === "SESSION_LOST") {
@@ -55,18 +61,25 @@ export function failed(run: HeldRun, thrown: unknown, nowMs: number, random: Ran
         };
   }
   const { retry } = run.policies;
-  const own = ownError(thrown);
-  const askedMs = own?.retryAfterMs ?? 0;
-  const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => own?.code === code);
-  const delay = isFinal ? null : retryDelay(retry, run.attempt - (run.claim.losses ?? 0), random);
+  const coded = isCarillonError(own) ? own : undefined;
+  const askedMs = coded?.retryAfterMs ?? 0;
+  const isFinal = askedMs === Number.POSITIVE_INFINITY || final.some((code) => coded?.code === code);
+  const { losses = 0, snoozes = 0 } = run.claim;
+  const delay = isFinal ? null : retryDelay(retry, run.attempt - losses - snoozes, random);
   if (delay === null) return { kind: "ended", outcome: "failed", result: null, error };
+  if (retryIn) return { kind: "retry", dueMs: nowMs + retryIn.retryInMs, error, inMs: retryIn.retryInMs };
   const dueMs = nowMs + Math.max(delay, Math.min(askedMs, retry.maxDelayMs));
   return { kind: "retry", dueMs, error, ...(askedMs > 0 ? { askedMs } : {}) };
 }
 
-function ownError(thrown: unknown): CarillonError | undefined {
+function snoozed(run: HeldRun, { forMs }: Snooze, nowMs: number, random: Random): Verdict {
+  if ((run.claim.snoozes ?? 0) >= limits.snoozes) return failed(run, snoozedTooOften(), nowMs, random);
+  return { kind: "retry", dueMs: nowMs + forMs, error: null, inMs: forMs, snoozed: true };
+}
+
+function ownError(thrown: unknown): CarillonError | RetryIn | Snooze | undefined {
   try {
-    return isCarillonError(thrown) ? thrown : undefined;
+    return isCarillonError(thrown) || isPostponed(thrown) ? thrown : undefined;
   } catch {
     // The thrown value itself throws when it is inspected.
     return undefined;

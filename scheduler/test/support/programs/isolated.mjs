@@ -57,6 +57,10 @@ const acts = {
   }),
   goesOn: (run, { left }) =>
     left > 0 ? run.continueAs({ act: "goesOn", left: left - 1 }, { state: { left } }) : { state: run.state },
+  putsOff: (run) => {
+    if (run.attempt <= 2) return run.snooze(5);
+    throw run.retryIn(5, { cause: new OwnError("asked") });
+  },
   async completes(run, { url, schema, rollBack }) {
     const client = new pg.Client({ connectionString: url });
     await client.connect();

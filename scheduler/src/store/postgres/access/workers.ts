@@ -26,6 +26,7 @@ interface LookRow {
   live_task: number | null;
   attempt: number | null;
   losses: number | null;
+  snoozes: number | null;
   linked: boolean | null;
   overrides: Overrides | null;
   ended_session: number | null;
@@ -289,7 +290,7 @@ async function look(
   const s = database.schema;
   const rows = await database.query<LookRow>(
     "worker-look",
-    `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt, r.losses, r.overrides,
+    `select r.session_id as live_session, r.state as live_state, r.task_id as live_task, r.attempt, r.losses, r.snoozes, r.overrides,
             r.gate > 0 or r.after_end or r.parent_id is not null
               or exists (select from ${s}.plan p where p.task_id = r.task_id and p.followed) or ${makesRoomSql(s, "r.task_id")} as linked,
             h.session_id as ended_session, h.task_id as ended_task, h.attempt as ended_attempt, h.error->>'code' as ended_code,
@@ -326,6 +327,7 @@ function standingOf(row: LookRow, sessionId: number): ClaimStanding {
     taskId,
     attempt,
     losses: row.losses ?? 0,
+    snoozes: row.snoozes ?? 0,
     linked: row.linked ?? false,
     overrides: row.overrides,
   });

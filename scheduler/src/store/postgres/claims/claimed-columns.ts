@@ -9,6 +9,7 @@ type More = [
   shard: [number, number] | null,
   state: Json,
   losses: number,
+  snoozes: number,
   overrides: Overrides | null,
   expiresMs: number | null,
   labels: RunLabels | null,
@@ -40,7 +41,7 @@ export interface ClaimedColumns {
  */
 export const claimedFields = (
   followed: string,
-) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.losses, r.due_ms as "dueMs", r.slot_ms as "slotMs",
+) => `r.id as "runId", r.task_id as "taskId", r.version, r.fence, r.attempt, r.losses, r.snoozes, r.due_ms as "dueMs", r.slot_ms as "slotMs",
     r.priority, r.key, r.payload, r.shard, r.checkpoint as state, r.overrides, r.expires_ms as "expiresMs", r.labels, (r.gate > 0 or r.after_end or r.parent_id is not null or ${followed}) as linked`;
 
 /**
@@ -63,8 +64,8 @@ export const columnsSql = (now: string, beside = "") => `
          array_agg(priority) filter (where (select yes from various)) as priorities,
          array_agg(fence) filter (where linked) as linked, array_agg(fence) filter (where paused) as paused,
          case when count(payload) > 0 then string_agg(coalesce(payload::text, 'null'), ',') end as payloads,
-         json_agg(json_build_array(fence, key, shard, state, losses, overrides, "expiresMs", labels)) filter (where key is not null or shard is not null or state is not null
-           or losses > 0 or overrides is not null or "expiresMs" is not null or labels is not null) as more${beside}
+         json_agg(json_build_array(fence, key, shard, state, losses, snoozes, overrides, "expiresMs", labels)) filter (where key is not null or shard is not null or state is not null
+           or losses > 0 or snoozes > 0 or overrides is not null or "expiresMs" is not null or labels is not null) as more${beside}
   from taken`;
 
 export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number): (ClaimedRun & { paused: boolean })[] {
@@ -77,7 +78,7 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   const [taskId, version, attempt, priority] = alike ?? [];
   return columns.runIds.map((runId, i) => {
     const fence = fences[i] as number;
-    const [, key, shard, state, losses, overrides, expiresMs, labels] = (more.size > 0 && more.get(fence)) || none;
+    const [, key, shard, state, losses, snoozes, overrides, expiresMs, labels] = (more.size > 0 && more.get(fence)) || none;
     return {
       runId,
       taskId: taskId ?? (taskIds?.[i] as number),
@@ -85,6 +86,7 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
       fence,
       attempt: attempt ?? (attempts?.[i] as number),
       losses,
+      snoozes,
       dueMs: nowMs + (dueInMs[i] as number),
       slotMs: slotMs?.[i] ?? null,
       priority: priority ?? (priorities?.[i] as number),
@@ -101,4 +103,4 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   });
 }
 
-const none: [undefined, null, null, null, 0, null, null, null] = [undefined, null, null, null, 0, null, null, null];
+const none: [undefined, null, null, null, 0, 0, null, null, null] = [undefined, null, null, null, 0, 0, null, null, null];

@@ -97,7 +97,7 @@ const settledSql = (s: string) => `
      or i.kind = 'ended' and i.outcome = ${runOutcome.succeeded} and exists (
           select from ${s}.run_trace t where t.ended_ms >= i.ended_ms and i.fence = any(t.fences))
      or (i.kind = 'retry' or i.whole and i.outcome = ${runOutcome.failed}) and exists (
-          select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome = 'failed'
+          select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence and a.outcome in ('failed', 'snoozed')
                                        and (not i.whole or a.error is not distinct from i.error))
      or i.kind = 'released' and exists (select from ${s}.run r where r.id = i.id and r.fence = i.fence and r.state <> ${runState.claimed})
         and not exists (select from ${s}.attempt a where a.run_id = i.id and a.fence = i.fence)`;

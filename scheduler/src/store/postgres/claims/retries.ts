@@ -107,6 +107,7 @@ async function retryWith(
     wanted.map(({ verdict }) => verdict.kind === "retry" && verdict.ask === true),
     tokens,
     wanted.map(({ verdict }) => verdict.kind === "retry" && verdict.lost === true),
+    wanted.map(({ verdict }) => verdict.kind === "retry" && verdict.snoozed === true),
   ]);
   return rows.map((row) => ({ ...row, fence: Number(row.fence) }));
 }
@@ -114,15 +115,16 @@ async function retryWith(
 /**
  * Moves runs back to ready for another try, or to an operator's decision, unless a cancellation was requested or the task is removed; the
  * ended try is kept as an attempt. $9: also runs of tasks whose tries take tokens; the caller books them. Attempts that outlived their
- * worker's session are counted here and nowhere else; a run with too many of them stays claimed, for the caller to end.
+ * worker's session are counted here and nowhere else; a run with too many of them stays claimed, for the caller to end. So are those that
+ * put their run off.
  */
 const retrySql = (s: string) => `
   with i as (
     select * from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::bigint[]), (select $4::bigint[]),
-                         (select $5::bigint[]), (select $6::jsonb[]), (select $8::boolean[]), (select $10::boolean[]))
-      as i (id, fence, due_ms, started_ms, ended_ms, error, ask, lost)
+                         (select $5::bigint[]), (select $6::jsonb[]), (select $8::boolean[]), (select $10::boolean[]), (select $11::boolean[]))
+      as i (id, fence, due_ms, started_ms, ended_ms, error, ask, lost, snoozed)
   ), old as materialized (
-    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, i.lost, p.paused, t.group_id,
+    select r.id, r.task_id, r.attempt, r.fence, r.session_id, r.claimed_ms, i.due_ms, i.started_ms, i.ended_ms, i.error, i.ask, i.lost, i.snoozed, p.paused, t.group_id,
            t.definition->'limit'->>'perWorker' is not null as per_worker,
            i.lost and not i.ask and ${isGivenUpSql} as given_up
     from ${s}.run r join i on r.id = i.id and r.fence = i.fence join ${s}.plan p on p.task_id = r.task_id
@@ -131,13 +133,13 @@ const retrySql = (s: string) => `
   ), back as (
     update ${s}.run r set state = case when old.ask then ${runState.undecided} when old.paused then ${runState.paused} else ${runState.ready} end, group_id = ${unaddressed},
            due_ms = old.due_ms, session_id = null, claimed_ms = null,
-           started_ms = null, recall = ${runRecall.none}, progress = null, losses = r.losses + old.lost::int
+           started_ms = null, recall = ${runRecall.none}, progress = null, losses = r.losses + old.lost::int, snoozes = r.snoozes + old.snoozed::int
     from old where r.id = old.id and not old.given_up returning r.fence, r.state, r.due_ms, r.group_id
   ), told as (
     insert into ${s}.attempt (run_id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, outcome, error)
-    select id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, $7, error from old where not given_up
+    select id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, case when snoozed then 'snoozed' else $7 end, error from old where not given_up
   ), counted as (
-    insert into ${s}.tally_delta (task_id, retried) select task_id, count(*) from old where not given_up group by task_id
+    insert into ${s}.tally_delta (task_id, retried) select task_id, count(*) from old where not given_up and not snoozed group by task_id
   ), told_all as (
     ${notifyReadySql(s, `back where state = ${runState.ready}`)}
   ), room as (

@@ -23,6 +23,7 @@ const columns = [
   "started_ms",
   "attempt",
   "losses",
+  "snoozes",
   "parent_id",
   "inputs",
   "slot_ms",

@@ -112,10 +112,10 @@ export async function putEnqueues(
 const claimsSql = (s: string) => `
   with i as (
     select * from unnest($1::bigint[], $2::int[], $3::int[], $4::bigint[], $5::int[], $6::bigint[], $7::bigint[], $8::smallint[], $9::text[], $10::jsonb[],
-                         $11::jsonb[], $12::bigint[], $13::bigint[], $14::jsonb[], $16::int[], $17::jsonb[], $18::jsonb[])
-      as i (id, task_id, version, fence, attempt, due_ms, slot_ms, priority, key, payload, checkpoint, session_id, claimed_ms, shard, losses, overrides, labels)
+                         $11::jsonb[], $12::bigint[], $13::bigint[], $14::jsonb[], $16::int[], $17::jsonb[], $18::jsonb[], $19::int[])
+      as i (id, task_id, version, fence, attempt, due_ms, slot_ms, priority, key, payload, checkpoint, session_id, claimed_ms, shard, losses, overrides, labels, snoozes)
   ), back as (
-    update ${s}.run r set state = ${runState.claimed}, version = i.version, session_id = i.session_id, fence = i.fence, attempt = i.attempt, losses = i.losses,
+    update ${s}.run r set state = ${runState.claimed}, version = i.version, session_id = i.session_id, fence = i.fence, attempt = i.attempt, losses = i.losses, snoozes = i.snoozes,
            claimed_ms = i.claimed_ms, started_ms = i.claimed_ms, recall = ${runRecall.none}, checkpoint = i.checkpoint
     from i where r.id = i.id and coalesce(r.fence, 0) < i.fence returning r.id
   ), made as (
@@ -137,6 +137,7 @@ const claimsSql = (s: string) => `
       started_ms: "i.claimed_ms",
       attempt: "i.attempt",
       losses: "i.losses",
+      snoozes: "i.snoozes",
       slot_ms: "i.slot_ms",
       overrides: "i.overrides",
       labels: "i.labels",
@@ -189,6 +190,7 @@ export async function putClaims(client: SqlClient, s: string, claims: readonly R
     column(({ run }) => run.losses ?? 0),
     column(({ run }) => (run.overrides ? JSON.stringify(run.overrides) : null)),
     column(({ run }) => (run.labels ? JSON.stringify(run.labels) : null)),
+    column(({ run }) => run.snoozes ?? 0),
   ]);
   return rows.map(({ id }) => Number(id));
 }

@@ -1,0 +1,53 @@
+import { type Duration, formatDuration, parseDuration } from "../../base/duration.ts";
+import { CarillonError } from "../../base/errors.ts";
+import { limits } from "../../base/limits.ts";
+
+/** Returned by a handler: its run is put off, and the attempt uses up no try. Made by `run.snooze`. */
+export class Snooze {
+  /** Private, so that no other type of result is taken for this class by the compiler. */
+  readonly #forMs: number;
+
+  constructor(forMs: number) {
+    this.#forMs = forMs;
+  }
+
+  get forMs(): number {
+    return this.#forMs;
+  }
+}
+
+/** Thrown by a handler: the attempt has failed, and the next try comes after this time. Made by `run.retryIn`. */
+export class RetryIn extends Error {
+  override readonly name = "RetryIn";
+  readonly retryInMs: number;
+
+  constructor(retryInMs: number, options?: { cause?: unknown }) {
+    super(`the handler asked for another try in ${formatDuration(retryInMs)}`, options);
+    this.retryInMs = retryInMs;
+  }
+}
+
+/** Recognised by its fields: an isolated handler's error is a copy. */
+export function isRetryIn(thrown: unknown): thrown is RetryIn {
+  return thrown instanceof Error && thrown.name === "RetryIn" && typeof (thrown as RetryIn).retryInMs === "number";
+}
+
+export const isPostponed = (value: unknown): value is RetryIn | Snooze => value instanceof Snooze || isRetryIn(value);
+
+export const snooze = (given: Duration): Snooze => new Snooze(within(given, "snooze"));
+
+export const retryIn = (given: Duration, options?: { cause?: unknown }): RetryIn =>
+  new RetryIn(within(given, "retryIn"), options);
+
+/** @throws DURATION_INVALID, OPTION_INVALID */
+function within(given: Duration, what: string): number {
+  const ms = parseDuration(given, what, 0);
+  if (ms <= limits.postponedMs) return ms;
+  throw new CarillonError("OPTION_INVALID", `${what}: a run can be put off by at most 366 days`);
+}
+
+/** The error of an attempt whose run has been snoozed too often. */
+export const snoozedTooOften = () =>
+  new CarillonError("OPTION_INVALID", `the run was snoozed ${limits.snoozes} times, and cannot be once more`, {
+    hint: "Go on as another run: run.continueAs.",
+  });
