@@ -15,11 +15,13 @@ function stage({
   look = () => undefined,
   fold = () => 0,
   looksAtReleases = () => undefined,
+  forgets = () => undefined,
 }: {
   rotate?: (nowMs: number) => void;
   look?: () => void;
   fold?: () => number;
   looksAtReleases?: (graceMs: number) => void;
+  forgets?: (nowMs: number) => void;
 }) {
   const clock = new VirtualClock(1_000_000);
   const storeClock = new StoreClock(clock);
@@ -31,6 +33,7 @@ function stage({
         return { created: [], dropped: [] };
       },
     },
+    runs: { endExpired: async () => 0, forgetKeys: async (nowMs: number) => forgets(nowMs) },
     sessions: { sweep: async () => undefined },
     access: { sweep: async () => undefined },
     quotas: { measureHistory: async () => undefined },
@@ -136,6 +139,16 @@ it("looks for what changes left behind each minute, and folds, though history ca
   }
   expect(looks).toEqual([0, 60, 120]);
   expect(folds).toEqual([60]);
+});
+
+it("drops the keys for which no run stands any more, each minute, by the store's time", async () => {
+  const forgot: number[] = [];
+  const { clock, storeClock, pulse } = stage({ forgets: (nowMs) => forgot.push(nowMs - storeClock.now()) });
+  for (let minute = 0; minute < 3; minute++) {
+    await pulse();
+    clock.advance(60_000);
+  }
+  expect(forgot).toEqual([0, 0, 0]);
 });
 
 it("looks four times a grace time for definitions that nobody stands behind, as the leader", async () => {

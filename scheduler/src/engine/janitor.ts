@@ -117,6 +117,7 @@ export class Janitor {
     if (taken > 0) log.info({ runs: taken }, "runs were left behind by a change of their task");
     const ended = await store.runs.endExpired(nowMs);
     if (ended > 0) log.info({ runs: ended }, "runs had not begun when they expired");
+    await store.runs.forgetKeys(nowMs);
     await store.audit.chainSkipped();
     const expired = await store.workers.revokeExpired({ author: membership.node, reason: "it has expired", nowMs });
     if (expired.length > 0)

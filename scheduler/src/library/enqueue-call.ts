@@ -3,6 +3,7 @@ import { parseDuration } from "../base/duration.ts";
 import { within } from "../base/errors.ts";
 import { jsonText } from "../base/json.ts";
 import { checkEnqueueOptions, type EnqueueOptions, readOptions, replacing } from "../run/enqueue-options.ts";
+import { isAlone, keyOverTime } from "../run/keys/key-over-time.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 import type { RunStore } from "../run/run-store.ts";
 import { clientOf, type Transaction } from "../run/transaction.ts";
@@ -76,6 +77,7 @@ export class EnqueueCall {
         this.#codecs.encodes ||
         options.tx ||
         options.ifKeyTaken ||
+        options.uniqueFor !== undefined ||
         this.#defined.schemaOf(task)
       )
         return this.#inTime(options, () => this.#wait(task, payload, options, source));
@@ -182,13 +184,13 @@ export class EnqueueCall {
     const send = (write: EnqueueWrite) =>
       tx
         ? this.#sendIn(tx, place, write, nowMs)
-        : write.replaces
+        : isAlone(write)
           ? this.#replace(place, write, nowMs, options)
           : place.enqueuer.add(write, patienceOf(options));
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 
-  /** One transaction each: these are rare, and hold the lock of their task's plan. */
+  /** One transaction each: these are rare, and those that replace hold the lock of their task's plan. */
   async #replace(place: EnqueuePlace, write: EnqueueWrite, nowMs: number, { signal }: EnqueueOptions) {
     return this.#handleOf(await place.runs.enqueueReplacing(write, nowMs, signal));
   }
@@ -221,5 +223,15 @@ function writeOf(
 ): EnqueueWrite {
   const { key = null, limitKey = null, priority = null, ifKeyTaken } = options;
   const read = readOptions(options, nowMs);
-  return { taskId, payload, ...read, key, limitKey, priority, source, ...replacing(ifKeyTaken) };
+  return {
+    taskId,
+    payload,
+    ...read,
+    key,
+    limitKey,
+    priority,
+    source,
+    ...replacing(ifKeyTaken),
+    ...keyOverTime(options),
+  };
 }

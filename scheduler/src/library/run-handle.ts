@@ -41,7 +41,7 @@ export type ResultOf<Returned> = unknown extends Returned
 /** A run, whichever process executes it. */
 export interface RunHandle<Result = unknown> {
   readonly runId: number;
-  /** False: an unfinished run already had the key, and this handle is that run's. */
+  /** False: an unfinished run already had the key, or one stands for it (`uniqueFor`), and this handle is that run's. */
   readonly created: boolean;
   /** The number of the waiting run that this one replaced, by `ifKeyTaken: "replace"`. */
   readonly replaced: number | undefined;

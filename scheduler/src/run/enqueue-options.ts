@@ -7,12 +7,13 @@ import { endOfTime } from "../schedule/zone.ts";
 import type { Kind } from "../task/kinds/kinds.ts";
 import { type RunLabels, runLabelsKind } from "../task/kinds/run-labels.ts";
 import { type TaskDefinition, type TaskOptions, taskOptions } from "../task/options.ts";
+import { type KeyOverTime, keyOverTime } from "./keys/key-over-time.ts";
 import { clientOf, type Transaction } from "./transaction.ts";
 
 export const ifKeyTakens = ["keep", "replace", "again"] as const;
 export type IfKeyTaken = (typeof ifKeyTakens)[number];
 
-export interface EnqueueOptions extends RunPolicies {
+export interface EnqueueOptions extends RunPolicies, KeyOverTime {
   /** Due this long from now. */
   in?: Duration;
   /** Due at this time. */
@@ -50,6 +51,8 @@ const names = [
   "at",
   "key",
   "ifKeyTaken",
+  "uniqueFor",
+  "maxWait",
   "limitKey",
   "priority",
   "retry",
@@ -71,6 +74,7 @@ export function checkEnqueueOptions(options: EnqueueOptions): void {
     throw optionInvalid("give `expiresIn` or `expiresAt`, not both");
   checkKey("key", key);
   checkIfKeyTaken(ifKeyTaken, key);
+  keyOverTime(options);
   checkKey("limitKey", limitKey);
   if (priority !== undefined && !(Number.isInteger(priority) && priority >= 0 && priority <= 9)) {
     throw optionInvalid(`priority cannot be ${shownValue(priority)}`, "Give 0 to 9.");

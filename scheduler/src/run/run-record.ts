@@ -24,6 +24,10 @@ export interface EnqueueWrite {
   replaces?: boolean;
   /** With `replaces`: it follows a run that has the key and has begun, in place of an earlier one that was to. */
   again?: boolean;
+  /** This run stands for its key for so long, also when it has ended: see `uniqueFor`. */
+  uniqueForMs?: number;
+  /** With `replaces`: it is due at most this long after the first enqueue that it stands for. */
+  maxWaitMs?: number;
   /** null: the task's priority. */
   priority: number | null;
   source: RunSource;
@@ -42,7 +46,7 @@ export interface RunOrigin {
 
 export interface Enqueued {
   runId: number;
-  /** False: a live run of this task had the key already, and this is that run. */
+  /** False: a live run of this task had the key already, or one stands for it, and this is that run. */
   created: boolean;
   /** The waiting run with the key, which has ended as skipped in favour of this one. */
   replaced?: number | undefined;

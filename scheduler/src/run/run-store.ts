@@ -19,8 +19,9 @@ export interface RunStore extends EndStore {
     signal?: AbortSignal,
   ): Promise<Enqueued[]>;
   /**
-   * Enqueues a run that replaces the waiting run of its key: see `EnqueueWrite.replaces`. If a run with the key has had a try, or a worker
-   * has it, no run is made, and that run is returned. Repeated until the store answers, as `enqueue`.
+   * Enqueues a run that replaces the waiting run of its key, or stands for its key for a time: see `EnqueueWrite`. If a run with the key has
+   * had a try, a worker has it, or one stands for the key, no run is made, and that run is returned. Repeated until the store answers, as
+   * `enqueue`.
    */
   enqueueReplacing(write: EnqueueWrite, nowMs: number, signal?: AbortSignal): Promise<Enqueued>;
   /** Resolves when the other processes have been sent a signal of all that this one has enqueued and committed by now. */
@@ -46,6 +47,8 @@ export interface RunStore extends EndStore {
   cancel(runId: number, why: string, nowMs: number, by?: string): Promise<"cancelled" | "asked">;
   /** Ends the runs that had not begun when they expired, except those that workers have claimed. @returns how many */
   endExpired(nowMs: number): Promise<number>;
+  /** Drops the keys for which no run stands any more. */
+  forgetKeys(nowMs: number): Promise<void>;
   /** The runs among these whose worker has not answered a recall yet. */
   recallsOpen(runIds: number[]): Promise<number[]>;
   find(runId: number): Promise<RunRecord>;

@@ -124,7 +124,7 @@ const params = z.strictObject({ run: id.describe("The run's number.") });
 const enqueued = z
   .strictObject({
     run: id,
-    created: z.boolean().describe("False: an unfinished run had the key already, and this is that run."),
+    created: z.boolean().describe("False: a run has the key, or stands for it (`uniqueFor`), and this is that run."),
     replaced: id.optional().describe("The waiting run with the key, which ended as skipped in favour of this one."),
     again: z.boolean().optional().describe("True: the run with the key has begun, and this enqueue follows its end."),
   })
@@ -295,6 +295,12 @@ export const runRoutes = {
         .describe(
           "What is done if an unfinished run has the key. `replace`: a run that waits for its first try ends as skipped. `again`: the same, and a run that has begun is followed by one more. Default: `keep`.",
         ),
+      uniqueFor: duration
+        .optional()
+        .describe("For this long another such request of the key is answered with this run, also when it has ended."),
+      maxWait: duration
+        .optional()
+        .describe("However often it is replaced, it is due at most this long after the first of these requests."),
       reason,
     }),
     answer: enqueued,

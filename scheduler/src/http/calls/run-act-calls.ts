@@ -7,6 +7,7 @@ import {
   readOptions,
   replacing,
 } from "../../run/enqueue-options.ts";
+import { isAlone, keyOverTime } from "../../run/keys/key-over-time.ts";
 import type { EnqueueWrite } from "../../run/run-record.ts";
 import type { Enqueuer } from "../../store/enqueuer.ts";
 import { awaitRecall } from "../../store/recall.ts";
@@ -105,14 +106,15 @@ export function runActCalls({
     );
 
   return {
-    async runTask({ task, reason, ifKeyTaken, ...given }, call) {
+    async runTask({ task, reason, ifKeyTaken, uniqueFor, maxWait, ...given }, call) {
       checkIfKeyTaken(ifKeyTaken, given.key);
+      const over = keyOverTime({ uniqueFor, maxWait, ifKeyTaken, key: given.key } as EnqueueOptions);
       const write = await writeOf({ task, ...given }, "manual", call, call.runIds[0]);
       await take(call, [{ task, write }]);
-      const replaces = replacing(ifKeyTaken);
+      const keyed = { ...replacing(ifKeyTaken), ...over };
       const { runId, created, replaced, again } = await traced(task, call, (context) =>
-        replaces.replaces
-          ? store.runs.enqueueReplacing({ ...write, ...replaces, context }, call.nowMs)
+        isAlone(keyed)
+          ? store.runs.enqueueReplacing({ ...write, ...keyed, context }, call.nowMs)
           : enqueuer.add({ ...write, context }),
       );
       const { author, reason: why } = changeOf(call, reason);

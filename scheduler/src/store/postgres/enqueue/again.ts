@@ -9,7 +9,13 @@ import { sourceNumber } from "./sources.ts";
  * `run.again`: the enqueue that is to follow this run, which has the key and has begun. It lies in the run's own row, so each statement that
  * ends a run has it, however it is interleaved with the enqueue: the statement makes the new run, with the key, as it deletes the old one.
  */
-export async function park(client: SqlClient, s: string, holder: number, write: EnqueueWrite): Promise<boolean> {
+export async function park(
+  client: SqlClient,
+  s: string,
+  holder: number,
+  write: EnqueueWrite,
+  nowMs: number,
+): Promise<boolean> {
   const {
     runId = null,
     payload,
@@ -18,18 +24,22 @@ export async function park(client: SqlClient, s: string, holder: number, write: 
     overrides = null,
     expiresMs = null,
     labels = null,
+    maxWaitMs = null,
     source,
   } = write;
-  const dueMs = Math.round(write.dueMs);
-  const rest = { dueMs, priority, limitKey, overrides, expiresMs, labels, source: sourceNumber(source) };
+  const rest = { priority, limitKey, overrides, expiresMs, labels, source: sourceNumber(source) };
   // An end under way holds the row: afterwards the run is gone, or it has this.
   const { rows } = await client.query(
-    `update ${s}.run set again = $2::jsonb || jsonb_build_object('payload', $3::jsonb, 'runId', coalesce($4::bigint, nextval('${s}.run_id')))
+    `update ${s}.run set again = $2::jsonb || jsonb_build_object('payload', $3::jsonb, 'runId', coalesce($4::bigint, nextval('${s}.run_id')),
+       'sinceMs', ${sinceSql}, 'dueMs', least($5::bigint, ${sinceSql} + $7::bigint))
      where id = $1 returning true`,
-    [holder, JSON.stringify(rest), payload, runId],
+    [holder, JSON.stringify(rest), payload, runId, Math.round(write.dueMs), Math.round(nowMs), maxWaitMs],
   );
   return rows.length > 0;
 }
+
+/** The first of the enqueues that the next run stands for. */
+const sinceSql = "coalesce((again->>'sinceMs')::bigint, $6::bigint)";
 
 const given = (name: string, type: string) => `(g.again->>'${name}')::${type}`;
 
@@ -48,6 +58,7 @@ export const followAgainSql = (s: string) => `again as (
       overrides: "nullif(g.again->'overrides', 'null')",
       expires_ms: given("expiresMs", "bigint"),
       labels: withTaskLabels("nullif(g.again->'labels', 'null')"),
+      since_ms: given("sinceMs", "bigint"),
     })}
     from gone g join ${s}.task t on t.id = g.task_id and t.deleted_ms is null where g.again is not null
     returning state, due_ms, group_id

@@ -13,9 +13,10 @@ import { type Query, queryIn, queryOf } from "../query.ts";
 import { runState } from "../states.ts";
 import { park } from "./again.ts";
 import { anyInsertSql, anyValues, type Made, type MadeTogether } from "./any-enqueue.ts";
+import { holdKey, standFor } from "./known-keys.ts";
 import { oneInsertSql, oneValues } from "./one-enqueue.ts";
 import { type PlainMade, plainInsertSql, plainValues } from "./plain-enqueue.ts";
-import { endWaiting, hasBegun } from "./replacing.ts";
+import { endWaiting, hasBegun, standSince } from "./replacing.ts";
 import { RunIds } from "./run-ids.ts";
 
 const preparedRowsMax = 50;
@@ -151,12 +152,21 @@ function remember(database: Database, writes: EnqueueWrite[], answers: Enqueued[
 async function enqueueIn(
   { s, inserts, announcer }: Enqueuing,
   client: SqlClient,
-  write: EnqueueWrite,
+  given: EnqueueWrite,
   nowMs: number,
   places?: "later",
 ): Promise<Enqueued> {
+  let write = given;
+  if (write.uniqueForMs !== undefined) {
+    const { runId, held } = await holdKey(client, s, write, nowMs);
+    if (!held) return { runId, created: false };
+    write = { ...write, runId };
+  }
   for (;;) {
     const replaced = write.replaces ? await endWaiting(client, s, write, nowMs) : undefined;
+    const sinceMs = write.maxWaitMs === undefined ? undefined : (replaced?.sinceMs ?? nowMs);
+    if (sinceMs !== undefined)
+      write = { ...write, dueMs: Math.min(given.dueMs, sinceMs + (write.maxWaitMs as number)) };
     const { rows } = await client.query(
       inserts["run-insert-keyed"],
       anyValues([write], nowMs, write.runId === undefined ? null : [write.runId]),
@@ -168,13 +178,16 @@ async function enqueueIn(
     if (write.replaces && made.id !== null && !made.created) {
       if (!(await hasBegun(client, s, made.id))) continue;
       if (write.again) {
-        if (!(await park(client, s, made.id, write))) continue;
+        if (!(await park(client, s, made.id, { ...write, dueMs: given.dueMs }, nowMs))) continue;
         return { runId: Number(made.id), created: false, again: true };
       }
     }
+    if (made.id !== null && made.created && sinceMs !== undefined) await standSince(client, s, made.id, sinceMs);
+    if (made.id !== null && write.uniqueForMs !== undefined && !made.created) await standFor(client, s, write, made.id);
     if (made.id !== null && made.created && write.context !== undefined)
       await client.query(originSql(s), originsOf([write], [made.id], nowMs));
-    if (made.id !== null) return { runId: Number(made.id), created: made.created, ...(replaced ? { replaced } : {}) };
+    if (made.id !== null)
+      return { runId: Number(made.id), created: made.created, ...(replaced ? { replaced: replaced.runId } : {}) };
     const { rows: tasks } = await client.query(`select from ${s}.task where id = $1 and deleted_ms is null`, [
       write.taskId,
     ]);
@@ -193,7 +206,7 @@ async function enqueueReplacing(
   let runId = write.runId ?? ((await runIds.take(1, signal))[0] as number);
   const make = (known: boolean) =>
     database.transaction(async (client) => {
-      const made = await enqueueIn(enqueuing, client, { ...write, runId, replaces: true }, nowMs);
+      const made = await enqueueIn(enqueuing, client, { ...write, runId }, nowMs);
       // An earlier try may have been committed since, and its run may have ended.
       if (known && (await existing(queryIn(client), s, [runId], nowMs, false)).size > 0) throw endedMeanwhile();
       return made.runId === runId ? { ...made, created: true } : made;

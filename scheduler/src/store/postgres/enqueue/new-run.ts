@@ -33,6 +33,7 @@ const columns = [
   "expires_ms",
   "again",
   "labels",
+  "since_ms",
 ] as const;
 
 type Column = (typeof columns)[number];

@@ -12,13 +12,19 @@ export async function hasBegun(client: SqlClient, s: string, runId: number): Pro
   return rows.length > 0;
 }
 
-/** Ends the run that has the key, if it waits and has not had a try. @returns its number; undefined: no run with the key waits */
+/** `sinceMs`: the time of the first enqueue that the run stands for. */
+export interface Replaced {
+  runId: number;
+  sinceMs: number;
+}
+
+/** Ends the run that has the key, if it waits and has not had a try. @returns undefined: no run with the key waits */
 export async function endWaiting(
   client: SqlClient,
   s: string,
   { taskId, key }: Pick<EnqueueWrite, "taskId" | "key">,
   nowMs: number,
-): Promise<number | undefined> {
+): Promise<Replaced | undefined> {
   await lockPlans(client, s, [taskId]);
   const { rows } = await client.query(
     endUnclaimedSql(s, {
@@ -26,12 +32,17 @@ export async function endWaiting(
       outcome: runOutcome.skipped,
       why: `'${why}'`,
       now: "$3",
-      answer: "id, gate",
+      answer: "id, gate, coalesce(since_ms, created_ms) as since_ms",
     }),
     [taskId, key, Math.round(nowMs)],
   );
   const [gone] = rows;
   if (gone === undefined) return undefined;
   if ((gone.gate as number) > 0) await settleGates(client, s, [taskId], nowMs, true);
-  return Number(gone.id);
+  return { runId: Number(gone.id), sinceMs: Number(gone.since_ms) };
+}
+
+/** Stores the time of the first enqueue that a run stands for, where that bounds how long it may be put off. */
+export async function standSince(client: SqlClient, s: string, runId: number, sinceMs: number): Promise<void> {
+  await client.query(`update ${s}.run set since_ms = $2 where id = $1`, [runId, Math.round(sinceMs)]);
 }

@@ -11,6 +11,7 @@ import type { CheckTransaction } from "../cluster/callers-transaction.ts";
 import { notifySql } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
 import { enqueueStore } from "../enqueue/enqueue.ts";
+import { forgetKeys } from "../enqueue/known-keys.ts";
 import { originStore } from "../enqueue/origins.ts";
 import { asRunRecord, type RunRow, runRecordSql } from "../enqueue/run-rows.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
@@ -77,6 +78,7 @@ export function runStore(database: Database, announcer: Announcer, requireTransa
     },
 
     endExpired: (nowMs) => endExpired(database, nowMs),
+    forgetKeys: (nowMs) => forgetKeys(database, nowMs),
 
     async recallsOpen(runIds) {
       const rows = await database.query<{ id: number }>(

@@ -1,0 +1,59 @@
+import type { SqlClient } from "../../../base/change.ts";
+import type { EnqueueWrite } from "../../../run/run-record.ts";
+import type { Database } from "../database.ts";
+
+/**
+ * `known_key`: the run that stands for a key until a time, whether it has ended or not. Only enqueues with `uniqueFor` read and write it. Its
+ * unique index makes enqueues of one key wait for each other's transaction.
+ */
+
+const forgottenAtOnce = 10_000;
+
+/** @returns the run that stands for the key, and whether it is the one that this write is to make now */
+export async function holdKey(
+  client: SqlClient,
+  s: string,
+  { taskId, key, runId, uniqueForMs = 0 }: EnqueueWrite,
+  nowMs: number,
+): Promise<{ runId: number; held: boolean }> {
+  for (;;) {
+    const { rows } = await client.query(
+      `insert into ${s}.known_key as k (task_id, key, run_id, until_ms)
+       values ($1, $2, coalesce($3::bigint, nextval('${s}.run_id')), $4::bigint)
+       on conflict (task_id, key) do update set run_id = excluded.run_id, until_ms = excluded.until_ms where k.until_ms <= $5
+       returning run_id as id`,
+      [taskId, key, runId ?? null, Math.round(nowMs) + uniqueForMs, Math.round(nowMs)],
+    );
+    if (rows[0]) return { runId: Number(rows[0].id), held: true };
+    const found = await client.query(`select run_id as id from ${s}.known_key where task_id = $1 and key = $2`, [
+      taskId,
+      key,
+    ]);
+    // None: the leader has dropped it at this moment.
+    if (found.rows[0]) return { runId: Number(found.rows[0].id), held: false };
+  }
+}
+
+/** Another run had the key, and stands for it. */
+export async function standFor(
+  client: SqlClient,
+  s: string,
+  { taskId, key }: EnqueueWrite,
+  runId: number,
+): Promise<void> {
+  await client.query(`update ${s}.known_key set run_id = $3 where task_id = $1 and key = $2`, [taskId, key, runId]);
+}
+
+/** Drops the keys whose time is over. */
+export async function forgetKeys(database: Database, nowMs: number): Promise<void> {
+  const s = database.schema;
+  for (let gone = forgottenAtOnce; gone === forgottenAtOnce; ) {
+    const rows = await database.query(
+      "known-keys-forget",
+      `delete from ${s}.known_key where ctid = any (array(
+         select ctid from ${s}.known_key where until_ms <= $1 limit ${forgottenAtOnce} for update skip locked)) returning true`,
+      [Math.round(nowMs)],
+    );
+    gone = rows.length;
+  }
+}
