@@ -50,6 +50,7 @@ export type { DeadGroup, DeadGroups, DeadLetter } from "./run/dead-letters.ts";
 export type { EnqueueOptions } from "./run/enqueue-options.ts";
 export type { Continuation, RunInput } from "./run/flow.ts";
 export type { ChildSpec, Handler, Run, RunLog, RunNotice } from "./run/handler.ts";
+export type { BatchHandler, BatchOptions, BatchRun } from "./run/handling/batch.ts";
 export type { RetryIn, Snooze } from "./run/handling/postponed.ts";
 export type {
   BackfillRange,

@@ -11,8 +11,9 @@ The options of a task: in code (\`carillon.task(name, options, handler)\`), in a
 ([api.md](api.md)) and with \`carillon tasks edit\` ([cli.md](cli.md)). All of these, and this page, are made from one table,
 [\`options.ts\`](../scheduler/src/task/options.ts). [policies.md](policies.md) shows the effect of each policy.
 
-Code has two more options, which are not stored: \`payload\`, a schema of the payload in code, such as zod's, and \`isolate\`, which runs the
-handler in a thread or a process of its own ([isolation.md](isolation.md#isolated-handlers)).
+Code has three more options, which are not stored: \`payload\`, a schema of the payload in code, such as zod's; \`isolate\`, which runs the
+handler in a thread or a process of its own ([isolation.md](isolation.md#isolated-handlers)); and \`batch\`, with which the handler takes several runs at
+once ([flow.md](flow.md#batches)).
 
 A duration is a number of milliseconds or a text such as \`"15m"\` or \`"1h30m"\`. An error names the wrong option by its \`path\`, such as
 \`retry.attempts\`. Where the table says *yes*, the option of a stored task can be edited with

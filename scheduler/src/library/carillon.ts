@@ -66,7 +66,7 @@ import {
   unreadyOf,
   workerOf,
 } from "./started.ts";
-import { type DefineTask, type EnqueueMany, handleOf, type IsolatedOptions, type Producer } from "./task-handle.ts";
+import { type CodeOptions, type DefineTask, type EnqueueMany, handleOf, type Producer } from "./task-handle.ts";
 import type { TaskType } from "./task-type.ts";
 
 /** Makes a Carillon: scheduler and worker inside this process. Nothing is opened before it is needed. */
@@ -151,7 +151,7 @@ export class Carillon {
   readonly every: OneLiners["every"];
   readonly cron: OneLiners["cron"];
   /** Defines a task: see `DefineTask`. */
-  readonly task = ((given: string | TaskType, options: IsolatedOptions, handler?: Handler<never> | URL | string) => {
+  readonly task = ((given: string | TaskType, options: CodeOptions, handler?: Handler<never> | URL | string) => {
     const defined = this.#handlers.defined(given, options, handler);
     const { name } = defined.definition;
     if (this.#defined.add(defined))

@@ -1,4 +1,3 @@
-import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Clock } from "../base/clock.ts";
 import { CarillonError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -11,10 +10,11 @@ import type { Surroundings } from "../settings/surroundings.ts";
 import { handlerTask } from "../task/schedule-of.ts";
 import { defineTask, requireOptions, type TaskDefinition } from "../task/task.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
+import { batched } from "../worker/running/batches.ts";
 import type { Defined, DefinedTasks } from "./defined-tasks.ts";
 import { saidSchema } from "./payload.ts";
 import { Codecs } from "./payloads/codecs.ts";
-import type { IsolatedOptions } from "./task-handle.ts";
+import type { CodeOptions } from "./task-handle.ts";
 import type { TaskType } from "./task-type.ts";
 
 /** Chooses how this process runs a task. */
@@ -26,15 +26,17 @@ export class Handlers {
   readonly #log: Log;
   readonly #defined: DefinedTasks;
   readonly #instead: Surroundings["handlerFor"];
+  readonly #gathers: Surroundings["gathers"];
   #callHttp: ReturnType<typeof httpCaller>;
 
   /** @throws OPTION_INVALID */
-  constructor(settings: Settings, { clock, handlerFor }: Surroundings, log: Log, defined: DefinedTasks) {
+  constructor(settings: Settings, { clock, handlerFor, gathers }: Surroundings, log: Log, defined: DefinedTasks) {
     this.isolates = new Isolates({ ...settings, log });
     this.codecs = new Codecs(settings.codec, log);
     this.#settings = settings;
     this.#clock = clock;
     this.#instead = handlerFor;
+    this.#gathers = gathers;
     this.#log = log;
     this.#defined = defined;
     this.#callHttp = this.httpOf(settings.httpTasks);
@@ -51,14 +53,10 @@ export class Handlers {
   }
 
   /** The definition and handler from the arguments of `task`. @throws TASK_INVALID and the errors of the schedule's own check */
-  defined(
-    given: string | TaskType,
-    options: IsolatedOptions & { payload?: StandardSchemaV1 },
-    handler: Handler<never> | URL | string | undefined,
-  ): Defined {
+  defined(given: string | TaskType, options: CodeOptions, handler: Handler<never> | URL | string | undefined): Defined {
     const name = typeof given === "string" ? given : given.name;
     requireOptions(name, options);
-    const { payload: own, isolate, ...rest } = options;
+    const { payload: own, isolate, batch, ...rest } = options;
     const schema = typeof given === "string" ? own : given.payload;
     const definition = defineTask(name, { payloadSchema: saidSchema(schema) ?? null, ...rest });
     if (definition.atEnd === "remove")
@@ -70,7 +68,10 @@ export class Handlers {
           path: "atEnd",
         },
       );
-    return { definition, schema, handler: this.isolates.handler(name, handler, isolate) };
+    if (batch === undefined) return { definition, schema, handler: this.isolates.handler(name, handler, isolate) };
+    const { concurrency } = this.#settings;
+    const host = { clock: this.#clock, gathers: this.#gathers, concurrency };
+    return { definition, schema, handler: batched(name, isolate ? undefined : (handler as never), batch, host) };
   }
 
   /** The handler of a task; undefined: this process cannot run it. */

@@ -17,6 +17,7 @@ import { RemoteClaims } from "../remote/remote-claims.ts";
 import { RemoteFlow } from "../remote/remote-flow.ts";
 import { RemoteSession } from "../remote/remote-session.ts";
 import type { Handler, RunNotice } from "../run/handler.ts";
+import type { BatchHandler, BatchOptions } from "../run/handling/batch.ts";
 import {
   type RemoteWorkerOptions,
   type RemoteWorkerSettings,
@@ -27,6 +28,7 @@ import { Definitions } from "../store/definitions.ts";
 import { StoreClock } from "../store/store-clock.ts";
 import { handlerTask } from "../task/schedule-of.ts";
 import { openTracing } from "../telemetry/tracing.ts";
+import { batched } from "../worker/running/batches.ts";
 import { Worker } from "../worker/worker.ts";
 import { validateKept } from "./payload.ts";
 import { Codecs } from "./payloads/codecs.ts";
@@ -39,6 +41,7 @@ export type { Log } from "../base/log.ts";
 export type { Isolate } from "../executors/isolate/isolates.ts";
 export type { Handler, Run, RunLog, RunNotice } from "../run/handler.ts";
 export type { PayloadCodec } from "../settings/payload-codec.ts";
+export type { BatchHandler, BatchOptions, BatchRun } from "../run/handling/batch.ts";
 export type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
 
 /**
@@ -54,11 +57,12 @@ interface Served {
   schema: StandardSchemaV1 | undefined;
 }
 
-type HandlerOrModule = Handler<never> | URL | string;
+type HandlerOrModule = Handler<never> | BatchHandler<never> | URL | string;
 
 interface ServedOptions {
   payload?: StandardSchemaV1;
   isolate?: Isolate;
+  batch?: BatchOptions;
 }
 
 interface Started {
@@ -104,6 +108,12 @@ export class RemoteWorker {
     options: { payload: Schema; isolate?: Isolate },
     handler: Handler<StandardSchemaV1.InferOutput<Schema>> | URL | string,
   ): this;
+  task<Schema extends StandardSchemaV1>(
+    name: string,
+    options: { payload: Schema; batch: BatchOptions },
+    handler: BatchHandler<StandardSchemaV1.InferOutput<Schema>>,
+  ): this;
+  task<Payload = unknown>(name: string, options: { batch: BatchOptions }, handler: BatchHandler<Payload>): this;
   task<Payload = unknown>(name: string, handler: Handler<Payload> | URL | string): this;
   task(name: string, options: { isolate?: Isolate }, handler: URL | string): this;
   task(name: string, ...given: [HandlerOrModule] | [ServedOptions, HandlerOrModule]): this {
@@ -117,9 +127,12 @@ export class RemoteWorker {
         hint: "A worker says with its start which tasks it can run.",
       });
     }
-    const [{ payload: schema, isolate }, one]: [ServedOptions, HandlerOrModule] =
+    const [{ payload: schema, isolate, batch }, one]: [ServedOptions, HandlerOrModule] =
       given.length === 1 ? [{}, given[0]] : given;
-    const handler = this.#isolates.handler(name, one, isolate);
+    const { concurrency } = this.settings;
+    const handler = batch
+      ? batched(name, isolate ? undefined : (one as BatchHandler<never>), batch, { clock: systemClock, concurrency })
+      : this.#isolates.handler(name, one as Handler<never>, isolate);
     if (typeof handler !== "function") throw new CarillonError("TASK_INVALID", `task ${name} has no handler`);
     this.#served.set(name, { handler: handler as Handler, schema });
     return this;

@@ -2,11 +2,14 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { expect, expectTypeOf, it } from "vitest";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Continuation } from "../run/flow.ts";
+import type { Run } from "../run/handler.ts";
+import type { BatchRun } from "../run/handling/batch.ts";
 import type { RetryIn, Snooze } from "../run/handling/postponed.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { Carillon } from "./carillon.ts";
 import { EnqueuedRun, type JsonOf, type ResultOf, type RunHandle } from "./run-handle.ts";
 import { handleOf, type Task } from "./task-handle.ts";
+import { taskType } from "./task-type.ts";
 
 const handleTo = (runId: number) => new EnqueuedRun({ runId, created: true }, {} as never);
 
@@ -68,6 +71,24 @@ it("a result has the type of what the handler returns, as JSON has it", () => {
     expectTypeOf(tower.task("parse", { payload: schema }, (_run, n) => ({ n }))).toEqualTypeOf<
       Task<string, { n: number }>
     >();
+    const batch = { size: 2 };
+    expectTypeOf(
+      tower.task<string>("many", { batch }, (runs) => {
+        expectTypeOf(runs).toEqualTypeOf<BatchRun<string>[]>();
+      }),
+    ).toEqualTypeOf<Task<string>>();
+    const parsed = tower.task("parsed", { payload: schema, batch }, (runs) => {
+      expectTypeOf(runs).toEqualTypeOf<BatchRun<number>[]>();
+    });
+    expectTypeOf(parsed).toEqualTypeOf<Task<string>>();
+    const typed = taskType<{ id: string }, { n: number }>("typed");
+    tower.task(typed, { batch }, (runs) => {
+      for (const run of runs) run.succeed({ n: run.payload.id.length });
+      // @ts-expect-error: the result is another type
+      runs[0]?.succeed({ n: "1" });
+    });
+    // @ts-expect-error: a handler of single runs
+    tower.task("single", { batch }, (run: Run, n: number) => n + run.attempt);
     expectTypeOf(tower.task<{ id: string }>("plain", {}, () => 1)).toEqualTypeOf<Task<{ id: string }, unknown>>();
     expectTypeOf(
       sum.enqueueMany([[1], [2]], (numbers, index) => ({ key: `${numbers.length} ${index}` })),

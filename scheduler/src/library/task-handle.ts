@@ -2,6 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import type { Isolate } from "../executors/isolate/isolates.ts";
 import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Handler } from "../run/handler.ts";
+import type { BatchHandler, BatchOptions } from "../run/handling/batch.ts";
 import type { ScheduleSpec } from "../schedule/schedule.ts";
 import type { HttpOptions } from "../task/http.ts";
 import type { TaskOptions } from "../task/task.ts";
@@ -80,6 +81,17 @@ export interface Task<Input, Result = unknown> {
  */
 export type IsolatedOptions = TaskOptions & { isolate?: Isolate };
 
+/** All options that code can give; the last three are not stored. */
+export type CodeOptions = IsolatedOptions & { payload?: StandardSchemaV1; batch?: BatchOptions };
+
+/** The options of a task whose handler takes several runs at once. */
+export type BatchedOptions = TaskOptions & { batch: BatchOptions };
+
+/** The handler takes one run: so the compiler does not give `batch` to it. */
+interface OneByOne {
+  batch?: never;
+}
+
 export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payload: Schema };
 
 /**
@@ -89,17 +101,28 @@ export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payloa
 export interface DefineTask {
   <Payload, Result, Input>(
     type: TaskType<Payload, Result, Input>,
-    options: IsolatedOptions,
+    options: BatchedOptions,
+    handler: BatchHandler<Payload, Result>,
+  ): Task<Input, ResultOf<Result>>;
+  <Schema extends StandardSchemaV1>(
+    name: string,
+    options: WithSchema<Schema> & BatchedOptions,
+    handler: BatchHandler<StandardSchemaV1.InferOutput<Schema>>,
+  ): Task<StandardSchemaV1.InferInput<Schema>>;
+  <Payload = unknown>(name: string, options: BatchedOptions, handler: BatchHandler<Payload>): Task<Payload>;
+  <Payload, Result, Input>(
+    type: TaskType<Payload, Result, Input>,
+    options: IsolatedOptions & OneByOne,
     handler: Handler<Payload, Result> | URL | string,
   ): Task<Input, ResultOf<Result>>;
   <Schema extends StandardSchemaV1, Result = unknown>(
     name: string,
-    options: WithSchema<Schema> & { isolate?: Isolate },
+    options: WithSchema<Schema> & { isolate?: Isolate } & OneByOne,
     handler: Handler<StandardSchemaV1.InferOutput<Schema>, Result> | URL | string,
   ): Task<StandardSchemaV1.InferInput<Schema>, ResultOf<Result>>;
   <Payload = unknown, Result = unknown>(
     name: string,
-    options: TaskOptions,
+    options: TaskOptions & OneByOne,
     handler: Handler<Payload, Result>,
   ): Task<Payload, ResultOf<Result>>;
   <Payload = unknown>(name: string, options: IsolatedOptions, handler: URL | string): Task<Payload>;

@@ -19,6 +19,8 @@ export interface Surroundings {
   openWitness?: (options: WitnessOptions & { clock: Clock }) => Promise<Witness>;
   /** The handler that runs of this task call in place of their own; undefined: their own. */
   handlerFor?: (task: string) => Handler | undefined;
+  /** Called when runs begin to wait for others of their batch, or stop to. */
+  gathers?: (more: number) => void;
   /** Returns the opened store, or a wrapper around it. */
   around(store: Store): Promise<Store>;
 }

@@ -131,6 +131,7 @@ export class TestTower {
       // for a busy machine: a query that timed out would be repeated at a later time of the tower.
       postgres: { ...realSurroundings.postgres, partitions: "one", answerMs: storeAnswerMs },
       handlerFor: (task) => this.#fakes.get(task),
+      gathers: (more) => this.#travel?.gathers(more),
       around: async (real) => {
         this.#real = real;
         this.#watched = new WatchedStore(real, this.#clock);

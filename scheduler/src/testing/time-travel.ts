@@ -64,6 +64,12 @@ export class TimeTravel {
     }
   }
 
+  /** Runs began to wait for others of their batch, or stopped to: until the tower's time has moved on. */
+  gathers(more: number): void {
+    this.#sleeping += more;
+    this.#stir();
+  }
+
   /** Resolves when nothing more happens at this time. */
   async settle(): Promise<void> {
     const { watched, sessionId, patienceMs, heldUp } = this.#options;

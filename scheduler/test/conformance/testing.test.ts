@@ -54,6 +54,26 @@ describe("a test tower", () => {
     expect(complaints(lines)).toEqual([]);
   });
 
+  it("moves its time through the wait of a batch, without patience for the runs that gather", async () => {
+    const sizes: number[] = [];
+    const tower = await open({
+      patience: "1h",
+      tasks(carillon) {
+        carillon.task<number>("index", { batch: { size: 100, wait: "30s" } }, (runs) => {
+          sizes.push(runs.length);
+          return tower.now().toISOString();
+        });
+      },
+    });
+    await tower.carillon.enqueueMany("index", [1, 2, 3] as never[], { in: "1m" });
+    const ended = await tower.runUntilIdle();
+    expect(sizes).toEqual([3]);
+    expect(ended).toHaveLength(3);
+    expect(await tower.carillon.runs.result(ended[0]?.runId as number)).toBe("2030-01-01T00:01:30.000Z");
+    await tower.fake<number>("index", (_run, payload) => payload);
+    expect(await tower.run("index", 7)).toMatchObject({ outcome: "succeeded", result: 7 });
+  });
+
   it("runs one task to its end: through back-off, with what each attempt logged", async () => {
     let tries = 0;
     const tower = await open({
