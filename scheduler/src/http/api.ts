@@ -353,7 +353,7 @@ export class Api {
       const events = await handle(given, call);
       reply.hijack();
       const { raw } = reply;
-      raw.writeHead(200, streamHeaders(this.#options.behindProxy));
+      raw.writeHead(200, { ...streamHeaders(this.#options.behindProxy), "x-request-id": request.id });
       // Sends the head at once: a proxy or a client that waits for it would give up before the first event.
       raw.flushHeaders();
       await this.#send(events, request, raw, gone);

@@ -156,10 +156,11 @@ export class HttpServer {
       connectionTimeout: silentMs,
       routerOptions: { maxParamLength: nameBytes },
       // A path that is too long or malformed: it is refused before a route, and so a route's error handler, is found.
-      frameworkErrors: (error, _request, reply) => {
+      frameworkErrors: (error, request, reply) => {
         const problem = problemOf(asCarillonError(error));
         // The reply type has no schema at this point.
-        (reply as unknown as FastifyReply).code(problem.status).type("application/problem+json").send(problem);
+        const answer = reply as unknown as FastifyReply;
+        answer.header("x-request-id", request.id).code(problem.status).type("application/problem+json").send(problem);
       },
       // A caller's own id goes into the logs and the answer, so that both can be searched for it.
       genReqId: ({ headers }) => requestIdOf(headers["x-request-id"]) ?? randomUUID(),
