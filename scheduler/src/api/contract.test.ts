@@ -10,7 +10,13 @@ import { partsOf } from "./client.ts";
 import { time, writes } from "./contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "./contract.ts";
 import { EventReader, eventText } from "./event-reader.ts";
+import { examples } from "./examples.ts";
 import { describeApi } from "./openapi.ts";
+
+interface Discriminator {
+  propertyName: string;
+  mapping: Record<string, string>;
+}
 
 const here = dirname(fileURLToPath(import.meta.url));
 
@@ -101,6 +107,46 @@ describe("the contract", () => {
     }
     expect(without).toEqual([]);
     expect(described).toBeGreaterThan(300);
+  });
+
+  test("shows its examples: parameters, bodies, versions and answers", () => {
+    const page = JSON.parse(JSON.stringify(describeApi(version)));
+    const { parameters, requestBody, responses } = page.paths["/v1/tasks/{task}"].patch;
+    const shown = Object.fromEntries(parameters.map(({ name, example }: Record<string, unknown>) => [name, example]));
+    expect(shown).toEqual({ task: "settle", "if-match": '"1"', "idempotency-key": undefined });
+    const { task, ...body } = examples.editTask?.given ?? {};
+    expect([task, requestBody.content["application/json"].example]).toEqual(["settle", body]);
+    expect(responses[200].content["application/json"].example).toEqual(examples.editTask?.answer);
+    expect(Object.keys(body)).toEqual(["options", "reason"]);
+  });
+
+  test("names the field that tells the members of a union apart, and what each value of it stands for", () => {
+    const page = JSON.parse(JSON.stringify(describeApi(version)));
+    const found: string[][] = [];
+    const look = (part: unknown) => {
+      if (typeof part !== "object" || part === null) return;
+      Object.values(part).forEach(look);
+      const { oneOf, discriminator } = part as { oneOf?: { $ref: string }[]; discriminator?: Discriminator };
+      if (!oneOf) return;
+      const { propertyName = "", mapping = {} } = discriminator ?? {};
+      for (const [value, $ref] of Object.entries(mapping)) {
+        const { properties, required } = page.components.schemas[$ref.split("/").at(-1) ?? ""];
+        const { const: tag, enum: tags = [tag] } = properties[propertyName];
+        expect([value, tags, required]).toEqual([
+          value,
+          expect.arrayContaining([value]),
+          expect.arrayContaining([propertyName]),
+        ]);
+      }
+      expect(new Set(Object.values(mapping))).toEqual(new Set(oneOf.map(({ $ref }) => $ref)));
+      found.push([propertyName, ...Object.keys(mapping)]);
+    };
+    look(page);
+    expect(found.toSorted()).toEqual([
+      ["type", "cron", "every", "interval", "rrule", "at", "manual"],
+      ["type", "ended", "more", "tasks", "operations", "leadership", "resync"],
+      ["type", "line", "end"],
+    ]);
   });
 
   test("and the client import nothing that a browser lacks", () => {

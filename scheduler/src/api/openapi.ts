@@ -2,6 +2,9 @@
 import { z } from "zod";
 import { isKept, type RouteShape, writes } from "./contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "./contract.ts";
+import { sunsetOf } from "./deprecation.ts";
+import type { Example } from "./examples/example.ts";
+import { examples } from "./examples.ts";
 import { statusOf } from "./problem-status.ts";
 import { problem } from "./worker-protocol.ts";
 
@@ -32,6 +35,8 @@ export function describeApi(version: string): object {
     (paths[shape.path] as Schema)[shape.method.toLowerCase()] = operationOf(routeId, shape, schemas);
   }
   lifted(problem.meta({ id: "Problem" }), "output", schemas);
+  for (const schema of Object.values(schemas)) addDiscriminators(schema, schemas);
+  addDiscriminators(paths, schemas);
   return {
     openapi: "3.1.0",
     info: {
@@ -64,7 +69,7 @@ export function describeApi(version: string): object {
 }
 
 function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): object {
-  const { noun, summary, policy, params, query, body, answer, event, status, errors } = shape;
+  const { noun, summary, policy, params, query, body, answer, event, status, errors, deprecated } = shape;
   const needs =
     policy === "anyone"
       ? "Needs no sign-in."
@@ -73,18 +78,26 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
         : `Needs the role ${policy} ${whereOf(shape)}.`;
   const once = shape.secret ? " The answer has a secret, which is shown this once." : "";
   const refused = errors.length === 0 ? "" : ` Refused by ${errors.join(", ")}.`;
+  const old = deprecated
+    ? ` Deprecated since ${deprecated.since}, served until ${dayOf(sunsetOf(deprecated))}. ${deprecated.instead}`
+    : "";
+  const words = `${needs}${once}${refused}${old}`.trim();
+  const { given = {}, ifVersion, answer: answered } = examples[routeId] ?? ({} as Example);
   return {
     operationId: routeId,
     tags: [noun],
     summary,
-    ...(needs + once + refused === "" ? {} : { description: `${needs}${once}${refused}`.trim() }),
+    ...(words === "" ? {} : { description: words }),
+    ...(deprecated ? { deprecated: true } : {}),
     ...(policy === "anyone" ? { security: [] } : {}),
     parameters: [
-      ...parametersOf(params, "path", schemas),
-      ...parametersOf(query, "query", schemas),
-      ...headersOf(shape),
+      ...parametersOf(params, "path", schemas, given),
+      ...parametersOf(query, "query", schemas, given),
+      ...headersOf(shape, ifVersion),
     ],
-    ...(body ? { requestBody: { required: true, content: jsonOf(body, "input", schemas) } } : {}),
+    ...(body
+      ? { requestBody: { required: true, content: jsonOf(body, "input", schemas, fieldsOf(body, given)) } }
+      : {}),
     responses: {
       [answer === null ? 204 : (status ?? 200)]: {
         description: answer === null ? "Done." : event ? "A stream of events." : "Answered.",
@@ -92,7 +105,7 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
         ...(event
           ? { content: { "text/event-stream": { schema: lifted(event, "output", schemas) } } }
           : answer
-            ? { content: jsonOf(answer, "output", schemas) }
+            ? { content: jsonOf(answer, "output", schemas, answered) }
             : {}),
       },
       ...(isConditional(shape)
@@ -103,13 +116,21 @@ function operationOf(routeId: RouteId, shape: RouteShape, schemas: Schema): obje
   };
 }
 
-function answerHeadersOf({ etag, answer, makes }: RouteShape): object {
+const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
+
+function answerHeadersOf({ etag, answer, makes, deprecated }: RouteShape): object {
   const header = (description: string) => ({ schema: { type: "string" }, description });
   const headers = {
     ...(etag && answer !== null
       ? { etag: header("The version; of a GET followed by a dot and a hash of the answer.") }
       : {}),
     ...(makes ? { location: header(`The path of what was made, which ${makes.readBy} reads.`) } : {}),
+    ...(deprecated
+      ? {
+          deprecation: header("Since when the route is deprecated (RFC 9745)."),
+          sunset: header("From when on it may be gone (RFC 8594)."),
+        }
+      : {}),
   };
   return Object.keys(headers).length === 0 ? {} : { headers };
 }
@@ -137,12 +158,17 @@ function refusalsOf(shape: RouteShape): object {
 
 const isConditional = (shape: RouteShape): boolean => shape.etag !== undefined && !writes(shape);
 
-function headersOf(shape: RouteShape): object[] {
-  const header = (name: string, required: boolean, description: string) => ({
+/** The part of an example's request that goes into the body. */
+const fieldsOf = (body: z.ZodObject, given: object) =>
+  Object.fromEntries(Object.entries(given).filter(([name]) => name in body.shape));
+
+function headersOf(shape: RouteShape, ifVersion: number | undefined): object[] {
+  const header = (name: string, required: boolean, description: string, example?: string) => ({
     name,
     in: "header",
     required,
     description,
+    ...(example === undefined ? {} : { example }),
     schema: { type: "string" },
   });
   return [
@@ -164,31 +190,61 @@ function headersOf(shape: RouteShape): object[] {
             "if-match",
             shape.etag === "demands",
             "The ETag of what the change is made from; * for whatever is there.",
+            ifVersion === undefined ? undefined : `"${ifVersion}"`,
           ),
         ]
       : []),
   ];
 }
 
-function parametersOf(given: z.ZodObject | undefined, place: "path" | "query", schemas: Schema): object[] {
-  if (!given) return [];
-  const { properties = {}, required = [] } = lifted(given, "input", schemas) as {
+function parametersOf(
+  part: z.ZodObject | undefined,
+  place: "path" | "query",
+  schemas: Schema,
+  given: Readonly<Record<string, unknown>>,
+): object[] {
+  if (!part) return [];
+  const { properties = {}, required = [] } = lifted(part, "input", schemas) as {
     properties?: Record<string, Schema>;
     required?: string[];
   };
-  return Object.entries(properties).map(([name, { description, ...schema }]) => ({
+  return Object.entries(properties).map(([name, { description, deprecated, ...schema }]) => ({
     name,
     in: place,
+    ...(deprecated === true ? { deprecated } : {}),
     required: place === "path" || required.includes(name),
     ...(description === undefined ? {} : { description }),
+    ...(name in given ? { example: given[name] } : {}),
     ...(schema.type === "array" ? { style: "form", explode: true } : {}),
     schema,
   }));
 }
 
-const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema) => ({
-  "application/json": { schema: lifted(schema, io, schemas) },
+const jsonOf = (schema: z.ZodType, io: "input" | "output", schemas: Schema, example: unknown) => ({
+  "application/json": { schema: lifted(schema, io, schemas), ...(example === undefined ? {} : { example }) },
 });
+
+/** Adds to each union of named objects the field by which a reader knows which of them it has, and the one that each value stands for. */
+function addDiscriminators(part: unknown, schemas: Schema): void {
+  if (typeof part !== "object" || part === null) return;
+  for (const inner of Object.values(part)) addDiscriminators(inner, schemas);
+  const { oneOf } = part as { oneOf?: { $ref?: string }[] };
+  if (!oneOf?.every(({ $ref }) => $ref !== undefined)) return;
+  const members = oneOf.map(({ $ref = "" }) => ({ $ref, ...(schemas[$ref.split("/").at(-1) ?? ""] as Member) }));
+  const propertyName = Object.keys(members[0]?.properties ?? {}).find((name) =>
+    members.every(({ properties }) => tagsOf(properties[name]).length > 0),
+  );
+  if (propertyName === undefined) return;
+  const mapping = members.flatMap(({ $ref, properties }) => tagsOf(properties[propertyName]).map((tag) => [tag, $ref]));
+  Object.assign(part, { discriminator: { propertyName, mapping: Object.fromEntries(mapping) } });
+}
+
+interface Member {
+  properties: Readonly<Record<string, { const?: string; enum?: readonly string[] }>>;
+}
+
+const tagsOf = (property: Member["properties"][string] | undefined): readonly string[] =>
+  property?.const === undefined ? (property?.enum ?? []) : [property.const];
 
 /** The type's JSON schema. Its parts that have a name are moved to `components` and referenced. */
 function lifted(schema: z.ZodType, io: "input" | "output", schemas: Schema): Schema {

@@ -5,6 +5,7 @@ import type { PasswordCheck } from "../access/password.ts";
 import type { SecretKeys } from "../access/secrets/secret-keys.ts";
 import { isKept, type RouteShape, writes } from "../api/contract/route.ts";
 import { type RouteId, routeIds, shapeOf } from "../api/contract.ts";
+import { tellDeprecated } from "../api/deprecation.ts";
 import { eventText } from "../api/event-reader.ts";
 import { locationOf } from "../api/location.ts";
 import { describeApi } from "../api/openapi.ts";
@@ -152,7 +153,8 @@ export class Api {
         ...(writes(shape) ? { preParsing: unpack } : {}),
         bodyLimit: shape.large ? limits.largeRequestBytes : limits.requestBytes,
         // Runs before the body is read: the server reads no body of an unknown caller.
-        onRequest: async (request) => {
+        onRequest: async (request, reply) => {
+          if (shape.deprecated) tellDeprecated(reply.raw, shape.deprecated);
           request.shown = await this.admit(request, shape);
         },
         handler: (request, reply) => this.#answer(routeId, shape, request, reply),

@@ -101,17 +101,6 @@ export type WithSchema<Schema extends StandardSchemaV1> = TaskOptions & { payloa
 export interface DefineTask {
   <Payload, Result, Input>(
     type: TaskType<Payload, Result, Input>,
-    options: BatchedOptions,
-    handler: BatchHandler<Payload, Result>,
-  ): Task<Input, ResultOf<Result>>;
-  <Schema extends StandardSchemaV1>(
-    name: string,
-    options: WithSchema<Schema> & BatchedOptions,
-    handler: BatchHandler<StandardSchemaV1.InferOutput<Schema>>,
-  ): Task<StandardSchemaV1.InferInput<Schema>>;
-  <Payload = unknown>(name: string, options: BatchedOptions, handler: BatchHandler<Payload>): Task<Payload>;
-  <Payload, Result, Input>(
-    type: TaskType<Payload, Result, Input>,
     options: IsolatedOptions & OneByOne,
     handler: Handler<Payload, Result> | URL | string,
   ): Task<Input, ResultOf<Result>>;
@@ -128,6 +117,17 @@ export interface DefineTask {
   <Payload = unknown>(name: string, options: IsolatedOptions, handler: URL | string): Task<Payload>;
   (name: string, options: TaskOptions & { command: NonNullable<TaskOptions["command"]> }): Task<undefined>;
   <Payload = unknown>(name: string, options: TaskOptions & { http: HttpOptions }): Task<Payload>;
+  <Payload, Result, Input>(
+    type: TaskType<Payload, Result, Input>,
+    options: BatchedOptions,
+    handler: BatchHandler<Payload, Result>,
+  ): Task<Input, ResultOf<Result>>;
+  <Schema extends StandardSchemaV1>(
+    name: string,
+    options: WithSchema<Schema> & BatchedOptions,
+    handler: BatchHandler<StandardSchemaV1.InferOutput<Schema>>,
+  ): Task<StandardSchemaV1.InferInput<Schema>>;
+  <Payload = unknown>(name: string, options: BatchedOptions, handler: BatchHandler<Payload>): Task<Payload>;
 }
 
 /** A task that other processes define and run. */

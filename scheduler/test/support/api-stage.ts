@@ -35,8 +35,8 @@ export class ApiStage extends RemoteStage {
   readonly #ajv = new Ajv2020({ strict: false, validateFormats: false });
   readonly #page = describeApi("test") as Described;
 
-  async open(): Promise<this> {
-    await this.serve();
+  async open(options: Parameters<RemoteStage["serve"]>[0] = {}): Promise<this> {
+    await this.serve(options);
     for (const role of ["viewer", "operator", "editor", "admin"] as const) this.tokens[role] = await this.token(role);
     this.#ajv.addSchema({ $id: "page", ...this.#page });
     return this;

@@ -221,12 +221,14 @@ export const clusterRoutes = {
     summary: "What happens, as it happens. A hint may be lost, doubled or late: read what it is about",
     query: z.strictObject({ task: taskName.optional().describe("Only runs of this task.") }),
     event: z.discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("ended"), run: runSummary }),
-      z.strictObject({
-        type: z.literal("more"),
-        ended: z.int().describe("So many ended at once that they are only counted."),
-      }),
-      z.strictObject({ type: z.enum(["tasks", "operations", "leadership", "resync"]) }),
+      z.strictObject({ type: z.literal("ended"), run: runSummary }).meta({ id: "RunEnded" }),
+      z
+        .strictObject({
+          type: z.literal("more"),
+          ended: z.int().describe("So many ended at once that they are only counted."),
+        })
+        .meta({ id: "MoreEnded" }),
+      z.strictObject({ type: z.enum(["tasks", "operations", "leadership", "resync"]) }).meta({ id: "Changed" }),
     ]),
     errors: ["SERVER_BUSY", "STREAMS_TAKEN"],
   }),

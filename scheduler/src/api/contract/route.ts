@@ -6,6 +6,7 @@ import { z } from "zod";
 import type { Noun, Policy, Touches } from "../../access/access.ts";
 import type { ErrorCode } from "../../base/errors.ts";
 import { limits } from "../../base/limits.ts";
+import type { Deprecated } from "../deprecation.ts";
 
 export interface RouteShape {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -43,6 +44,8 @@ export interface RouteShape {
   readonly byTemporary?: true;
   /** A user who must have a second factor and has none yet may call it. */
   readonly withoutFactor?: true;
+  /** The route goes on for a year, and its answers say so. Of a field, its schema says so: `.meta({ deprecated: true })`. */
+  readonly deprecated?: Deprecated;
   /** This route accepts a larger request body than other routes. */
   readonly large?: true;
   /** The error codes of this route, beside those that every route may return. */
@@ -60,8 +63,9 @@ export const route = <const Shape extends RouteShape>(shape: Shape): Shape => sh
 
 /** True if the route is treated as a change: the request must come from the server's own page, and needs the right to write. */
 export const writes = ({ method }: Pick<RouteShape, "method">): boolean => method !== "GET";
-/** True if the route takes an Idempotency-Key. A route that only reads stores no answers. */
-export const isKept = (shape: Pick<RouteShape, "method" | "asks">): boolean => writes(shape) && shape.asks !== true;
+/** True if the route takes an Idempotency-Key, which is its caller's. A route that only reads, or that anyone may call, stores no answers. */
+export const isKept = (shape: Pick<RouteShape, "method" | "asks" | "policy">): boolean =>
+  writes(shape) && shape.asks !== true && shape.policy !== "anyone";
 
 // ---- words
 

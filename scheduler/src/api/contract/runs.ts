@@ -272,8 +272,8 @@ export const runRoutes = {
         ),
     }),
     event: z.discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("line"), line: logLine, after: z.string() }),
-      z.strictObject({ type: z.literal("end"), state: z.enum(runStates) }),
+      z.strictObject({ type: z.literal("line"), line: logLine, after: z.string() }).meta({ id: "LineWritten" }),
+      z.strictObject({ type: z.literal("end"), state: z.enum(runStates) }).meta({ id: "LogEnded" }),
     ]),
     errors: ["RUN_UNKNOWN", "SERVER_BUSY", "STREAMS_TAKEN"],
   }),

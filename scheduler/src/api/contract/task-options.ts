@@ -27,51 +27,59 @@ const jitter = {
 
 const schedule = z
   .discriminatedUnion("type", [
-    z.strictObject({
-      type: z.literal("cron"),
-      expression: text(limits.cronTextLength),
-      ...zoned,
-      ...jitter,
-      ...bounds,
-    }),
-    z.strictObject({
-      type: z.literal("every"),
-      everyMs: z.int().min(1),
-      mode: z.enum(["rate", "delay"]).optional(),
-      anchorMs: z.number().optional(),
-      ...jitter,
-      ...bounds,
-    }),
-    z.strictObject({
-      type: z.literal("interval"),
-      count: z.int().min(1).describe("Every n days, weeks, months or years of the calendar."),
-      unit: z.enum(["day", "week", "month", "year"]),
-      on: z
-        .array(z.union([z.int(), z.string().max(20)]))
-        .max(100)
-        .optional()
-        .describe('Of a week "MON"; of a month 15, "last", "TUE#2", "FRIL"; of a year "04-15".'),
-      at: z.array(z.string().max(10)).max(100).optional().describe('Times of day: "09:00".'),
-      anchor: z.string().max(10).optional().describe("A local date; its period is one that has slots."),
-      monthEnd: z.enum(["last", "skip"]).optional().describe("For a month that lacks the day."),
-      ...zoned,
-      ...jitter,
-      ...bounds,
-    }),
-    z.strictObject({
-      type: z.literal("rrule"),
-      rule: text(limits.ruleTextLength).describe(
-        "The value of an RRULE (RFC 5545), or lines with DTSTART, RRULE, RDATE, EXDATE.",
-      ),
-      start: z.string().max(30).optional().describe("The local time that the rule counts from."),
-      rdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
-      exdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
-      ...zoned,
-      ...jitter,
-      ...bounds,
-    }),
-    z.strictObject({ type: z.literal("at"), atMs: z.number() }),
-    z.strictObject({ type: z.literal("manual") }),
+    z
+      .strictObject({
+        type: z.literal("cron"),
+        expression: text(limits.cronTextLength),
+        ...zoned,
+        ...jitter,
+        ...bounds,
+      })
+      .meta({ id: "CronSchedule" }),
+    z
+      .strictObject({
+        type: z.literal("every"),
+        everyMs: z.int().min(1),
+        mode: z.enum(["rate", "delay"]).optional(),
+        anchorMs: z.number().optional(),
+        ...jitter,
+        ...bounds,
+      })
+      .meta({ id: "EverySchedule" }),
+    z
+      .strictObject({
+        type: z.literal("interval"),
+        count: z.int().min(1).describe("Every n days, weeks, months or years of the calendar."),
+        unit: z.enum(["day", "week", "month", "year"]),
+        on: z
+          .array(z.union([z.int(), z.string().max(20)]))
+          .max(100)
+          .optional()
+          .describe('Of a week "MON"; of a month 15, "last", "TUE#2", "FRIL"; of a year "04-15".'),
+        at: z.array(z.string().max(10)).max(100).optional().describe('Times of day: "09:00".'),
+        anchor: z.string().max(10).optional().describe("A local date; its period is one that has slots."),
+        monthEnd: z.enum(["last", "skip"]).optional().describe("For a month that lacks the day."),
+        ...zoned,
+        ...jitter,
+        ...bounds,
+      })
+      .meta({ id: "IntervalSchedule" }),
+    z
+      .strictObject({
+        type: z.literal("rrule"),
+        rule: text(limits.ruleTextLength).describe(
+          "The value of an RRULE (RFC 5545), or lines with DTSTART, RRULE, RDATE, EXDATE.",
+        ),
+        start: z.string().max(30).optional().describe("The local time that the rule counts from."),
+        rdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
+        exdate: z.array(z.string().max(30)).max(limits.ruleDates).optional(),
+        ...zoned,
+        ...jitter,
+        ...bounds,
+      })
+      .meta({ id: "RuleSchedule" }),
+    z.strictObject({ type: z.literal("at"), atMs: z.number() }).meta({ id: "OnceSchedule" }),
+    z.strictObject({ type: z.literal("manual") }).meta({ id: "ManualSchedule" }),
   ])
   .meta({ id: "Schedule" });
 

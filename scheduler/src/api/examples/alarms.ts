@@ -1,0 +1,114 @@
+import type { Examples } from "./example.ts";
+
+export const alarmExamples = {
+  listAlarms: {
+    given: { rule: "late" },
+    answer: {
+      items: [
+        {
+          rule: "late",
+          task: "settle",
+          opened: "2026-11-30T01:06:10.120Z",
+          last: "2026-11-30T01:06:10.120Z",
+          count: 1,
+          text: "settle was 9 min late",
+          run: null,
+          silencedUntil: null,
+          acknowledged: null,
+        },
+      ],
+      next: null,
+    },
+  },
+  acknowledgeAlarm: {
+    given: { rule: "late", task: "settle", reason: "the bank is slow" },
+    answer: { acknowledged: 1 },
+  },
+  silenceAlarms: {
+    given: { rule: "late", task: "settle", for: "2h", reason: "the bank moves" },
+    answer: {
+      silence: 1,
+      rule: "late",
+      task: "settle",
+      from: "2026-11-30T01:06:10.264Z",
+      until: "2026-11-30T03:06:10.264Z",
+      by: "admin",
+      reason: "the bank moves",
+    },
+  },
+  listSilences: {
+    answer: {
+      silences: [
+        {
+          silence: 1,
+          rule: "late",
+          task: "settle",
+          from: "2026-11-30T01:06:10.264Z",
+          until: "2026-11-30T03:06:10.264Z",
+          by: "admin",
+          reason: "the bank moves",
+        },
+      ],
+    },
+  },
+  endSilence: { given: { silence: 1, reason: "it has moved" } },
+  listAlarmRules: {
+    answer: { summaryMs: 60000, rules: [{ rule: "failed", words: "runs failed", afterMs: null, channels: [] }] },
+  },
+  listAlarmChannels: {
+    answer: { channels: [{ name: "ops", kind: "webhook", to: "hooks.example", signed: false, rules: [] }] },
+  },
+  testAlarmChannel: {
+    given: { channel: "ops", reason: "a new receiver" },
+    answer: {
+      message: 2,
+      channel: "ops",
+      rule: "test",
+      created: "2026-11-30T01:06:10.418Z",
+      attempts: 0,
+      sent: null,
+      next: "2026-11-30T01:06:10.418Z",
+      error: null,
+      kind: "test",
+      state: "waiting",
+    },
+  },
+  getAlarmMessage: {
+    given: { message: 2 },
+    answer: {
+      message: 2,
+      channel: "ops",
+      rule: "test",
+      created: "2026-11-30T01:06:10.418Z",
+      attempts: 1,
+      sent: "2026-11-30T01:06:13.107Z",
+      next: null,
+      error: null,
+      kind: "test",
+      state: "sent",
+      subject: "a test by admin: nothing is wrong",
+      text: "Messages of Carillon's alarms reach this place.",
+      tries: [{ attempt: 1, at: "2026-11-30T01:06:13.107Z", node: "tower-1", error: null }],
+    },
+  },
+  listAlarmMessages: {
+    given: { limit: 1 },
+    answer: {
+      items: [
+        {
+          message: 2,
+          channel: "ops",
+          rule: "test",
+          created: "2026-11-30T01:06:10.418Z",
+          attempts: 1,
+          sent: "2026-11-30T01:06:13.107Z",
+          next: null,
+          error: null,
+          kind: "test",
+          state: "sent",
+        },
+      ],
+      next: "WzJd",
+    },
+  },
+} satisfies Examples;
