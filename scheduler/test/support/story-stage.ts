@@ -105,18 +105,19 @@ export class StoryStage extends ApiStage {
     await this.#before[routeId]?.();
   }
 
-  /** The request of the example, with more headers. */
-  async request(routeId: RouteId, more: Record<string, string> = {}): Promise<Asked> {
+  /** The request of the example, with other headers; null: without the header. */
+  async request(routeId: RouteId, others: Readonly<Record<string, string | null>> = {}): Promise<Asked> {
     const shape = shapeOf(routeId);
     const { given = {}, ifVersion } = examples[routeId] as Example;
     const { path, query, body } = partsOf(shape, this.story.placed(given as Record<string, unknown>));
+    const headers = {
+      cookie: this.#cookie === "" ? null : this.#cookie,
+      origin: this.urlOf(),
+      "if-match": ifVersion === undefined ? null : `"${ifVersion}"`,
+      ...others,
+    };
     const options: AskOptions = {
-      headers: {
-        ...(this.#cookie === "" ? {} : { cookie: this.#cookie }),
-        origin: this.urlOf(),
-        ...(ifVersion === undefined ? {} : { "if-match": `"${ifVersion}"` }),
-        ...more,
-      },
+      headers: Object.fromEntries(Object.entries(headers).filter((one): one is [string, string] => one[1] !== null)),
       ...(body === undefined ? {} : { body }),
     };
     return this.ask(shape.method, `${path}${query}`, options);
