@@ -68,7 +68,7 @@ export const taskExamples = {
       counters: { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 },
       id: 2,
       description: "",
-      changed: "2026-11-30T01:06:06.340Z",
+      changed: "2026-11-30T01:06:00.000Z",
       bundle: null,
       accounted: [],
       definition: {
@@ -106,7 +106,7 @@ export const taskExamples = {
       counters: { succeeded: 0, failed: 0, cancelled: 0, skipped: 0, missed: 0, retried: 0 },
       id: 2,
       description: "",
-      changed: "2026-11-30T01:06:06.340Z",
+      changed: "2026-11-30T01:06:00.000Z",
       bundle: null,
       accounted: [],
       definition: {
@@ -176,7 +176,7 @@ export const taskExamples = {
           version: 3,
           author: "admin",
           reason: "once is enough",
-          changed: "2026-11-30T01:06:06.859Z",
+          changed: "2026-11-30T01:06:00.000Z",
           definition: {
             group: "finance",
             retry: { jitter: 0.2, backoff: "exponential", delayMs: 1000, attempts: 1, maxDelayMs: 3600000 },
