@@ -33,6 +33,17 @@ export type { BeginOperation, Operation, Operations, OperationTarget } from "./l
 export type { RunEvent } from "./library/acts/run-events.ts";
 export type { TaskName, TaskRegistry } from "./library/acts/task-registry.ts";
 export { Carillon, carillon } from "./library/carillon.ts";
+export type {
+  ClusterEvent,
+  ClusterEventOf,
+  ConsumerOptions,
+  EventListening,
+  EventsOf,
+  EventsOptions,
+  Handling,
+  OnEvent,
+} from "./library/events/event.ts";
+export type { Events } from "./library/events/events.ts";
 export type { ResultOptions, RunHandle } from "./library/run-handle.ts";
 export type { RunSummary, Runs, RunsCount, RunsFilter, RunsPage } from "./library/runs.ts";
 export type {
@@ -89,6 +100,7 @@ export {
 export type { AlarmOptions } from "./settings/alarms.ts";
 export type { PayloadCodec } from "./settings/payload-codec.ts";
 export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings/settings.ts";
+export type { EventType } from "./store/event-store.ts";
 export type { Store } from "./store/store.ts";
 export type { HttpOptions, HttpSpec, StatusPattern } from "./task/http.ts";
 export { defineTask, type TaskDefinition, type TaskOptions } from "./task/task.ts";

@@ -45,6 +45,7 @@ const failed = new Set<ErrorCode>([
   "RUN_CANCELLED",
   "RUN_SKIPPED",
   "RESULT_TIMEOUT",
+  "CURSOR_GONE",
   "RESULT_UNKEPT",
   "OPERATION_STATE",
   "CALENDAR_USED",

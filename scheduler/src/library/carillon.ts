@@ -47,6 +47,7 @@ import { type Saved, type SaveOptions, TaskActs } from "./acts/task-acts.ts";
 import type { EnqueueOne, ResultOfTask, TaskName } from "./acts/task-registry.ts";
 import { DefinedTasks, type Registry } from "./defined-tasks.ts";
 import { EnqueueCall } from "./enqueue-call.ts";
+import { Events } from "./events/events.ts";
 import { exchange } from "./exchange.ts";
 import type { Exchanged } from "./exchanged.ts";
 import { Handlers } from "./handlers.ts";
@@ -80,6 +81,8 @@ export class Carillon {
   readonly schedules: Schedules;
   readonly operations: Operations;
   readonly nodes: Nodes;
+  readonly events: Events;
+  readonly on: Events["on"];
   readonly #given: CarillonOptions;
   readonly #options: CarillonOptions;
   readonly #log: Log;
@@ -142,6 +145,8 @@ export class Carillon {
     this.operations = new Operations(acting);
     this.nodes = new Nodes({ ...acting, own: () => this.#node });
     this.#acts = new TaskActs(acting);
+    this.events = new Events({ ...shared, ...acting, lock: (name) => this.lock(name) });
+    this.on = this.events.on;
     const asking = { ...shown, defined: this.#defined, open: place, codecs: this.#handlers.codecs };
     this.#enqueues = new EnqueueCall({ ...asking, handleOf: this.runs.handleOf });
     this.schedules = new Schedules(asking);
@@ -457,6 +462,7 @@ export class Carillon {
     const ending = this.#ending();
     // The start ends first; its own caller gets its outcome.
     await ending.step("the start under way", () => Promise.allSettled([this.#starting, this.#opening]));
+    await ending.step("handlers of events", () => this.events.close());
     await this.#end("stopped", ending, this.#locks);
     await ending.step("leaving the coordination service", () => this.#service.leave());
     this.#enqueues.close();

@@ -24,6 +24,7 @@ import type { GroupStore } from "../task/group-store.ts";
 import type { TaskStore } from "../task/task-store.ts";
 import type { AnswerStore } from "./answer-store.ts";
 import type { BrowseStore } from "./browse-store.ts";
+import type { EventStore } from "./event-store.ts";
 import type { FigureStore } from "./figures.ts";
 import type { StoreReading } from "./store-clock.ts";
 
@@ -60,6 +61,7 @@ export interface Store {
   readonly audit: AuditStore;
   readonly quotas: QuotaStore;
   readonly answers: AnswerStore;
+  readonly events: EventStore;
   /** Cluster time by the store's clock, for sampling. */
   clock(): Promise<StoreReading>;
   /** @param withinMs for statements under way; after it they fail as if the store were away. Default 5 s */

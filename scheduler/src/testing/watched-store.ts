@@ -20,7 +20,7 @@ const parts = [
     "figures",
     "drains",
   ] as const),
-  ...(["browse", "access", "secondFactors", "audit", "quotas", "answers"] as const),
+  ...(["browse", "access", "secondFactors", "audit", "quotas", "answers", "events"] as const),
 ];
 /** In real time. */
 const deafAfterMs = 30_000;

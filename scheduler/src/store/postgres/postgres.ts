@@ -22,6 +22,7 @@ import { lockStore } from "./cluster/locks.ts";
 import { sessionStore } from "./cluster/sessions.ts";
 import { signalStore } from "./cluster/signals.ts";
 import { Database, type Driver } from "./database.ts";
+import { eventStore } from "./events/events.ts";
 import { figureStore } from "./figures.ts";
 import { flowStore } from "./flow/flow.ts";
 import { migrate } from "./migrate.ts";
@@ -151,6 +152,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     secondFactors: secondFactorStore(database),
     audit: { ...auditStore(database), ...auditChainStore(database) },
     answers: answerStore(database),
+    events: eventStore(database),
     clock,
     async close(withinMs = closeWithinMs) {
       // Pulses report whatever is not announced by then.

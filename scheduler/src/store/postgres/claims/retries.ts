@@ -3,6 +3,7 @@ import type { Settlement } from "../../../run/claim-store.ts";
 import { taskOptions } from "../../../task/options.ts";
 import { notifyReadySql, notifySql, unaddressed } from "../cluster/signals.ts";
 import type { Database } from "../database.ts";
+import { recordSql, retriedKind } from "../events/recording.ts";
 import { type Query, queryIn, queryOf } from "../query.ts";
 import { runRecall, runState } from "../states.ts";
 import { settleGates } from "./gates.ts";
@@ -138,7 +139,7 @@ const retrySql = (s: string) => `
   ), told as (
     insert into ${s}.attempt (run_id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, outcome, error)
     select id, attempt, fence, session_id, claimed_ms, started_ms, ended_ms, case when snoozed then 'snoozed' else $7 end, error from old where not given_up
-  ), counted as (
+  ), ${recordSql(s, "old e where not e.given_up and not e.snoozed", retriedKind)}, counted as (
     insert into ${s}.tally_delta (task_id, retried) select task_id, count(*) from old where not given_up and not snoozed group by task_id
   ), told_all as (
     ${notifyReadySql(s, `back where state = ${runState.ready}`)}

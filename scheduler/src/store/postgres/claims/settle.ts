@@ -2,6 +2,7 @@ import type { Settlement } from "../../../run/claim-store.ts";
 import { numbers, texts } from "../columns.ts";
 import { againSql, followAgainSql } from "../enqueue/again.ts";
 import { inheritedColumns } from "../enqueue/run-rows.ts";
+import { recordSql } from "../events/recording.ts";
 import { heardSql, hearSql } from "../runs/awaited.ts";
 import { runOutcome, runRecall, runState } from "../states.ts";
 import { makesRoomSql } from "./group-limits.ts";
@@ -60,7 +61,7 @@ export const finishSql = (s: string, more = "", answer = endedSql, kept = true) 
     insert into ${s}.tally_delta (task_id, succeeded, failed, cancelled)
     select task_id, count(*) filter (where outcome = ${runOutcome.succeeded}), count(*) filter (where outcome = ${runOutcome.failed}), count(*) filter (where outcome = ${runOutcome.cancelled})
     from gone group by task_id
-  )${more}, ${followAgainSql(s)}, ${hearSql(s)}
+  )${more}, ${followAgainSql(s)}, ${hearSql(s)}, ${recordSql(s, "gone e", "e.outcome")}
   ${answer}`;
 
 /** One row for all: how many ended; their fences, if not all ended; and the tasks among them that count places or plan from an end. */
@@ -105,11 +106,11 @@ export const leaveSql = (s: string) => `
     from unnest((select $1::bigint[]), (select $2::bigint[]), (select $3::bigint[])) as i (id, fence, ended_in)
   ), gone as (
     delete from ${s}.run r using i where ${standing} and not ${readByOthers(s, "r")}
-    returning r.fence, r.id, r.task_id, r.key, r.again, i.ended_ms, r.gate > 0 or r.after_end as linked
+    returning r.fence, r.id, r.task_id, r.attempt, r.key, r.again, i.ended_ms, r.gate > 0 or r.after_end as linked
   ), ${tracedSql(s)}
   ), counted as (
     insert into ${s}.tally_delta (task_id, succeeded) select task_id, count(*) from gone group by task_id
-  ), ${followAgainSql(s)}, ${hearSql(s)}
+  ), ${followAgainSql(s)}, ${hearSql(s)}, ${recordSql(s, "gone e", runOutcome.succeeded)}
   ${endedSql}`;
 
 export function leaveValues(items: readonly Settlement[]): unknown[] {

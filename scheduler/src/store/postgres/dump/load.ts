@@ -2,6 +2,7 @@ import type { Change, SqlClient } from "../../../base/change.ts";
 import { CarillonError } from "../../../base/errors.ts";
 import { readRawClock } from "../cluster/clock.ts";
 import type { Database } from "../database.ts";
+import { takeOverSql } from "../events/recording.ts";
 import { migrate, newestKnown } from "../migrate.ts";
 import { migrations } from "../migrations/index.ts";
 import { openPostgres } from "../postgres.ts";
@@ -127,6 +128,7 @@ async function loadRows(client: SqlClient, s: string, path: string, nowMs: numbe
   await client.query("set local carillon.recovery = on");
   const rows: Record<string, number> = {};
   await readDump(path, new Loading(client, s, rows));
+  await client.query(takeOverSql(s));
   await client.query(
     `update ${s}.session set ended_ms = $1, ended_why = 'its store was moved' where ended_ms is null`,
     [nowMs],

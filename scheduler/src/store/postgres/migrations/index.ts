@@ -60,6 +60,7 @@ import { moreQuotas } from "./0070-more-quotas.ts";
 import { auditSkips } from "./0071-audit-skips.ts";
 import { runOverrides } from "./0072-run-overrides.ts";
 import { runLabels } from "./0073-run-labels.ts";
+import { events } from "./0076-events.ts";
 import { runSnoozes } from "./0079-run-snoozes.ts";
 import { knownKeys } from "./0080-known-keys.ts";
 import { historySize } from "./0082-history-size.ts";
@@ -134,6 +135,7 @@ export const migrations: { number: number; name: string; sql: (schema: string) =
   { number: 71, name: "audit-skips", sql: auditSkips },
   { number: 72, name: "run-overrides", sql: runOverrides },
   { number: 73, name: "run-labels", sql: runLabels },
+  { number: 76, name: "events", sql: events },
   { number: 79, name: "run-snoozes", sql: runSnoozes },
   { number: 80, name: "known-keys", sql: knownKeys },
   { number: 82, name: "history-size", sql: historySize },

@@ -2,6 +2,7 @@ import { notifySql } from "../cluster/signals.ts";
 import { againSql, followAgainSql } from "../enqueue/again.ts";
 import { inheritedColumns } from "../enqueue/run-rows.ts";
 import { sourceNumber } from "../enqueue/sources.ts";
+import { recordSql } from "../events/recording.ts";
 import { runOutcome, runState, slotOutcome } from "../states.ts";
 import { heardSql, hearSql } from "./awaited.ts";
 
@@ -55,5 +56,6 @@ export const endUnclaimedSql = (
     from gone group by task_id
   ), told as (
     select count(${notifySql(s, "said")}) from (select 'plans' as said from onward union select 'child ' || parent_id from gone where source = ${child}) x
-  ), ${followAgainSql(s)}, ${hearSql(s)}
+  ), ${followAgainSql(s)}, ${hearSql(s)},
+  ${recordSql(s, "gone e", "e.outcome", `e.attempt - (e.state = ${runState.claimed})::int`)}
   select ${answer}, (select * from told) as told, ${againSql}, ${heardSql} from gone`;

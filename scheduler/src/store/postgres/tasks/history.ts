@@ -2,6 +2,7 @@ import { CarillonError, messageOf } from "../../../base/errors.ts";
 import type { HistoryStore, SlotRange, SlotRecord } from "../../../slots/history-store.ts";
 import { readClock } from "../cluster/clock.ts";
 import type { Database } from "../database.ts";
+import { dropUnwantedSql } from "../events/recording.ts";
 import { type Maker, makerOf } from "../roles.ts";
 import { slotOutcome } from "../states.ts";
 import { outcomesOf } from "./accounted.ts";
@@ -23,6 +24,7 @@ const partitioned = {
   run_log: { by: "at_ms", daysBack: 1 },
   dead_letter: { by: "ended_ms", daysBack: 1 },
   run_trace: { by: "ended_ms", daysBack: 1 },
+  event: { by: "ended_ms", daysBack: 1 },
 } as const;
 const tables = Object.keys(partitioned) as (keyof typeof partitioned)[];
 
@@ -139,6 +141,7 @@ async function deleteUnpartitioned(database: Database, nowMs: number, keepMs: nu
   await database.query("history-awaited-drop", `delete from ${s}.awaited where since_ms < $1`, [
     Math.round(nowMs - awaitedKeptMs),
   ]);
+  await database.query("history-events-drop", dropUnwantedSql(s), [Math.round(nowMs), Math.round(nowMs - keepMs)]);
   await database.query("history-ranges-drop", `delete from ${s}.slot_range where to_ms < $1`, [
     Math.round(nowMs - keepMs),
   ]);

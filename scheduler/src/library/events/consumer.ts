@@ -1,0 +1,118 @@
+import type { SqlClient } from "../../base/change.ts";
+import { type Clock, pause } from "../../base/clock.ts";
+import { isCarillonError, isStoreAway, messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import type { Lock } from "../../cluster/locks.ts";
+import { type EventFilter, eventsPerRead, isMatch, pollMs, tasksOf } from "../../store/event-feed.ts";
+import type { ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../store/event-store.ts";
+import { type AnyHandler, eventOf } from "./event.ts";
+
+/** A consumer that no process has served for so long is forgotten. */
+export const consumerKeptMs = 7 * 86_400_000;
+const keepAgainMs = 60_000;
+const [firstPauseMs, longestPauseMs, storeAwayMs] = [1_000, 60_000, 1_000];
+
+export interface ConsumerOf {
+  name: string;
+  filter: EventFilter;
+  tx: boolean;
+  handler: AnyHandler;
+  events: EventStore;
+  lock: Lock;
+  clock: Clock;
+  now: () => number;
+  log: Log;
+}
+
+/**
+ * Serves a named consumer until the signal aborts: waits for its lock, reads on from its place, and moves the place once the handler has
+ * returned. An older server cannot move the place any more. Never rejects.
+ */
+export async function consume(consumer: ConsumerOf, signal: AbortSignal): Promise<void> {
+  const { name, lock, events, clock, log } = consumer;
+  while (!signal.aborted) {
+    try {
+      const held = await lock.acquire({ signal });
+      try {
+        const served = await events.serve(name);
+        if (served) await serve(consumer, served, AbortSignal.any([signal, held.signal]));
+        else return log.warn({ consumer: name }, "this consumer of events was forgotten");
+      } finally {
+        await held.release();
+      }
+    } catch (error) {
+      if (signal.aborted || isCarillonError(error, "STOPPED")) return;
+      const fields = { consumer: name, error: messageOf(error) };
+      if (isStoreAway(error)) log.debug(fields, "a consumer of events waits for the store");
+      else log.error(fields, "a consumer of events failed; it begins anew");
+      await pause(clock, storeAwayMs, signal);
+    }
+  }
+}
+
+async function serve(consumer: ConsumerOf, { epoch, place: from }: ConsumerPlace, over: AbortSignal): Promise<void> {
+  const { filter, events, clock, now, log, name } = consumer;
+  let keptMono = 0;
+  const keep = async (place: EventPlace) => {
+    keptMono = clock.monotonic();
+    const { whole } = await events.want(filter.types, now() + consumerKeptMs, place, now());
+    if (!whole) log.warn({ consumer: name }, "some events for this consumer were not recorded");
+    return events.move(name, epoch, place, now() + consumerKeptMs);
+  };
+  if (!(await keep(from))) return;
+  for (let place = from; !over.aborted; ) {
+    const page = await events.read(place, { types: filter.types, tasks: tasksOf(filter) }, eventsPerRead, now());
+    for (const event of page.events)
+      if (isMatch(filter, event) && !(await handled(consumer, event, { epoch, over }))) return;
+    ({ place } = page);
+    // Without events for it, the place moves too, so that the next server does not read them all once more.
+    if (clock.monotonic() - keptMono > keepAgainMs && !(await keep(place))) return;
+    if (page.whole) await pause(clock, pollMs, over);
+  }
+}
+
+/** @returns false: this process serves the consumer no more */
+async function handled(
+  { name, tx, handler, events, clock, now, log }: ConsumerOf,
+  event: StoredEvent,
+  { epoch, over }: { epoch: number; over: AbortSignal },
+): Promise<boolean> {
+  const told = eventOf(event);
+  const until = () => now() + consumerKeptMs;
+  for (let attempt = 1; !over.aborted; attempt++) {
+    let failure: { error: unknown } | undefined;
+    const handle = async (client?: SqlClient) => {
+      try {
+        await handler(told, { signal: over, attempt, ...(client ? { tx: client } : {}) });
+      } catch (error) {
+        failure = { error };
+        throw error;
+      }
+    };
+    try {
+      if (tx) return await events.moveWith(name, epoch, event.place, until(), handle);
+      await handle();
+      return await moved(() => events.move(name, epoch, event.place, until()), clock, over);
+    } catch (error) {
+      if (!failure) throw error;
+      if (over.aborted) break;
+      const pauseMs = Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
+      const fields = { consumer: name, run: event.runId, type: event.type, attempt, error: messageOf(error) };
+      log.warn({ ...fields, againInMs: pauseMs }, "a consumer of events threw; it gets the event again");
+      await pause(clock, pauseMs, over);
+    }
+  }
+  return false;
+}
+
+/** The handler has returned: while the store is away, the place is not given up, so that the event does not come twice. */
+async function moved(move: () => Promise<boolean>, clock: Clock, over: AbortSignal): Promise<boolean> {
+  for (;;) {
+    try {
+      return await move();
+    } catch (error) {
+      if (!isStoreAway(error) || over.aborted) throw error;
+      await pause(clock, storeAwayMs, over);
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import type { Clock } from "../../base/clock.ts";
+import { CarillonError, messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { checkNames, meant } from "../../base/nearest.ts";
+import type { Lock } from "../../cluster/locks.ts";
+import { checkLockName } from "../../cluster/locks.ts";
+import { type EventFeed, type EventFilter, feedOf } from "../../store/event-feed.ts";
+import { type EventType, eventTypes, placeOfCursor, type StoredEvent } from "../../store/event-store.ts";
+import type { Store } from "../../store/store.ts";
+import { consume, consumerKeptMs } from "./consumer.ts";
+import {
+  type AnyHandler,
+  type ClusterEvent,
+  type ConsumerOptions,
+  type EventListening,
+  type EventsOf,
+  type EventsOptions,
+  eventOf,
+  type OnEvent,
+} from "./event.ts";
+
+export interface EventsParts {
+  /** The clock of the waiting callers. */
+  clock: Clock;
+  now: () => number;
+  open: () => Promise<{ store: Store }>;
+  lock: (name: string) => Lock;
+  log: Log;
+}
+
+/** What happens to runs in the whole cluster. */
+export class Events {
+  readonly #parts: EventsParts;
+  readonly #closing = new AbortController();
+  readonly #listening = new Set<EventListening>();
+
+  constructor(parts: EventsParts) {
+    this.#parts = parts;
+  }
+
+  readonly on: OnEvent = async (
+    types: EventType | readonly EventType[],
+    given: EventsOf | ConsumerOptions | AnyHandler,
+    last?: unknown,
+  ): Promise<EventListening> => {
+    const [options, handler] = typeof given === "function" ? [{}, given] : [given, last as AnyHandler];
+    checkNames("a listener to events", options, ["task", "namespace", "after", "signal", "name", "tx"]);
+    const { name, tx = false, ...of } = options as Partial<ConsumerOptions>;
+    const filter = filterOf({ ...of, types: typeof types === "string" ? [types] : types });
+    if (typeof handler !== "function") throw invalid("on", "a listener to events needs a handler");
+    if (name !== undefined) checkLockName("a consumer of events", name);
+    if (name === undefined && tx) throw invalid("tx", "only a consumer with a name can handle events in a transaction");
+    const place = of.after === undefined ? null : placeOfCursor(of.after);
+    const { store, feed } = await this.#feed();
+    const from = await feed.open(filter, place);
+    const ending = new AbortController();
+    const signal = this.#signal(ending.signal, of.signal);
+    const { clock, now, log } = this.#parts;
+    if (name !== undefined) {
+      const { events } = store;
+      await events.want(filter.types, now() + consumerKeptMs, null, now());
+      await events.enrol(name, from, now() + consumerKeptMs);
+      const lock = this.#parts.lock(`carillon/events/${name}`);
+      return this.#listens(ending, consume({ name, filter, tx, handler, events, lock, clock, now, log }, signal));
+    }
+    const each = async () => {
+      for await (const event of feed.follow(filter, from, signal)) await this.#tell(handler, event, signal);
+    };
+    return this.#listens(ending, each());
+  };
+
+  /** The events of the cluster, each at least once, until the signal aborts. @throws OPTION_INVALID, CURSOR_GONE, STOPPED, STORE_… */
+  async *each(options: EventsOptions = {}): AsyncGenerator<ClusterEvent> {
+    checkNames("events", options, ["types", "task", "namespace", "after", "signal"]);
+    const filter = filterOf(options);
+    const place = options.after === undefined ? null : placeOfCursor(options.after);
+    const { feed } = await this.#feed();
+    const from = await feed.open(filter, place);
+    for await (const event of feed.follow(filter, from, this.#signal(options.signal))) yield eventOf(event);
+  }
+
+  /** Forgets a named consumer and its place. @returns whether there was one @throws STORE_… */
+  async forget(name: string): Promise<boolean> {
+    const { store } = await this.#parts.open();
+    return store.events.forget(name);
+  }
+
+  /** @internal Ends all events. Resolves when their handlers have settled. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all([...this.#listening].map((one) => one.close()));
+  }
+
+  #signal(...signals: (AbortSignal | undefined)[]): AbortSignal {
+    return AbortSignal.any([this.#closing.signal, ...signals.filter((one) => one !== undefined)]);
+  }
+
+  async #feed(): Promise<{ store: Store; feed: EventFeed }> {
+    const { clock, now, log } = this.#parts;
+    const { store } = await this.#parts.open();
+    return { store, feed: feedOf({ events: store.events, clock, now, log }) };
+  }
+
+  #listens(ending: AbortController, work: Promise<void>): EventListening {
+    const { log } = this.#parts;
+    const over = work
+      .catch((error) => log.error({ error: messageOf(error) }, "a listener to events has ended"))
+      .finally(() => this.#listening.delete(listening));
+    const close = () => {
+      ending.abort();
+      return over;
+    };
+    const listening = { close, [Symbol.asyncDispose]: close };
+    this.#listening.add(listening);
+    return listening;
+  }
+
+  async #tell(handler: AnyHandler, event: StoredEvent, signal: AbortSignal): Promise<void> {
+    try {
+      await handler(eventOf(event), { signal, attempt: 1 });
+    } catch (error) {
+      const fields = { run: event.runId, type: event.type, error: messageOf(error) };
+      this.#parts.log.error(fields, "a listener to events threw");
+    }
+  }
+}
+
+function filterOf({ types = eventTypes, task, namespace }: EventsOptions): EventFilter {
+  for (const type of types)
+    if (!eventTypes.includes(type))
+      throw invalid("types", `there is no event ${JSON.stringify(type)}${meant(String(type), eventTypes)}`);
+  if (types.length === 0) throw invalid("types", "types is empty");
+  for (const [path, text] of Object.entries({ task, namespace }))
+    if (text !== undefined && typeof text !== "string") throw invalid(path, `${path} must be a text`);
+  return { types: [...new Set(types)], task, namespace };
+}
+
+const invalid = (path: string, message: string) => new CarillonError("OPTION_INVALID", message, { path });

@@ -1,0 +1,224 @@
+import { type Clock, pause } from "../base/clock.ts";
+import { CarillonError, isStoreAway, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { namespaceOf } from "../base/namespace.ts";
+import {
+  type EventPlace,
+  type EventStore,
+  type EventType,
+  eventTypes,
+  isVisible,
+  type StoredEvent,
+} from "./event-store.ts";
+
+export const pollMs = 250;
+const storeAwayMs = 500;
+export const eventsPerRead = 500;
+/** A follower with more events than this waiting reads by itself what comes then. */
+const waitingMost = 1_000;
+/** Events that a process wants are recorded for so long after its last request, and requested again when a sixth of it is over. */
+const wantedMs = 3_600_000;
+const wantAgainMs = wantedMs / 6;
+
+export interface EventFilter {
+  types: readonly EventType[];
+  task?: string | undefined;
+  namespace?: string | undefined;
+  /** Further limits the tasks. */
+  has?: ((task: string) => boolean) | undefined;
+}
+
+export interface EventFeedOptions {
+  events: EventStore;
+  clock: Clock;
+  /** The store's time. */
+  now: () => number;
+  log: Log;
+}
+
+interface Follower {
+  filter: EventFilter;
+  /** Shows the events that it has received before it joined. */
+  seen: string;
+  waiting: StoredEvent[];
+  /** It does not keep up: it is to read by itself, from its last event on. */
+  left: boolean;
+  wake: () => void;
+}
+
+export const isMatch = ({ types, task, namespace, has }: EventFilter, event: StoredEvent): boolean =>
+  types.includes(event.type) &&
+  (task === undefined || event.task === task) &&
+  (namespace === undefined || namespaceOf(event.task) === namespace) &&
+  (has?.(event.task) ?? true);
+
+export const tasksOf = ({ task }: EventFilter) => (task === undefined ? null : [task]);
+
+/**
+ * The events of the cluster, for all followers in this process. The store is read by one statement for all of them, and not at all without
+ * followers. A follower from an earlier place, or one that does not keep up, reads by itself until it has come to the others' place.
+ */
+export class EventFeed {
+  readonly #options: EventFeedOptions;
+  readonly #followers = new Set<Follower>();
+  #place: EventPlace | undefined;
+  #reading: Promise<void> | undefined;
+  /** Reads follow one another: a follower joins between two of them. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: EventFeedOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Has the events recorded from now on. @param after a place to go on from @returns the place to follow from
+   * @throws CURSOR_GONE: not all events behind that place are there; STORE_…
+   */
+  async open({ types }: EventFilter, after: EventPlace | null): Promise<EventPlace> {
+    const { events, now } = this.#options;
+    const nowMs = now();
+    const { place, whole } = await events.want(types, nowMs + wantedMs, after, nowMs);
+    if (whole) return place;
+    throw new CarillonError(
+      "CURSOR_GONE",
+      "some events behind this cursor were not recorded, or are not kept any more",
+      {
+        path: "after",
+        hint: "Begin without a cursor, and look up in the history what was missed.",
+      },
+    );
+  }
+
+  /** Each event behind the place, at least once, until the signal aborts. Waits while the store is away. */
+  async *follow(filter: EventFilter, from: EventPlace, signal: AbortSignal): AsyncGenerator<StoredEvent> {
+    const follower: Follower = { filter, seen: "", waiting: [], left: true, wake: () => undefined };
+    const onAbort = () => follower.wake();
+    signal.addEventListener("abort", onAbort, { once: true });
+    let place = from;
+    try {
+      while (!signal.aborted) {
+        const next = follower.waiting.shift();
+        if (next) {
+          ({ place } = next);
+          yield next;
+        } else if (follower.left) {
+          const page = await this.#takeTurn(() => this.#catchUp(follower, place));
+          if (page === null) await pause(this.#options.clock, storeAwayMs, signal);
+          for (const event of page?.events ?? []) {
+            if (signal.aborted) return;
+            if (isMatch(filter, event)) yield event;
+          }
+          place = page?.place ?? place;
+        } else
+          await new Promise<void>((resolve) => {
+            follower.wake = resolve;
+            if (signal.aborted) resolve();
+          });
+      }
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      this.#followers.delete(follower);
+    }
+  }
+
+  /** Reads on for this follower alone; at the end it joins the others. @returns null: the store is away */
+  async #catchUp(follower: Follower, place: EventPlace) {
+    const { events, now } = this.#options;
+    const { filter } = follower;
+    try {
+      const page = await events.read(place, { types: filter.types, tasks: tasksOf(filter) }, eventsPerRead, now());
+      if (page.whole && place.reading === null) {
+        // This read took its snapshot after the others' last read, whose snapshot shows nothing that this one's does not.
+        this.#place = this.#followers.size === 0 ? page.place : this.#place;
+        follower.left = false;
+        follower.seen = page.place.seen;
+        this.#followers.add(follower);
+        this.#reading ??= this.#readOn();
+      }
+      return page;
+    } catch (error) {
+      if (!isStoreAway(error)) throw error;
+      return null;
+    }
+  }
+
+  async #takeTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work, work);
+    this.#turn = turn.catch(() => undefined); // its own caller has the error
+    return turn;
+  }
+
+  /** Reads for all followers until there are none. */
+  async #readOn(): Promise<void> {
+    const { clock, log } = this.#options;
+    let wantedMono = clock.monotonic();
+    for (;;) {
+      await pause(clock, pollMs);
+      for (let whole = false; !whole; )
+        whole = await this.#takeTurn(async () => {
+          if (this.#followers.size === 0) return true;
+          try {
+            return await this.#readForAll();
+          } catch (error) {
+            log.debug({ error: messageOf(error) }, "events could not be read");
+            return true;
+          }
+        });
+      if (this.#followers.size === 0) break;
+      if (clock.monotonic() - wantedMono < wantAgainMs) continue;
+      wantedMono = clock.monotonic();
+      await this.#takeTurn(() => this.#wantAgain());
+    }
+    this.#reading = undefined;
+  }
+
+  async #readForAll(): Promise<boolean> {
+    const { events, now } = this.#options;
+    const filters = [...this.#followers].map(({ filter }) => filter);
+    const tasks = filters.some(({ task }) => task === undefined)
+      ? null
+      : [...new Set(filters.flatMap((one) => tasksOf(one) ?? []))];
+    const page = await events.read(this.#place as EventPlace, { types: this.#types(), tasks }, eventsPerRead, now());
+    // The numbers of transactions in snapshots from before a recovery may have been given out again.
+    const wentBack = page.place.recovery !== this.#place?.recovery;
+    this.#place = page.place;
+    for (const follower of this.#followers) {
+      if (wentBack) follower.seen = "";
+      const news = page.events.filter(
+        (event) => isMatch(follower.filter, event) && !isVisible(event.xid, follower.seen),
+      );
+      follower.waiting.push(...news);
+      if (follower.waiting.length > waitingMost) {
+        this.#followers.delete(follower);
+        follower.left = true;
+      }
+      if (news.length > 0) follower.wake();
+    }
+    return page.whole;
+  }
+
+  #types(): EventType[] {
+    return eventTypes.filter((type) => [...this.#followers].some(({ filter }) => filter.types.includes(type)));
+  }
+
+  async #wantAgain(): Promise<void> {
+    const { events, now, log } = this.#options;
+    try {
+      const { whole } = await events.want(this.#types(), now() + wantedMs, this.#place ?? null, now());
+      if (!whole) log.warn({}, "the store was away for so long that some events were not recorded");
+    } catch (error) {
+      log.debug({ error: messageOf(error) }, "events could not be read");
+    }
+  }
+}
+
+const feeds = new WeakMap<EventStore, EventFeed>();
+
+/** The feed of this process for the store. */
+export function feedOf(options: EventFeedOptions): EventFeed {
+  const known = feeds.get(options.events);
+  if (known) return known;
+  const feed = new EventFeed(options);
+  feeds.set(options.events, feed);
+  return feed;
+}
