@@ -6,6 +6,7 @@ import { auditRoutes } from "./contract/audit.ts";
 import { bundleRoutes } from "./contract/bundles.ts";
 import { calendarRoutes } from "./contract/calendars.ts";
 import { clusterRoutes } from "./contract/cluster.ts";
+import { eventRoutes } from "./contract/events.ts";
 import { operationRoutes } from "./contract/operations.ts";
 import { quotaRoutes } from "./contract/quotas.ts";
 import type { RouteShape } from "./contract/route.ts";
@@ -23,6 +24,7 @@ export const routes = {
   ...operationRoutes,
   ...calendarRoutes,
   ...clusterRoutes,
+  ...eventRoutes,
   ...quotaRoutes,
   ...accessRoutes,
   ...secondFactorRoutes,

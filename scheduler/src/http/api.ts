@@ -41,6 +41,7 @@ import { timelineCalls } from "./calls/timeline-calls.ts";
 import { tokenCalls } from "./calls/token-calls.ts";
 import { userCalls } from "./calls/user-calls.ts";
 import { workerKeyCalls } from "./calls/worker-key-calls.ts";
+import { eventCalls } from "./events/event-calls.ts";
 import { hasAlready, ifVersionOf, readGiven, tagOf } from "./given.ts";
 import { agentOf, checkOrigin, cookieName, cookieText, readCookie, readCookieOf, streamHeaders } from "./guard.ts";
 import { tailOf } from "./log-tail.ts";
@@ -130,6 +131,7 @@ export class Api {
       ...operationCalls(store, quotas),
       ...calendarCalls(store, clock),
       ...clusterCalls(store, node, this.#events.follow),
+      ...eventCalls({ events: store.events, clock, now, log }),
       ...quotaCalls(store.quotas, quotas, this.#streamsOf),
       ...alarmCalls(store, options.alarms),
       ...secretCalls(store, options.secretKeys),
