@@ -1,0 +1,49 @@
+import { SetMetadata } from "@nestjs/common";
+import { Reflector } from "@nestjs/core";
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import type { WithSchema } from "../library/task-handle.ts";
+import type { TaskType } from "../library/task-type.ts";
+import type { Handler } from "../run/handler.ts";
+import type { TaskOptions } from "../task/task.ts";
+
+/** A task whose handler is a method. */
+export interface MethodTask {
+  readonly given: string | TaskType;
+  readonly options: TaskOptions & { payload?: StandardSchemaV1 };
+}
+
+/** Decorates a handler, with `experimentalDecorators` or without. */
+export interface TaskDecorator<Payload, Result = unknown> {
+  <Method extends Handler<Payload, Result>>(
+    target: object,
+    name: string,
+    descriptor: TypedPropertyDescriptor<Method>,
+  ): void;
+  (method: Handler<Payload, Result>, context: ClassMethodDecoratorContext): void;
+}
+
+const key = "carillon:tasks";
+const reflector = new Reflector();
+
+/** The tasks whose handler is this method. */
+export const tasksOf = (method: () => unknown): readonly MethodTask[] => reflector.get(key, method) ?? [];
+
+/**
+ * Makes a method of a provider or controller the handler of a task, with its schedule among the options. A method may have several.
+ * Guards, pipes and interceptors are for requests: a run does not pass them.
+ */
+export function Task<Payload, Result, Input>(
+  type: TaskType<Payload, Result, Input>,
+  options?: TaskOptions,
+): TaskDecorator<Payload, Result>;
+export function Task<Schema extends StandardSchemaV1>(
+  name: string,
+  options: WithSchema<Schema>,
+): TaskDecorator<StandardSchemaV1.InferOutput<Schema>>;
+export function Task(name: string, options?: TaskOptions): TaskDecorator<never>;
+export function Task(given: string | TaskType, options: MethodTask["options"] = {}): TaskDecorator<never> {
+  return (target: object, _name: unknown, descriptor?: PropertyDescriptor) => {
+    const method = descriptor?.value ?? target;
+    SetMetadata(key, [...tasksOf(method), { given, options }])(method);
+  };
+}
