@@ -61,6 +61,9 @@ it("compiles, each page as an application's files, strictly", () => {
     skipLibCheck: true,
     allowImportingTsExtensions: true,
     types: ["node"],
+    // As applications of NestJS are compiled.
+    experimentalDecorators: true,
+    emitDecoratorMetadata: true,
   };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*/*"] }));
   const compiler = [join(root, "node_modules/typescript/bin/tsc"), "--project", folder, "--listFiles"];
