@@ -1,6 +1,6 @@
 /**
- * `npm run prove -- runtimes`: installs the packed packages in a separate folder, beside tsx, esbuild, Jest, Bun and TypeScript 5.0, and runs one
- * task with each on a PostgreSQL that it starts. The exit code is 1 if the output of one is not as expected. It also measures `import "carillon"`.
+ * `npm run prove -- runtimes`: installs the packed packages in a separate folder, beside tsx, esbuild, Jest, Bun, TypeScript 5.0 and NestJS, and runs
+ * one task with each on a PostgreSQL that it starts. The exit code is 1 if the output of one is not as expected. It also measures `import "carillon"`.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -34,6 +34,12 @@ const banner = `--banner:js='import { createRequire as of } from "node:module"; 
 const jest = "node_modules/.bin/jest --config";
 /** Types of every entry; errors within the types of other packages are not ours. */
 const types = "npx tsc --noEmit --strict --exactOptionalPropertyTypes --target es2022 --types node";
+/** Each line of NestJS that `carillon/nest` is for. @param {string} version @returns {[string, string, RegExp]} */
+const nest = (version) => [
+  `Nest ${version}`,
+  `npm install --no-save --ignore-scripts --no-audit --no-fund --silent @nestjs/common@${version} @nestjs/core@${version} && npx tsc --strict --target es2022 --types node --module nodenext --experimentalDecorators --emitDecoratorMetadata --skipLibCheck nest.mts && node nest.mjs`,
+  ran,
+];
 const ownErrors = `| grep -E "^(entries|main|app)\\.|^node_modules/@?carillon" || echo no errors`;
 
 /** The commands, and their expected output. @param {string} newest a Node of the newest line @returns {[string, string, RegExp][]} */
@@ -55,6 +61,9 @@ const trials = (newest) => [
     `${types} --module esnext --moduleResolution bundler entries.mts ${ownErrors}`,
     /^no errors\n$/,
   ],
+  nest("10.4.22"),
+  nest("11.2.10"),
+  nest("12.5.1"),
   ["Jest, its transform over carillon", `node ${jest} transformed.json`, passed],
   ["Jest, newest Node", `${newest} --experimental-vm-modules ${jest} plain.json`, passed],
 ];
@@ -87,6 +96,28 @@ tower.start().then(
   () => console.log("started"),
   (error) => console.log(error.code, error.message, error.hint),
 ).then(() => tower.stop());
+`,
+  "nest.mts": `import { Injectable, Module } from "@nestjs/common";
+import { NestFactory } from "@nestjs/core";
+import { type Producer, type Run, taskType } from "carillon";
+import { Carillon, CarillonModule, InjectProducer, Task } from "carillon/nest";
+const hello = taskType<{ name: string }, string>("hello");
+@Injectable()
+class Greeter {
+  constructor(readonly tower: Carillon, @InjectProducer(hello) readonly hello: Producer<{ name: string }, string>) {}
+  @Task(hello)
+  greet(run: Run, { name }: { name: string }) {
+    return \`hello \${name}, fence \${run.fence}\`;
+  }
+}
+const store = { store: process.env.DATABASE_URL as string, schema: process.env.SCHEMA as string };
+@Module({ imports: [CarillonModule.forRoot(store), CarillonModule.producers([hello])], providers: [Greeter] })
+class App {}
+const app = await NestFactory.createApplicationContext(App, { logger: ["error"] });
+const { tower, hello: greetings } = app.get(Greeter);
+if (tower !== app.get(Carillon)) throw new Error("not the Carillon of the application");
+console.log(await (await greetings.enqueue({ name: "Ann" })).result({ timeout: "60s" }));
+await app.close();
 `,
   "entries.mts": [
     "",

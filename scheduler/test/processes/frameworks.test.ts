@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ApiStage } from "../support/api-stage.ts";
 import { root } from "../support/packed.ts";
 import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
@@ -75,7 +76,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function start(args: string[], port = 0) {
+function start(args: string[], port = 0, more: Record<string, string> = {}) {
   const { port: mailPort } = mail.address() as AddressInfo;
   const child = spawn(process.execPath, args, {
     cwd: folder,
@@ -84,6 +85,7 @@ function start(args: string[], port = 0) {
       DATABASE_URL: url.href,
       MAIL_URL: `http://127.0.0.1:${mailPort}`,
       PORT: String(port),
+      ...more,
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -173,4 +175,25 @@ it("a function enqueues what a server before it has defined, also when its conne
   expect(rows.map(({ payload }) => payload)).toEqual([{ order: "L-1" }, { order: "L-2" }]);
   const [first, second] = rows.map(({ id }) => id);
   expect(JSON.parse(output.out)).toEqual({ first, second, again: first, died: true });
+});
+
+it("a Cloudflare worker enqueues by the HTTP API, once for a request that is sent again", async () => {
+  const stage = await new ApiStage().open();
+  try {
+    await stage.task("receipt");
+    const code = `
+      import worker from "./cloudflare.js";
+      const ordered = () => new Request("https://shop.example/", { method: "POST", body: JSON.stringify({ order: "C-1" }) });
+      const answers = [await worker.fetch(ordered(), process.env), await worker.fetch(ordered(), process.env)];
+      for (const answer of answers) console.log(answer.status, await answer.text());`;
+    const env = { CARILLON_URL: stage.urlOf(stage.server), CARILLON_TOKEN: stage.tokens.operator };
+    const { output, ended } = start(["--input-type=module", "--eval", code], 0, env);
+    const [status] = await ended;
+    expect(status, output.all).toBe(0);
+    const runs = await stage.rows<{ id: number; payload: unknown }>("select id::int, payload from $s.run");
+    expect(runs.map(({ payload }) => payload)).toEqual([{ order: "C-1" }]);
+    expect(output.out).toBe(`202 {"run":${runs[0]?.id}}\n`.repeat(2));
+  } finally {
+    await stage.close();
+  }
 });
