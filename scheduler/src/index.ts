@@ -44,6 +44,7 @@ export type {
   OnEvent,
 } from "./library/events/event.ts";
 export type { Events } from "./library/events/events.ts";
+export { fsPayloads } from "./library/payloads/fs-payloads.ts";
 export type { ResultOptions, RunHandle } from "./library/run-handle.ts";
 export type { RunSummary, Runs, RunsCount, RunsFilter, RunsPage } from "./library/runs.ts";
 export type {
@@ -99,6 +100,7 @@ export {
 } from "./schedule/schedule.ts";
 export type { AlarmOptions } from "./settings/alarms.ts";
 export type { PayloadCodec } from "./settings/payload-codec.ts";
+export type { PayloadOptions, PayloadStore } from "./settings/payload-store.ts";
 export type { CarillonOptions, CommandOptions, HttpTaskOptions } from "./settings/settings.ts";
 export type { EventType } from "./store/event-store.ts";
 export type { Store } from "./store/store.ts";

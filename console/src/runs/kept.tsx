@@ -1,10 +1,12 @@
-import { encodedText } from "carillon/task";
+import { encodedText, storedKey } from "carillon/task";
 import { useWords } from "../messages/words.ts";
 import { Tree } from "../parts/value/tree.tsx";
 
-/** A payload or a result: only processes with the key can read one that a codec has encoded. */
+/** A payload or a result: only processes with the key can read one that a codec has encoded, or that is kept outside the store. */
 export function Kept({ value, label }: { value: unknown; label: string }) {
   const { t } = useWords();
+  const key = storedKey(value);
+  if (key !== undefined) return <span className="soft">{t("run.outside", { key })}</span>;
   const encoded = encodedText(value);
   if (encoded === undefined) return <Tree value={value} label={label} />;
   return <span className="soft">{t("run.encrypted", { n: encoded.length })}</span>;

@@ -45,6 +45,7 @@ export const errorCodes = {
   PAYLOAD_INVALID: "The payload does not match the task's schema.",
   PAYLOAD_TOO_LARGE: "The payload is larger than 256 KiB of JSON.",
   PAYLOAD_NOT_JSON: "The payload cannot be written as JSON.",
+  PAYLOAD_STORE_FAILED: "A payload or a result that is kept outside the store could not be written or read.",
   CODEC_FAILED: "A payload or a result could not be encoded or decoded.",
   COMMAND_NOT_ALLOWED: "The worker's own configuration does not allow this program.",
   COMMAND_FAILED: "The command ended with an exit code other than 0, or by a signal.",

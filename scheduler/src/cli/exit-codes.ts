@@ -60,6 +60,7 @@ const failed = new Set<ErrorCode>([
   "STOPPED",
   "TIMEOUT",
   "CANCELLED",
+  "PAYLOAD_STORE_FAILED",
   "CODEC_FAILED",
   "COMMAND_NOT_ALLOWED",
   "COMMAND_FAILED",

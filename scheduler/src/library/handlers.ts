@@ -32,7 +32,7 @@ export class Handlers {
   /** @throws OPTION_INVALID */
   constructor(settings: Settings, { clock, handlerFor, gathers }: Surroundings, log: Log, defined: DefinedTasks) {
     this.isolates = new Isolates({ ...settings, log });
-    this.codecs = new Codecs(settings.codec, log);
+    this.codecs = new Codecs(settings, clock, log);
     this.#settings = settings;
     this.#clock = clock;
     this.#instead = handlerFor;

@@ -96,7 +96,7 @@ export class RemoteWorker {
     this.settings = workerSettingsOf(key === undefined ? options : { ...options, key });
     this.#log = this.#redactor.log(options.log ?? standardErrorLog);
     this.#isolates = new Isolates({ ...this.settings, log: this.#log });
-    this.#codecs = new Codecs(this.settings.codec, this.#log);
+    this.#codecs = new Codecs(this.settings, systemClock, this.#log);
   }
 
   /**

@@ -8,6 +8,7 @@ import type { Log } from "../base/log.ts";
 import { checkName } from "../task/names.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { checkCodec, type PayloadCodec } from "./payload-codec.ts";
+import { type PayloadOptions, type PayloadSettings, payloadSettings } from "./payload-store.ts";
 import { Preset } from "./preset.ts";
 import { isThisMachine } from "./this-machine.ts";
 
@@ -46,6 +47,8 @@ export interface RemoteWorkerOptions {
   failFast?: boolean;
   /** Encodes results and decodes payloads, such as by encryption: the servers never see the keys. See docs/runs.md. Default: none. */
   codec?: PayloadCodec;
+  /** Keeps large payloads and results outside the store; see docs/runs.md. Default: none. */
+  payloads?: PayloadOptions;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -64,6 +67,7 @@ export interface RemoteWorkerSettings {
   handleSignals: boolean;
   failFast: boolean;
   codec: PayloadCodec | null;
+  payloads: PayloadSettings | null;
 }
 
 /** The preset of every HTTP worker. */
@@ -84,6 +88,7 @@ const optionKinds: Record<keyof RemoteWorkerOptions, OptionKind> = {
   handleSignals: "flag",
   failFast: "flag",
   codec: "object",
+  payloads: "object",
   log: "object",
 };
 
@@ -137,5 +142,6 @@ export function workerSettingsOf(options: RemoteWorkerOptions): RemoteWorkerSett
     handleSignals: options.handleSignals ?? true,
     failFast: options.failFast ?? false,
     codec: checkCodec(options.codec),
+    payloads: payloadSettings(options.payloads),
   };
 }

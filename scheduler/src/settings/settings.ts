@@ -13,6 +13,7 @@ import { type AlarmOptions, type AlarmSettings, alarmSettings } from "./alarms.t
 import { checkListen, checkProxies, loopback } from "./listen.ts";
 import { checkKinds, type OptionKind } from "./option-kinds.ts";
 import { checkCodec, type PayloadCodec } from "./payload-codec.ts";
+import { type PayloadOptions, type PayloadSettings, payloadSettings } from "./payload-store.ts";
 import { Preset } from "./preset.ts";
 import { programVersion } from "./program-version.ts";
 import { type ProviderOptions, type ProviderSettings, providerSettings } from "./provider.ts";
@@ -170,6 +171,8 @@ export interface CarillonOptions {
   signInIdle?: Duration;
   /** Encodes payloads and results before they are stored, such as by encryption; see docs/runs.md. Default: none. */
   codec?: PayloadCodec;
+  /** Keeps large payloads and results outside the store; see docs/runs.md. Default: none. */
+  payloads?: PayloadOptions;
   /** Default: warnings and errors to standard error. */
   log?: Log;
 }
@@ -213,6 +216,7 @@ export interface Settings {
   provider: ProviderSettings | null;
   signIns: SignInSettings;
   codec: PayloadCodec | null;
+  payloads: PayloadSettings | null;
 }
 
 export interface SignInSettings {
@@ -260,6 +264,7 @@ export function settingsOf(options: CarillonOptions): Settings {
     groups: options.groups ?? null,
     labels: checkedLabels(options.labels ?? {}),
     codec: checkCodec(options.codec),
+    payloads: payloadSettings(options.payloads),
     concurrency: wholeNumber("concurrency", options.concurrency ?? 100, 1, 10_000),
     connections: wholeNumber("connections", options.connections ?? 8, 2, 200),
     keepMs: parseDuration(options.retention ?? "30d", "retention", 3_600_000),
@@ -446,5 +451,6 @@ const optionKinds: Record<keyof CarillonOptions, OptionKind> = {
   signInLasts: "duration",
   signInIdle: "duration",
   codec: "object",
+  payloads: "object",
   log: "object",
 };

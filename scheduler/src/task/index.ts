@@ -3,7 +3,7 @@ export { parseDuration } from "../base/duration.ts";
 export { CarillonError, type ErrorCode, isCarillonError, stepsOf, within } from "../base/errors.ts";
 export { type Json, sortedJson } from "../base/json.ts";
 export { edited } from "./edits.ts";
-export { encodedText } from "./kinds/encoded.ts";
+export { encodedText, storedKey } from "./kinds/encoded.ts";
 export type { Shape } from "./kinds/kinds.ts";
 export {
   type OptionName,

@@ -58,6 +58,7 @@ export const runsEn = {
   "run.payload": "Payload",
   "run.noPayload": "It has none.",
   "run.result": "Result",
+  "run.outside": "Kept outside the store: {key}",
   "run.encrypted": "Encrypted, {n} characters. Only processes with the key can read it.",
   "run.noResult": "None yet, or none at all.",
   "run.progress": "Progress",

@@ -5,7 +5,7 @@ import { type Overrides, writtenOverrides } from "../../run/enqueue-options.ts";
 import type { AttemptRecord, LogLine, RunRecord } from "../../run/run-record.ts";
 import { compileSchedule, type ScheduleSpec } from "../../schedule/schedule.ts";
 import type { Zone } from "../../schedule/zone.ts";
-import { encodedText } from "../../task/kinds/encoded.ts";
+import { encodedText, storedKey } from "../../task/kinds/encoded.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { Cluster } from "../nodes/cluster.ts";
 import { withCluster } from "../reach.ts";
@@ -150,6 +150,12 @@ const relativeToDue = (ms: number) =>
 
 function printJson(name: string, value: Json, terminal: Terminal): void {
   if (value === null) return;
+  const key = storedKey(value);
+  if (key !== undefined) {
+    terminal.line();
+    terminal.line(`${terminal.style.dim(name)}  kept outside the store: ${plain(key)}`);
+    return;
+  }
   const encoded = encodedText(value);
   if (encoded !== undefined) {
     terminal.line();

@@ -1,3 +1,4 @@
+import type { Clock } from "../../base/clock.ts";
 import { CarillonError, messageOf } from "../../base/errors.ts";
 import { type Json, jsonText } from "../../base/json.ts";
 import type { Log } from "../../base/log.ts";
@@ -6,40 +7,51 @@ import { Continuation, type Onward, type RunFlow } from "../../run/flow.ts";
 import type { Handler, Run } from "../../run/handler.ts";
 import type { RunRecord } from "../../run/run-record.ts";
 import type { PayloadCodec } from "../../settings/payload-codec.ts";
+import type { Settings } from "../../settings/settings.ts";
 import type { Followed } from "../../store/followed-run.ts";
-import { encodedField, encodedText } from "../../task/kinds/encoded.ts";
+import { encodedField, encodedText, storedKey } from "../../task/kinds/encoded.ts";
 import { nameOfSchedule } from "../../task/schedule-of.ts";
 import { withOwn } from "../../telemetry/tracing.ts";
+import { Outside } from "./outside.ts";
 
 /** Runs that were started here and never settled are forgotten beyond this number. */
 const startedMost = 50_000;
 
 /**
- * Puts a codec between a process's program and the store, or its server. What handlers and callers give is encoded when it has passed all
- * checks, and secret values have been removed from it; what they are given is decoded last.
+ * Puts a codec, and a store of large payloads, between a process's program and the store, or its server. What handlers and callers give is
+ * encoded when it has passed all checks, and secret values have been removed from it; what they are given is decoded last.
  */
 export class Codecs {
   readonly #codec: PayloadCodec | null;
+  readonly #outside: Outside;
+  readonly #clock: Clock;
   readonly #log: Log;
   /** The tasks of runs under way, by fence. */
   readonly #started = new Map<number, string>();
   readonly #names = new Map<number, string>();
-
   readonly #handlers = new WeakMap<Handler, Handler>();
 
-  constructor(codec: PayloadCodec | null, log: Log) {
+  constructor({ codec, payloads }: Pick<Settings, "codec" | "payloads">, clock: Clock, log: Log) {
     this.#codec = codec;
+    this.#outside = new Outside(payloads);
+    this.#clock = clock;
     this.#log = log;
   }
 
   get encodes(): boolean {
-    return this.#codec !== null;
+    return this.#codec !== null || !this.#outside.isNone;
   }
 
-  /** @param text JSON; null: none, which stays none @throws CODEC_FAILED, PAYLOAD_TOO_LARGE */
+  /** @param text JSON; null: none, which stays none @throws CODEC_FAILED, PAYLOAD_STORE_FAILED, PAYLOAD_TOO_LARGE */
   async encoded<Text extends string | null>(text: Text, task: string, what: string): Promise<Text> {
+    if (text === null || !this.encodes) return text;
+    const encoded = await this.#encode(text, task, what);
+    return (await this.#outside.put(encoded, what, this.#clock.wall())) as Text;
+  }
+
+  async #encode(text: string, task: string, what: string): Promise<string> {
     const codec = this.#codec;
-    if (!codec || text === null) return text;
+    if (!codec) return text;
     let made: unknown;
     try {
       made = await codec.encode(text, { task });
@@ -47,11 +59,13 @@ export class Codecs {
       throw failed(`${what} could not be encoded: ${messageOf(cause)}`, cause);
     }
     if (typeof made !== "string") throw failed(`${what} could not be encoded: encode gave no text`);
-    return jsonText({ [encodedField]: made }, what) as Text;
+    const kept = { [encodedField]: made };
+    return this.#outside.isNone ? (jsonText(kept, what) as string) : JSON.stringify(kept);
   }
 
-  /** @throws CODEC_FAILED */
-  async decoded(value: Json, task: string, what: string): Promise<Json> {
+  /** @throws CODEC_FAILED, PAYLOAD_STORE_FAILED */
+  async decoded(stored: Json, task: string, what: string): Promise<Json> {
+    const value = await this.#outside.get(stored, what);
     const text = encodedText(value);
     if (text === undefined) return value;
     if (!this.#codec) throw failed(`${what} is encoded, and this process has no codec`);
@@ -89,14 +103,16 @@ export class Codecs {
   handler(handler: Handler): Handler {
     const known = this.#handlers.get(handler);
     if (known) return known;
-    const made = this.#codec ? this.#decoding(handler) : this.#refusing(handler);
+    const made = this.encodes ? this.#decoding(handler) : this.#refusing(handler);
     this.#handlers.set(handler, made);
     return made;
   }
 
   #refusing(handler: Handler): Handler {
     return (run, payload) =>
-      encodedText(payload) === undefined ? handler(run, payload) : this.#read(run, payload as Json);
+      encodedText(payload) === undefined && storedKey(payload) === undefined
+        ? handler(run, payload)
+        : this.#read(run, payload as Json);
   }
 
   #decoding(handler: Handler): Handler {
@@ -120,7 +136,7 @@ export class Codecs {
 
   /** Encodes results. */
   around<Claims extends Pick<ClaimStore, "settle" | "settleIn">>(claims: Claims): Claims {
-    if (!this.#codec) return claims;
+    if (!this.encodes) return claims;
     return withOwn(claims, {
       settle: async (...[sessionId, settlements, nowMs]: Parameters<ClaimStore["settle"]>) => {
         const encoded = await Promise.all(settlements.map((one) => this.#settlement(one)));
@@ -150,7 +166,7 @@ export class Codecs {
   }
 
   flow(flow: RunFlow): RunFlow {
-    if (!this.#codec) return flow;
+    if (!this.encodes) return flow;
     return withOwn(flow, {
       taskId: async (...[name, asking]: Parameters<RunFlow["taskId"]>) => {
         const taskId = await flow.taskId(name, asking);
