@@ -24,13 +24,7 @@ import type { EnqueueOptions } from "../run/enqueue-options.ts";
 import type { Handler, RunNotice } from "../run/handler.ts";
 import type { Enqueued, EnqueueWrite } from "../run/run-record.ts";
 import { identityOf } from "../settings/identity.ts";
-import {
-  type CarillonOptions,
-  carillonPreset,
-  longestBeatMs,
-  type Settings,
-  settingsOf,
-} from "../settings/settings.ts";
+import { type CarillonOptions, carillonPreset, type Settings, settingsOf } from "../settings/settings.ts";
 import { realSurroundings, type Surroundings } from "../settings/surroundings.ts";
 import type { Definitions } from "../store/definitions.ts";
 import type { Store } from "../store/store.ts";
@@ -62,6 +56,7 @@ import {
   following,
   healthOf,
   hearing,
+  memberOptions,
   type Started,
   standInOf,
   unreadyOf,
@@ -437,19 +432,11 @@ export class Carillon {
       if (settings.name === null) this.#node = madeName();
       return settings.name === null;
     };
-    const optionsOf = () => ({
-      store,
-      witness,
-      serviceAt: this.#service.at,
-      standIn,
-      clock: this.#clock,
-      storeClock: this.#storeClock,
-      log: this.#log,
-      identity: identityOf(settings, this.#node, this.#groups(), this.#options.coordination, release),
-      beatMs: settings.beatMs,
-      clockBack: settings.clockBack,
-      shownBeatMs: longestBeatMs,
-    });
+    const parts = { store, witness, standIn, clock: this.#clock, storeClock: this.#storeClock, log: this.#log };
+    const optionsOf = () => {
+      const identity = identityOf(settings, this.#node, this.#groups(), this.#options.coordination, release);
+      return memberOptions({ ...parts, serviceAt: this.#service.at, identity }, settings);
+    };
     const { signal } = this.#stopping;
     return joinPatiently(optionsOf, { clock: this.#clock, failFast: settings.failFast, rename, signal });
   }

@@ -40,8 +40,8 @@ export type { Json } from "../base/json.ts";
 export type { Log } from "../base/log.ts";
 export type { Isolate } from "../executors/isolate/isolates.ts";
 export type { Handler, Run, RunLog, RunNotice } from "../run/handler.ts";
-export type { PayloadCodec } from "../settings/payload-codec.ts";
 export type { BatchHandler, BatchOptions, BatchRun } from "../run/handling/batch.ts";
+export type { PayloadCodec } from "../settings/payload-codec.ts";
 export type { RemoteWorkerOptions } from "../settings/remote-worker.ts";
 
 /**

@@ -6,13 +6,14 @@ import type { Membership } from "../cluster/membership.ts";
 import type { Signal } from "../cluster/signal-store.ts";
 import type { StandIn } from "../cluster/stand-in.ts";
 import type { Locks } from "../coordination/locks.ts";
+import type { JoinOptions } from "../coordination/open-session.ts";
 import { marginMs } from "../coordination/trust.ts";
 import type { Alarms } from "../engine/alarms/watch.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { Reconciler } from "../engine/reconciler.ts";
 import type { HttpServer } from "../http/server.ts";
 import type { RunNotice } from "../run/handler.ts";
-import type { Settings } from "../settings/settings.ts";
+import { longestBeatMs, type Settings } from "../settings/settings.ts";
 import type { Store } from "../store/store.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
 import { Worker, type WorkerOptions } from "../worker/worker.ts";
@@ -54,6 +55,16 @@ export function healthOf(started: Started | undefined, node: string, stopping: A
     running: started?.worker?.held ?? null,
   };
 }
+
+type OfSettings = "beatMs" | "clockBack" | "shownBeatMs";
+
+/** The options of this process's membership. */
+export const memberOptions = (parts: Omit<JoinOptions, OfSettings>, { beatMs, clockBack }: Settings): JoinOptions => ({
+  ...parts,
+  beatMs,
+  clockBack,
+  shownBeatMs: longestBeatMs,
+});
 
 interface ForWorker {
   defined: DefinedTasks;

@@ -78,7 +78,8 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   const [taskId, version, attempt, priority] = alike ?? [];
   return columns.runIds.map((runId, i) => {
     const fence = fences[i] as number;
-    const [, key, shard, state, losses, snoozes, overrides, expiresMs, labels] = (more.size > 0 && more.get(fence)) || none;
+    const [, key, shard, state, losses, snoozes, overrides, expiresMs, labels] =
+      (more.size > 0 && more.get(fence)) || none;
     return {
       runId,
       taskId: taskId ?? (taskIds?.[i] as number),
@@ -103,4 +104,14 @@ export function claimedRuns(columns: ClaimedColumns | undefined, nowMs: number):
   });
 }
 
-const none: [undefined, null, null, null, 0, 0, null, null, null] = [undefined, null, null, null, 0, 0, null, null, null];
+const none: [undefined, null, null, null, 0, 0, null, null, null] = [
+  undefined,
+  null,
+  null,
+  null,
+  0,
+  0,
+  null,
+  null,
+  null,
+];
