@@ -13,6 +13,7 @@ afterAll(() => stage.close());
 const without: Partial<Record<RouteId, string>> = {
   tailLogs: "a stream",
   followEvents: "a stream",
+  followRunEvents: "a stream",
   getTimeline: "a number for each minute of a day at least",
   listFiring: "its times are of the days to come",
 };

@@ -20,18 +20,22 @@ export const eventRoutes = {
         .describe("An event's id (also Last-Event-ID): the events behind it. Default: those from now on."),
     }),
     event: z.discriminatedUnion("type", [
-      z.strictObject({ type: z.literal("listening").describe("The first: no event behind it is missed.") }),
-      z.strictObject({
-        type: z.enum(eventTypes),
-        run: id,
-        task: taskName,
-        attempt: z.int(),
-        at: time.describe("When the run, or the try, ended."),
-        slot: maybeTime,
-        key: z.string().nullable(),
-        result: json.describe("Of a run that succeeded."),
-        error: json.describe("Of all others."),
-      }),
+      z
+        .strictObject({ type: z.literal("listening").describe("The first: no event behind it is missed.") })
+        .meta({ id: "Listening" }),
+      z
+        .strictObject({
+          type: z.enum(eventTypes),
+          run: id,
+          task: taskName,
+          attempt: z.int(),
+          at: time.describe("When the run, or the try, ended."),
+          slot: maybeTime,
+          key: z.string().nullable(),
+          result: json.describe("Of a run that succeeded."),
+          error: json.describe("Of all others."),
+        })
+        .meta({ id: "RunEvent" }),
     ]),
     errors: ["CURSOR_GONE", "OPTION_INVALID", "SERVER_BUSY", "STREAMS_TAKEN"],
   }),
