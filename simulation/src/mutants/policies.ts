@@ -37,8 +37,8 @@ export const policyMutants: readonly PolicyMutant[] = [
   {
     name: "a rerun has its task's priority",
     file: "store/postgres/runs/operation-reruns.ts",
-    find: "limitKey,\n  priority,\n  overrides,",
-    put: "limitKey, priority: null, overrides,",
+    find: "limitKey,\n  priority,\n  overrides,\n  labels,\n  source",
+    put: "limitKey, priority: null, overrides, labels, source",
     breaks: "a run made again is like the old one",
   },
   {
