@@ -133,12 +133,12 @@ describe("a request", () => {
       expect([name, status, body.code]).toEqual([name, 401, "SIGN_IN_NEEDED"]);
     }
     const key = await stage.key("in-the-address");
-    for (const [method, path] of [
-      ["POST", "/v1/worker/poll"],
-      ["GET", "/metrics"],
+    for (const [method, path, refusal] of [
+      ["POST", "/v1/worker/poll", "KEY_UNKNOWN"],
+      ["GET", "/metrics", "SIGN_IN_NEEDED"],
     ] as const) {
       const { status, body } = await stage.ask(method, `${path}?key=${key}`);
-      expect([path, status, body.code]).toEqual([path, 401, "KEY_UNKNOWN"]);
+      expect([path, status, body.code]).toEqual([path, 401, refusal]);
     }
   });
 
