@@ -21,12 +21,14 @@ export function readWritten(name: string, written: unknown): TaskDefinition {
     if (value === null && row && !takesNull(row))
       throw invalid(option, `${option} is empty`, "Give it a value, or leave it out.");
   }
-  const { schedule, ...options } = written;
-  return readTask(name, {
-    ...(options as TaskOptions),
-    ...(schedule === undefined ? {} : { schedule: within("schedule", () => readSchedule(schedule)) }),
-  });
+  return readTask(name, readGiven(written));
 }
+
+/** A task's options as a request gives them: a schedule also in the words of a file. @throws what its check throws */
+export const readGiven = (options: { schedule?: unknown }): TaskOptions =>
+  (options.schedule === undefined
+    ? options
+    : { ...options, schedule: within("schedule", () => readSchedule(options.schedule)) }) as TaskOptions;
 
 /** @returns only the options that differ from `defineTask`'s defaults. `readWritten` of the result is the definition, edits left out. */
 export function writtenTask(definition: TaskDefinition): WrittenTask {

@@ -83,6 +83,19 @@ const schedule = z
   ])
   .meta({ id: "Schedule" });
 
+/** The server reads it as a file's: the library's check names what is wrong, where a union of schemas would only say that none fits. */
+const givenSchedule = z
+  .union([schedule, text(limits.ruleTextLength), z.record(z.string(), json)])
+  .describe(
+    'As an answer has it, or in the words of a file: "0 2 * * *", "every Monday at 09:00", { cron: "0 2 * * *", zone: "Europe/Berlin" }, { every: "5m" }, { rrule: "FREQ=DAILY", start: "2027-01-01T09:00" }, { at: "2027-01-01T00:00:00Z" } or "manual".',
+  );
+
+/** A schedule in the words of a file, as `cron`, `every`, `rrule` and `at` take them. */
+export type WordedSchedule =
+  | string
+  | (({ cron: string } | { every: string | number } | { rrule: string } | { at: string | number }) &
+      Record<string, unknown>);
+
 function schemaOf(shape: Shape): z.ZodType {
   switch (shape.is) {
     case "duration":
@@ -107,7 +120,7 @@ function schemaOf(shape: Shape): z.ZodType {
     case "schema":
       return z.record(z.string(), json);
     case "schedule":
-      return schedule;
+      return givenSchedule;
     case "list":
       return z.array(schemaOf(shape.of)).max(shape.most);
     case "object":
@@ -138,7 +151,7 @@ type Some<Option> = Option | (Option extends object ? Partial<Option> : never);
 
 /** The options as in code (TaskOptions), where a schedule's usual fields may be left out. */
 export type GivenOptions = Omit<TaskOptions, "schedule" | "retry" | "misfire"> & {
-  schedule?: z.input<typeof schedule>;
+  schedule?: z.input<typeof schedule> | WordedSchedule;
   retry?: Some<TaskOptions["retry"]>;
   misfire?: Some<TaskOptions["misfire"]>;
 };

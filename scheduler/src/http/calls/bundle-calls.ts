@@ -7,7 +7,8 @@ import { appliedObject, planId, stalePlan, stepObject } from "../../apply/plan-j
 import { type Clock, pause } from "../../base/clock.ts";
 import { CarillonError, within } from "../../base/errors.ts";
 import type { Store } from "../../store/store.ts";
-import { defineTask, type TaskDefinition, type TaskOptions } from "../../task/task.ts";
+import { defineTask, type TaskDefinition } from "../../task/task.ts";
+import { readGiven } from "../../task/written.ts";
 import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "./changes.ts";
 
@@ -35,7 +36,7 @@ export function bundleCalls(store: Store, clock: Clock, now: () => number): Some
         throw new CarillonError("TASK_DUPLICATE", `the task ${task} is given twice`, { path: `tasks[${at}].task` });
       definitions.set(
         task,
-        within(`tasks[${at}]`, () => defineTask(task, options as TaskOptions)),
+        within(`tasks[${at}]`, () => defineTask(task, readGiven(options))),
       );
       await turn();
     }

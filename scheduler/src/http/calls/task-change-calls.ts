@@ -5,8 +5,9 @@ import { nextOf } from "../../slots/upcoming-slots.ts";
 import { awaitRecall } from "../../store/recall.ts";
 import type { Store } from "../../store/store.ts";
 import { edited, editedParts, partCalled, restored, reverted, saidAnew } from "../../task/edits.ts";
-import { defineTask, type TaskDefinition, type TaskOptions } from "../../task/task.ts";
+import { defineTask, type TaskDefinition } from "../../task/task.ts";
 import type { TaskRecord } from "../../task/task-record.ts";
+import { readGiven } from "../../task/written.ts";
 import type { Call, Some } from "../call.ts";
 import { changeOf, checkUse } from "./changes.ts";
 import { changesOf, definitionAt, wholeTask } from "./task-calls.ts";
@@ -47,7 +48,7 @@ export function taskChangeCalls(
 
   return {
     async createTask({ task, options, reason }, call) {
-      const definition = defineTask(task, options as TaskOptions);
+      const definition = defineTask(task, readGiven(options));
       checkUse(definition, undefined, call);
       const { record, changed } = await store.tasks
         .save(definition, await versionGone(task), changeOf(call, reason))
@@ -61,7 +62,7 @@ export function taskChangeCalls(
     async defineTask({ task, options, reason }, call) {
       const [row] = await store.applied.read([task], noBundle);
       const before = row && !row.removed ? row.definition : undefined;
-      const definition = saidAnew(defineTask(task, options as TaskOptions), before);
+      const definition = saidAnew(defineTask(task, readGiven(options)), before);
       checkUse(definition, before, call);
       // "0" means that there is none; the store counts on from what was removed.
       const none = before === undefined && call.ifVersion === 0;
@@ -77,7 +78,7 @@ export function taskChangeCalls(
     },
 
     editTask: ({ task, options, reason }, call) =>
-      change(task, call, reason, ({ definition }) => edited(definition, options as TaskOptions)),
+      change(task, call, reason, ({ definition }) => edited(definition, readGiven(options))),
 
     revertTask: ({ task, parts, version, reason }, call) =>
       change(task, call, reason, async ({ taskId, definition }) => {
