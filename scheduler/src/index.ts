@@ -45,6 +45,7 @@ export type {
 } from "./library/events/event.ts";
 export type { Events } from "./library/events/events.ts";
 export { fsPayloads } from "./library/payloads/fs-payloads.ts";
+export { type S3Credentials, type S3Options, s3Payloads } from "./library/payloads/s3-payloads.ts";
 export type { ResultOptions, RunHandle } from "./library/run-handle.ts";
 export type { RunSummary, Runs, RunsCount, RunsFilter, RunsPage } from "./library/runs.ts";
 export type {
