@@ -111,7 +111,6 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     expect((await open()).filter(([, subject]) => subject === "recovers")).toEqual([]);
     await look(t + 70_000);
     expect(await written("failed")).toEqual(["ops raised 1", "mail raised 1", "ops cleared 1", "mail cleared 1"]);
-    // The other way round it goes on.
     await end(task, "succeeded", 1, t + 80_000);
     await end(task, "failed", 1, t + 80_001);
     await look(t + 80_002);
@@ -125,15 +124,18 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
 
   it("two that look at once write each message once; a failure among others is told as exhausted when it had tries", async () => {
     const t = stage.nowMs + 1_000_000;
-    const tried = await stage.task("tried", { retry: { attempts: 2 } });
-    await end(tried, "failed", 1, t);
-    // The store judges by the attempt that failed.
-    await stage.rows("update $s.run_history set attempt = 2 where task_id = $1", [tried.taskId]);
-    const others = await Promise.all([stage.another(), stage.another()]);
-    await Promise.all(
-      [...others, stage.store].map((store) => store.alarms.look(["failed", "exhausted"], thresholds, everywhere, t)),
+    const [tried, lost] = [await stage.task("tried"), await stage.task("lost-before")];
+    for (const task of [tried, lost]) await end(task, "failed", 1, t);
+    await stage.rows(
+      `insert into $s.attempt select id, 1, 0, 0, null, null, $3, case task_id when $1 then 'failed' else 'lost' end
+       from $s.run_history where task_id in ($1, $2)`,
+      [tried.taskId, lost.taskId, t - 1],
     );
-    expect(await written("exhausted")).toEqual(["ops raised 1", "mail raised 1"]);
+    const all = [await stage.another(), await stage.another(), stage.store];
+    await Promise.all(all.map((store) => store.alarms.look(["failed", "exhausted"], thresholds, everywhere, t)));
+    await end(lost, "succeeded", 1, t + 1);
+    await look(t + 2);
+    expect(await written("exhausted"), "of one alone").toEqual(["ops raised 1", "mail raised 1"]);
   });
 
   it("finds what is overdue, unplanned, stuck, late and leaderless, and each that is over", async () => {
@@ -281,7 +283,6 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await look(t + 60_000, ["late"]);
     await stage.rows("delete from $s.alarm_outbox");
 
-    // While an incident is on because of another.
     const t1 = t + 100_000;
     await late("loud", t1);
     await silence("hushed", t1, t1 + 40_000);
@@ -297,7 +298,6 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await look(t1 + 400_000, ["late"]);
     await stage.rows("delete from $s.alarm_outbox");
 
-    // And while none is.
     const t2 = t1 + 500_000;
     await look(t2, ["late"]);
     await silence("hushed-too", t2, t2 + 40_000);

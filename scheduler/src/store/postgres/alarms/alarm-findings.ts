@@ -60,8 +60,9 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
   if (first.length > 0) return [];
   const failing = rows.filter(({ failed }) => Number(failed) > 0);
   const { rows: newest } = await client.query(
-    `select i.task_id as "taskId", h.id::float8 as run, h.attempt, h.error from unnest($1::int[]) as i (task_id)
-     cross join lateral (select id, attempt, error from ${s}.run_history where task_id = i.task_id and outcome = ${runOutcome.failed} and ended_ms > $2
+    `select i.task_id as "taskId", h.id::float8 as run, h.error,
+       exists (select from ${s}.attempt a where a.run_id = h.id and a.outcome = 'failed') as "failedBefore" from unnest($1::int[]) as i (task_id)
+     cross join lateral (select id, error from ${s}.run_history where task_id = i.task_id and outcome = ${runOutcome.failed} and ended_ms > $2
                          order by ended_ms desc limit 1) h`,
     [failing.slice(0, worded).map(({ taskId }) => taskId), now - 86_400_000],
   );
@@ -69,7 +70,8 @@ async function counted(client: SqlClient, s: string, now: number): Promise<Findi
   return [
     ...failing.map(({ taskId, name, failed }): Finding => {
       const known = wordsOf.get(taskId);
-      const rule = Number(known?.attempt ?? 1) > 1 ? "exhausted" : "failed";
+      // Attempts that were lost or put off are no tries that it used up.
+      const rule = known?.failedBefore ? "exhausted" : "failed";
       const text = known ? reasonOf(known.error as Json).words : "see carillon dead list";
       return {
         rule,
