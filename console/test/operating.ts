@@ -145,14 +145,14 @@ export function waysOfAnOperator(house: House): void {
       const { runId } = await enqueue("labelled-42");
       await enqueue("labelled-43");
       await go("/runs?task=warm-cache&state=ready");
-      await page.getByLabel("Labels of the run").fill("region=eu, customer=labelled-42");
+      await page.getByLabel("Labels of the run").fill("customer=labelled-42, region=eu");
       await page.waitForURL(/label=customer/);
       const rows = page.getByRole("row", { name: /warm-cache/ });
       await page.getByRole("link", { name: String(runId), exact: true }).waitFor();
       await rows.nth(1).waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Cancel all…" }).click();
       const dialog = page.getByRole("dialog");
-      await dialog.getByText("region=eu, customer=labelled-42").waitFor();
+      await dialog.getByText("customer=labelled-42, region=eu").waitFor();
       await dialog.getByText(`run ${runId} of warm-cache`).waitFor();
       expect(await violations(page)).toEqual([]);
       await page.keyboard.press("Escape");

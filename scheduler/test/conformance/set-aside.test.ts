@@ -83,7 +83,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     await client.query(`select from ${stage.schema}.run where id = $1 for update`, [runId]);
     const verdict = { kind: "retry" as const, dueMs: stage.nowMs, error: "{}" };
     const settling = stage.store.claims.settle(session, [settlement(run, verdict, stage.nowMs)], stage.nowMs);
-    await until("the retry at the run", at("%(id, fence, due_ms, started_ms, ended_ms, error, ask, lost)%"));
+    await until("the retry at the run", at("%(id, fence, due_ms, started_ms, ended_ms, error, ask, lost%"));
     await stage.store.tasks.resume("slow-retry", change(stage.nowMs));
     await client.query("commit");
     client.release();
