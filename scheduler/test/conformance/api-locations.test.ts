@@ -32,7 +32,6 @@ const own = () => ({ origin: stage.urlOf(server) });
 /** Routes that make something and give no address of it. */
 const without: Partial<Record<RouteId, string>> = {
   enqueueRuns: "it makes many runs; the answer has their numbers",
-  silenceAlarms: "silences are read as a list alone",
 };
 
 interface Request {
@@ -49,6 +48,7 @@ const requests = (): Partial<Record<RouteId, Request>> => ({
   createUser: { path: "/v1/users", body: { name: "bea", password, role: "viewer" } },
   createToken: { path: "/v1/tokens", body: { name: "a:b" } },
   createWorkerKey: { path: "/v1/worker-keys", body: { name: "theirs/key" } },
+  silenceAlarms: { path: "/v1/alarm-silences", body: { rule: "late", for: "1h" } },
   testAlarmChannel: { path: "/v1/alarm-channels/ops/test", body: {} },
   beginSecondFactor: { path: "/v1/me/second-factor", body: { password }, by: "cookie" },
 });

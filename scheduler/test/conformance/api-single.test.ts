@@ -14,7 +14,7 @@ afterAll(() => stage.close());
 
 const password = "seven bells at noon";
 
-describe("one user, token or worker key is read", () => {
+describe("one user, token, worker key or silence is read", () => {
   test("a user: as the list has it, with its version as ETag, by an admin alone, and not once removed", async () => {
     const made = await admin.createUser({ name: "ann", password, role: "operator" });
     expect(await admin.getUser({ user: "ann" })).toEqual(made);
@@ -45,6 +45,23 @@ describe("one user, token or worker key is read", () => {
     expect(await operator.getToken({ token: "ci" })).toMatchObject({ ...made, revoked: expect.any(String) });
     const { secret: _, ...next } = await operator.createToken({ name: "ci" });
     expect(await operator.getToken({ token: "ci" })).toEqual({ ...next, revoked: null });
+  });
+
+  test("a silence: by those who see its task, until it ends; its place is the answer's that made it", async () => {
+    await stage.task("theirs/loud");
+    const theirs = stage.clientOf(await stage.token("operator", { where: ["theirs"] }));
+    const made = await theirs.silenceAlarms({ task: "theirs/loud", for: "1h" });
+    const { silence } = made;
+    for (const api of [theirs, admin]) expect(await api.getSilence({ silence })).toEqual(made);
+    const ours = stage.clientOf(await stage.token("admin", { where: ["ours"] }));
+    await expect(ours.getSilence({ silence })).rejects.toMatchObject({ code: "ALARM_UNKNOWN" });
+    const { headers } = await stage.ask("POST", "/v1/alarm-silences", {
+      token: stage.tokens.operator,
+      body: { rule: "late", for: "1h" },
+    });
+    expect(headers.get("location")).toBe(`/v1/alarm-silences/${silence + 1}`);
+    await theirs.endSilence({ silence });
+    await expect(admin.getSilence({ silence })).rejects.toMatchObject({ code: "ALARM_UNKNOWN" });
   });
 
   test("a worker key: by an admin of its namespace, revoked or not, and the newest of its name", async () => {

@@ -86,9 +86,7 @@ export function requestWith(routeId: RouteId, { part, path, kind }: Place, value
   let at = made[part] as Record<string | number, unknown>;
   let schema = partOf(routeId, part) as Schema;
   for (const [n, step] of path.entries()) {
-    const here = inner(schema);
-    const options = here.def.type === "union" ? (here.def.options ?? []) : [here];
-    const next = options.map((one) => stepInto(inner(one), step)).find((one) => one !== undefined);
+    const next = stepInto(schema, step);
     if (!next) throw new Error(`${routeId} has no ${path.join(".")}`);
     schema = next;
     if (n === path.length - 1) at[step] = put;
@@ -106,8 +104,13 @@ const filled = (schema: Schema): unknown => {
   return typeof made === "object" && made !== null ? made : {};
 };
 
-const stepInto = ({ def, shape }: Schema, step: string | number): Schema | undefined =>
-  typeof step === "number" ? def.element : shape?.[step];
+/** Of a union: the part of the first member that has it. */
+function stepInto(schema: Schema, step: string | number): Schema | undefined {
+  const { def, shape } = inner(schema);
+  if (def.type === "union")
+    return (def.options ?? []).map((one) => stepInto(one, step)).find((one) => one !== undefined);
+  return typeof step === "number" ? def.element : shape?.[step];
+}
 
 /** A request's line and body. @param fill values for the parameters of a path that are not given */
 export function lineOf(routeId: RouteId, { params, query, body }: Given): { path: string; body?: unknown } {

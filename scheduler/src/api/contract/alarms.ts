@@ -19,6 +19,8 @@ const alarm = z
   })
   .meta({ id: "Alarm" });
 
+const silenceNumber = id.describe("The silence's number.");
+
 const silence = z
   .strictObject({
     silence: id,
@@ -164,6 +166,17 @@ export const alarmRoutes = {
     answer: z.strictObject({ silences: z.array(silence) }),
     errors: [],
   }),
+  getSilence: route({
+    touches: "silence",
+    method: "GET",
+    path: "/v1/alarm-silences/{silence}",
+    noun,
+    policy: "viewer",
+    summary: "A silence that has not ended",
+    params: z.strictObject({ silence: silenceNumber }),
+    answer: silence,
+    errors: ["ALARM_UNKNOWN"],
+  }),
   silenceAlarms: route({
     touches: "body",
     method: "POST",
@@ -171,6 +184,7 @@ export const alarmRoutes = {
     noun,
     policy: "operator",
     status: 201,
+    makes: { readBy: "getSilence", places: { silence: "silence" } },
     summary: "Tell nothing of a rule, a task or all for a while; what is open then is told afterwards",
     body: z.strictObject({
       rule: rule.optional().describe("Default: any."),
@@ -188,7 +202,7 @@ export const alarmRoutes = {
     noun,
     policy: "operator",
     summary: "End a silence before its time",
-    params: z.strictObject({ silence: id.describe("The silence's number.") }),
+    params: z.strictObject({ silence: silenceNumber }),
     query: z.strictObject({ reason }),
     answer: null,
     errors: ["ALARM_UNKNOWN"],

@@ -51,6 +51,18 @@ export const alarmExamples = {
       ],
     },
   },
+  getSilence: {
+    given: { silence: 1 },
+    answer: {
+      silence: 1,
+      rule: "late",
+      task: "settle",
+      from: "2026-11-30T01:06:00.000Z",
+      until: "2026-11-30T03:06:00.000Z",
+      by: "admin",
+      reason: "the bank moves",
+    },
+  },
   endSilence: { given: { silence: 1, reason: "it has moved" } },
   listAlarmRules: {
     answer: { summaryMs: 60000, rules: [{ rule: "failed", words: "runs failed", afterMs: null, channels: [] }] },

@@ -163,6 +163,11 @@ export function alarmCalls({ alarms }: Store, settings: AlarmSettings | null): S
       const all = await alarms.silences(nowMs);
       return { silences: all.filter(({ task }) => isSeen(reach, task ?? "")).map(asSilence) };
     },
+    async getSilence({ silence }, { nowMs, reach }) {
+      const found = (await alarms.silences(nowMs)).find(({ silenceId }) => silenceId === silence);
+      if (!found || !isSeen(reach, found.task ?? "")) throw silenceUnknown(silence);
+      return asSilence(found);
+    },
     async silenceAlarms({ rule = null, task = null, for: span, reason }, call) {
       checkAbout(call.reach, task ?? undefined);
       const untilMs = call.nowMs + silenceSpanMs(span);
