@@ -140,7 +140,7 @@ export class Carillon {
     this.operations = new Operations(acting);
     this.nodes = new Nodes({ ...acting, own: () => this.#node });
     this.#acts = new TaskActs(acting);
-    this.events = new Events({ ...shared, ...acting, lock: (name) => this.lock(name) });
+    this.events = new Events({ ...shared, ...acting, codecs: this.#handlers.codecs, lock: (name) => this.lock(name) });
     this.on = this.events.on;
     const asking = { ...shown, defined: this.#defined, open: place, codecs: this.#handlers.codecs };
     this.#enqueues = new EnqueueCall({ ...asking, handleOf: this.runs.handleOf });

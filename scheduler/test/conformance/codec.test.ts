@@ -7,7 +7,7 @@ import { RemoteStage } from "../support/remote-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** The example of docs/runs.md. */
+/** The example of docs/payloads.md. */
 function aesCodec(keys: Record<string, Buffer>, current: string): PayloadCodec {
   return {
     encode(text, { task }) {
@@ -102,6 +102,24 @@ describe("a codec of payloads and results", () => {
     const ends: unknown[] = [];
     for await (const event of (await task.enqueue(word)).events()) if (event.kind === "ended") ends.push(event.result);
     expect(ends).toEqual([{ got: word }]);
+  });
+
+  test("events of the cluster have results decoded, and as the store has them where the codec is missing", async () => {
+    const [own, other] = [make({ codec }), make({ worker: false })];
+    const told = own.task("told", {}, () => ({ word: "plain" }));
+    await Promise.all([own.start(), other.start()]);
+    const heard: Record<string, unknown[]> = { own: [], named: [], other: [] };
+    const of = { task: "told" };
+    await own.on("run.succeeded", of, ({ result }) => heard.own?.push(result));
+    await own.on("run.succeeded", { ...of, name: "codec" }, ({ result }) => heard.named?.push(result));
+    await other.on("run.succeeded", of, ({ result }) => heard.other?.push(result));
+    await told.enqueue();
+    await until("all have heard", () => Object.values(heard).every(({ length }) => length === 1));
+    expect(heard).toEqual({
+      own: [{ word: "plain" }],
+      named: [{ word: "plain" }],
+      other: [{ "carillon:encoded": expect.stringMatching(/^a\./) }],
+    });
   });
 
   test("another key, a wrong one, and no codec: the attempt fails with CODEC_FAILED, and the run can be looked at", async () => {

@@ -5,6 +5,7 @@ import type { Log } from "../../base/log.ts";
 import type { Lock } from "../../cluster/locks.ts";
 import { type EventFilter, eventsPerRead, isMatch, pollMs, tasksOf } from "../../store/event-feed.ts";
 import type { ConsumerPlace, EventPlace, EventStore, StoredEvent } from "../../store/event-store.ts";
+import type { Codecs } from "../payloads/codecs.ts";
 import { type AnyHandler, eventOf } from "./event.ts";
 
 /** A consumer that no process has served for so long is forgotten. */
@@ -22,6 +23,7 @@ export interface ConsumerOf {
   clock: Clock;
   now: () => number;
   log: Log;
+  codecs: Codecs;
 }
 
 /**
@@ -73,11 +75,11 @@ async function serve(consumer: ConsumerOf, { epoch, place: from }: ConsumerPlace
 
 /** @returns false: this process serves the consumer no more */
 async function handled(
-  { name, tx, handler, events, clock, now, log }: ConsumerOf,
+  { name, tx, handler, events, clock, now, log, codecs }: ConsumerOf,
   event: StoredEvent,
   { epoch, over }: { epoch: number; over: AbortSignal },
 ): Promise<boolean> {
-  const told = eventOf(event);
+  const told = await eventOf(event, codecs);
   const until = () => now() + consumerKeptMs;
   for (let attempt = 1; !over.aborted; attempt++) {
     let failure: { error: unknown } | undefined;

@@ -1,6 +1,7 @@
 import type { SqlClient } from "../../base/change.ts";
 import type { Json } from "../../base/json.ts";
 import { cursorOf, type EventType, type StoredEvent } from "../../store/event-store.ts";
+import type { Codecs } from "../payloads/codecs.ts";
 
 interface OfRun {
   runId: number;
@@ -23,9 +24,14 @@ export type ClusterEventOf<Type extends EventType> = Type extends "run.succeeded
 /** What happened to a run somewhere in the cluster. */
 export type ClusterEvent = ClusterEventOf<EventType>;
 
-export function eventOf({ xid: _, place, type, result, error, ...run }: StoredEvent): ClusterEvent {
+/** An event as its handlers get it: with its result decoded, where this process can. */
+export async function eventOf(
+  { xid: _, place, type, result, error, ...run }: StoredEvent,
+  codecs: Pick<Codecs, "opened">,
+): Promise<ClusterEvent> {
   const told = { ...run, cursor: cursorOf(place) };
-  return type === "run.succeeded" ? { ...told, type, result } : ({ ...told, type, error } as ClusterEvent);
+  if (type === "run.succeeded") return { ...told, type, result: await codecs.opened(result, run.task) };
+  return { ...told, type, error } as ClusterEvent;
 }
 
 /** Which events. */

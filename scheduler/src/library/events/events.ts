@@ -7,6 +7,7 @@ import { checkLockName } from "../../cluster/locks.ts";
 import { type EventFeed, type EventFilter, feedOf } from "../../store/event-feed.ts";
 import { type EventType, eventTypes, placeOfCursor, type StoredEvent } from "../../store/event-store.ts";
 import type { Store } from "../../store/store.ts";
+import type { Codecs } from "../payloads/codecs.ts";
 import { consume, consumerKeptMs } from "./consumer.ts";
 import {
   type AnyHandler,
@@ -26,6 +27,7 @@ export interface EventsParts {
   open: () => Promise<{ store: Store }>;
   lock: (name: string) => Lock;
   log: Log;
+  codecs: Codecs;
 }
 
 /** What happens to runs in the whole cluster. */
@@ -55,13 +57,13 @@ export class Events {
     const from = await feed.open(filter, place);
     const ending = new AbortController();
     const signal = this.#signal(ending.signal, of.signal);
-    const { clock, now, log } = this.#parts;
+    const { clock, now, log, codecs } = this.#parts;
     if (name !== undefined) {
       const { events } = store;
       await events.want(filter.types, now() + consumerKeptMs, null, now());
       await events.enrol(name, from, now() + consumerKeptMs);
       const lock = this.#parts.lock(`carillon/events/${name}`);
-      return this.#listens(ending, consume({ name, filter, tx, handler, events, lock, clock, now, log }, signal));
+      return this.#listens(ending, consume({ name, filter, tx, handler, events, lock, clock, now, log, codecs }, signal));
     }
     const each = async () => {
       for await (const event of feed.follow(filter, from, signal)) await this.#tell(handler, event, signal);
@@ -76,7 +78,8 @@ export class Events {
     const place = options.after === undefined ? null : placeOfCursor(options.after);
     const { feed } = await this.#feed();
     const from = await feed.open(filter, place);
-    for await (const event of feed.follow(filter, from, this.#signal(options.signal))) yield eventOf(event);
+    const { codecs } = this.#parts;
+    for await (const event of feed.follow(filter, from, this.#signal(options.signal))) yield eventOf(event, codecs);
   }
 
   /** Forgets a named consumer and its place. @returns whether there was one @throws STORE_… */
@@ -117,7 +120,7 @@ export class Events {
 
   async #tell(handler: AnyHandler, event: StoredEvent, signal: AbortSignal): Promise<void> {
     try {
-      await handler(eventOf(event), { signal, attempt: 1 });
+      await handler(await eventOf(event, this.#parts.codecs), { signal, attempt: 1 });
     } catch (error) {
       const fields = { run: event.runId, type: event.type, error: messageOf(error) };
       this.#parts.log.error(fields, "a listener to events threw");

@@ -85,7 +85,7 @@ export class Codecs {
 
   /** As much of the run as this process can decode: a run can be looked at without the key. */
   async shown(run: RunRecord): Promise<RunRecord> {
-    const [payload, result] = await Promise.all([this.#open(run.payload, run.task), this.#open(run.result, run.task)]);
+    const [payload, result] = await Promise.all([this.opened(run.payload, run.task), this.opened(run.result, run.task)]);
     return { ...run, payload, result };
   }
 
@@ -94,8 +94,8 @@ export class Codecs {
     for await (const step of steps) yield "run" in step ? { ...step, run: await this.shown(step.run) } : step;
   }
 
-  #open(value: Json, task: string): Promise<Json> {
-    // Shown as the store has it.
+  /** The value decoded; as the store has it where this process cannot decode it. */
+  opened(value: Json, task: string): Promise<Json> {
     return this.decoded(value, task, "it").catch(() => value);
   }
 
