@@ -143,7 +143,7 @@ export function waysOfAnOperator(house: House): void {
       const enqueue = (customer: string) =>
         house.stage.tower.enqueue("warm-cache", null, { in: "5h", labels: { customer, region: "eu" } });
       const { runId } = await enqueue("labelled-42");
-      await enqueue("labelled-43");
+      const other = await enqueue("labelled-43");
       await go("/runs?task=warm-cache&state=ready");
       await page.getByLabel("Labels of the run").fill("customer=labelled-42, region=eu");
       await page.waitForURL(/label=customer/);
@@ -158,6 +158,7 @@ export function waysOfAnOperator(house: House): void {
       await page.keyboard.press("Escape");
       await go(`/runs/${runId}`);
       await page.getByText("region=eu, customer=labelled-42").waitFor();
+      for (const run of [runId, other.runId]) await house.stage.tower.cancel(run);
     });
 
     test("runs all again that match, follows it, and cancels what was chosen", async () => {

@@ -63,7 +63,10 @@ export class Events {
       await events.want(filter.types, now() + consumerKeptMs, null, now());
       await events.enrol(name, from, now() + consumerKeptMs);
       const lock = this.#parts.lock(`carillon/events/${name}`);
-      return this.#listens(ending, consume({ name, filter, tx, handler, events, lock, clock, now, log, codecs }, signal));
+      return this.#listens(
+        ending,
+        consume({ name, filter, tx, handler, events, lock, clock, now, log, codecs }, signal),
+      );
     }
     const each = async () => {
       for await (const event of feed.follow(filter, from, signal)) await this.#tell(handler, event, signal);

@@ -85,7 +85,10 @@ export class Codecs {
 
   /** As much of the run as this process can decode: a run can be looked at without the key. */
   async shown(run: RunRecord): Promise<RunRecord> {
-    const [payload, result] = await Promise.all([this.opened(run.payload, run.task), this.opened(run.result, run.task)]);
+    const [payload, result] = await Promise.all([
+      this.opened(run.payload, run.task),
+      this.opened(run.result, run.task),
+    ]);
     return { ...run, payload, result };
   }
 
