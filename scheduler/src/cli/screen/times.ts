@@ -6,7 +6,7 @@ export function localZone(): Zone {
   try {
     return zoneOf(Intl.DateTimeFormat().resolvedOptions().timeZone);
   } catch {
-    // TZ names none that the runtime knows; Node itself then counts in UTC.
+    // TZ names a zone that the runtime does not know; Node itself then uses UTC.
     return zoneOf("UTC");
   }
 }
@@ -30,7 +30,7 @@ const localParts = (ms: number, zone: Zone) => new Date(ms + zone.at(ms).offset)
 /** "14:03:20.001" */
 export const clockText = (ms: number, zone: Zone): string => localParts(ms, zone).slice(11, 23);
 
-/** "2026-03-29 02:30:00 +02:00"; milliseconds where there are any. */
+/** "2026-03-29 02:30:00 +02:00"; with milliseconds if they are not zero. */
 export function timeText(ms: number, zone: Zone): string {
   const text = localParts(ms, zone);
   const fraction = text.slice(19, 23);
