@@ -4,8 +4,8 @@ import type { PayloadOf } from "../task-handle.ts";
 import type { TaskType } from "../task-type.ts";
 
 /**
- * The tasks that are enqueued by their names, each with its type. Empty: any name is accepted. Extend it in the application:
- * `declare module "carillon" { interface TaskRegistry { settle: typeof settle } }`.
+ * The tasks that are enqueued by name, each with its type. Empty: any name is accepted. Extend it in the application: `declare module
+ * "carillon" { interface TaskRegistry { settle: typeof settle } }`.
  */
 // biome-ignore lint/suspicious/noEmptyInterface: it is for applications to extend.
 export interface TaskRegistry {}
