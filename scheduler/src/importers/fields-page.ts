@@ -1,4 +1,4 @@
-/** docs/importing-fields.md, made from the tables of the importers; a test keeps it up to date. */
+/** docs/importing-fields.md, generated from the tables of the importers; a test checks that it is up to date. */
 import type { FieldTable } from "./fields.ts";
 import { graphileFields } from "./graphile.ts";
 import { eventbridgeFields, targetFields } from "./hosted/eventbridge.ts";
