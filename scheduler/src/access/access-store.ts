@@ -42,7 +42,7 @@ export interface Token {
  */
 export interface Credential {
   user: User;
-  /** When the sign-in began; null: a token. */
+  /** When the sign-in began; null: the credential is a token. */
   begunMs: number | null;
   /** For a sign-in: when it ends if it is not used again. */
   expiresMs: number;
@@ -106,7 +106,7 @@ export interface NewSignIn {
   expiresMs: number;
   /** The hash that the password was checked against; the password may have been replaced meanwhile. */
   password?: string;
-  /** A code was given beside the password. */
+  /** True: a code was given in addition to the password. */
   secondFactor?: boolean;
   /** The client's address, and the browser's User-Agent. */
   address: string;
@@ -174,7 +174,7 @@ export interface AccessStore {
   createToken(token: NewToken, change: Change): Promise<Token>;
   /** Also revokes the tokens that this token created, and those that they created. Repeatable. @throws TOKEN_UNKNOWN */
   revokeToken(userId: number, name: string, change: Change): Promise<Token>;
-  /** One result per id, in the same order. */
+  /** One result per id, in the order of the ids. */
   tokensOf(tokenIds: number[]): Promise<((Credential & { hash: Buffer }) | null)[]>;
 
   /** Deletes expired sign-ins, and answers to idempotency keys that are too old to be requested again. */

@@ -41,7 +41,7 @@ export type Touches = (typeof touches)[number];
 const nouns = ["tasks", "runs", "operations", "calendars", "cluster", "access", "audit", "secrets", "alarms"] as const;
 export type Noun = (typeof nouns)[number];
 
-/** Scopes that narrow a token, beside its role. */
+/** The scopes by which a token can be limited in addition to its role. */
 export const scopes = nouns.flatMap((noun) => [`${noun}:read`, `${noun}:write`] as const);
 export type Scope = `${Noun}:${"read" | "write"}`;
 

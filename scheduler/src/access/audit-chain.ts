@@ -10,9 +10,9 @@ export interface ChainPlace {
 }
 
 export interface AuditChain {
-  /** The last row. */
+  /** The place of the last row. */
   head: ChainPlace;
-  /** The place just before the first row that is kept. */
+  /** The place just before the first row that has not been pruned. */
   anchor: ChainPlace;
   /** Number of rows from before the chain, which have no place in it; null: they were pruned. */
   olderRows: number | null;
@@ -21,7 +21,7 @@ export interface AuditChain {
 }
 
 export interface ChainRow extends ChainPlace {
-  /** JSON, exactly as it was hashed. */
+  /** The row's content as JSON, exactly as it was hashed. */
   content: string;
 }
 

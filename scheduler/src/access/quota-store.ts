@@ -9,7 +9,7 @@ export type QuotaKind = (typeof quotaKinds)[number];
 /** The name of a quota for every namespace, user or worker key without a quota of its own. */
 export const everyOther = "*";
 
-/** null: no limit, beyond the server's own. */
+/** The limits of a quota; null: no limit other than the server's own. */
 export interface QuotaLimits {
   /** Runs enqueued per minute on each server: through the API, or for a key by its workers. */
   enqueues: number | null;
@@ -25,7 +25,7 @@ export interface QuotaLimits {
   sessions: number | null;
 }
 
-/** The limits that each kind can have. */
+/** Which limits each kind of quota can have. */
 const limitsOf: Record<QuotaKind, readonly (keyof QuotaLimits)[]> = {
   namespace: ["enqueues", "waiting", "bytes", "history"],
   user: ["enqueues", "streams"],

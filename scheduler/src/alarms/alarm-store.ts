@@ -102,9 +102,9 @@ export interface AlarmStore {
   sent(id: number, nowMs: number, by?: Try): Promise<void>;
   /** @param nextMs when the message is tried again; null: it is given up */
   unsent(id: number, error: string, nextMs: number | null, by?: Try): Promise<void>;
-  /** Latest first. */
+  /** The open alarms, the latest first. */
   open(nowMs?: number): Promise<AlarmRecord[]>;
-  /** Newest first. @param beforeId default: from the newest */
+  /** The messages, newest first. @param beforeId default: begins with the newest */
   outbox(limit: number, beforeId?: number): Promise<OutboxRow[]>;
   /** @throws ALARM_UNKNOWN */
   message(id: number): Promise<OutboxRow & { message: AlarmMessage; tries: OutboxTry[] }>;

@@ -10,7 +10,7 @@ export interface Deprecated {
 /** A deprecated route is served for this many years. */
 const servedYears = 1;
 
-/** The first moment at which the route may be gone. */
+/** The earliest time at which the route may be removed. */
 export function sunsetOf({ since }: Deprecated): Date {
   const sunset = new Date(since);
   sunset.setUTCFullYear(sunset.getUTCFullYear() + servedYears);

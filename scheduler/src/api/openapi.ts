@@ -10,7 +10,7 @@ import { problem } from "./worker-protocol.ts";
 
 type Schema = { [name: string]: unknown };
 
-/** Refusals that any route may give, by status. */
+/** Statuses of refusals that every route may give. */
 const always = [400, 401, 403, 429, 503];
 const refusals: Record<number, string> = {
   400: "The request is not what this page says.",

@@ -203,7 +203,8 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
   ended: {
     ...asking("ended", "FENCE_STALE"),
     log: ["ended", "accepted"],
-    // The server leaves the fence out of `lost` for some seconds: the worker may have named it before the answer to its verdict came.
+    // For some seconds the server leaves the fence out of `lost`, because the worker may have reported the fence before it received the
+    // answer to its verdict.
     hold: ["ended", "in lost"],
     verdict: ["ended", "late"],
     release: ["ended", "FENCE_STALE"],
@@ -220,7 +221,7 @@ export const claimStandingTable: Record<ClaimState, Record<ClaimEvent, ClaimStep
     "same again": ["released", "accepted"],
     "inexact verdict": ["released", "PAYLOAD_NOT_JSON"],
     ...nothing("released"),
-    // The server answers FENCE_STALE for some seconds more.
+    // For some more seconds the server answers FENCE_STALE.
     "claim again": ["unknown", null],
   },
   lost: {

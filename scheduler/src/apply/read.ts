@@ -8,9 +8,9 @@ import { inexactIn, mergeKeyIn, Places, yamlDocuments } from "./yaml-documents.t
 
 export interface FileProblem {
   file: string;
-  /** From 1; null: the file has no lines, or the line is unknown. */
+  /** The line's number, from 1; null: the file has no lines, or the line is unknown. */
   line: number | null;
-  /** "tasks.settle.retry.attempts" */
+  /** The path of the option, such as "tasks.settle.retry.attempts". */
   path: string;
   code: string;
   message: string;

@@ -7,7 +7,7 @@ import { isExact } from "../base/json-numbers.ts";
 
 export type YamlDocument =
   | { content: unknown; document: Document }
-  /** offset: position in the text; null: unknown. */
+  /** `offset` is the position in the text; null: it is unknown. */
   | { problem: string; offset: number | null };
 
 const mostAliases = 100;
@@ -101,7 +101,7 @@ export function mergeKeyIn(document: Document): { offset: number | null } | unde
   return found;
 }
 
-/** Finds the position of names on a path of maps. */
+/** Finds the position in the text of names on a path of maps. */
 export class Places {
   readonly #document: Document;
   readonly #maps = new WeakMap<object, Map<string, { key: unknown; value: unknown }>>();

@@ -163,7 +163,7 @@ const clipped = (text: string): string =>
 export class CarillonError extends Error {
   override readonly name = "CarillonError";
   readonly code: ErrorCode;
-  /** Advice for the reader; empty if the message is enough. */
+  /** What the reader can do about the error; empty if the message is enough. */
   readonly hint: string;
   /**
    * Set by a handler: the next attempt, if the task's retry policy allows one, starts no sooner than after this delay, which `maxDelay`
@@ -203,7 +203,7 @@ export function within<Result>(outer: string, read: () => Result): Result {
 export const pathTo = (outer: string, inner: string): string =>
   outer === "" || inner === "" || inner.startsWith("[") ? outer + inner : `${outer}.${inner}`;
 
-/** "blackout[2].from" → ["blackout", "2", "from"] */
+/** Splits a path: "blackout[2].from" → ["blackout", "2", "from"]. */
 export const stepsOf = (path: string): string[] => path.split(/[.[\]]+/).filter((step) => step !== "");
 
 export function isCarillonError(error: unknown, code?: ErrorCode): error is CarillonError {

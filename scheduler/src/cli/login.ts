@@ -210,7 +210,7 @@ export async function useProfile(name: string, terminal: Terminal): Promise<Exit
   return exitCodes.ok;
 }
 
-/** Reads one line, typed on the terminal or from a pipe. */
+/** Reads one line from the terminal or from a pipe. */
 async function firstLine(what: string, { hidden = false } = {}): Promise<string> {
   const { stdin, stderr } = process;
   if (!stdin.isTTY) {

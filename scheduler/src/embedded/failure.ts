@@ -84,7 +84,7 @@ export function throwIfAborted(signal: AbortSignal): void {
   throw new CarillonError("CANCELLED", "Opening the embedded store was given up.", { cause: signal.reason });
 }
 
-/** The code of a Node or PostgreSQL error, or "". */
+/** The code of a Node or PostgreSQL error; "": it has none. */
 export function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null | undefined)?.code;
   return typeof code === "string" ? code : "";

@@ -66,7 +66,7 @@ export async function openEmbedded(options: EmbeddedOptions = {}): Promise<Embed
   const { directory = ".carillon", create = process.env.NODE_ENV !== "production" } = options;
   // Windows is not supported: a server there would need a port, a password and another way to give up rights.
   if (process.platform === "win32") throw unavailable(["the embedded store needs Unix sockets; WSL has them"]);
-  // Checked before the folder is created.
+  // Checked before `locate` creates the folder.
   if (!create && !existsSync(directory)) throw noStore(resolve(directory));
   const place = await locate(directory, log);
   const opened = await bringUp(place, { binaries, create, log, signal });

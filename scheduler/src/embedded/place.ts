@@ -55,7 +55,7 @@ export async function locate(asked: string, log: (line: string) => void): Promis
     const owner = process.getuid?.() === 0 ? await chooseOwner(real) : undefined;
     if (made) {
       await writeFile(join(real, ".gitignore"), "*\n");
-      // This user can then use the store without root.
+      // Makes the server's user the owner, who can then use the store without root.
       if (owner) for (const path of [real, join(real, ".gitignore")]) await chown(path, owner.uid, owner.gid);
     }
     const home = await realpath(await findHome(real, owner, log));

@@ -50,7 +50,7 @@ export class Connections {
 
   add(socket: Socket): void {
     const address = socket.remoteAddress;
-    // The connection is gone already.
+    // The connection is closed already.
     if (address === undefined) return;
     if (this.#count >= this.#most) {
       const idle = this.#idle();

@@ -21,11 +21,11 @@ const busyMs = 60_000;
 export interface Asked {
   who: Principal;
   key: string;
-  /** The whole request. */
+  /** The whole request, by which a different request under the same key is recognised. */
   request: { route: string; given: unknown; ifVersion: number | null };
   /** How many run numbers the request may need. */
   runs: number;
-  /** Its answer has a secret in it. */
+  /** True if the answer contains a secret. */
   secret: boolean;
   nowMs: number;
 }

@@ -6,7 +6,7 @@ import type { Store } from "../store/store.ts";
 export interface AwaitedEndsOptions {
   /** The clock of the waiting callers. */
   clock: Clock;
-  /** The store's time. */
+  /** Returns the store's time in epoch milliseconds. */
   now: () => number;
   open: () => Promise<Pick<Store, "runs" | "signals">>;
 }

@@ -204,7 +204,7 @@ export class DefinedTasks {
   /** The definition and those of its upstream tasks, which must be stored before it. */
   #withUpstream(definition: TaskDefinition): TaskDefinition[] {
     const some = new Set([definition]);
-    // Iterating a set includes items that are added meanwhile.
+    // A loop over a Set also visits items that are added during the loop.
     for (const { after } of some)
       for (const name of after?.tasks ?? []) {
         const upstream = this.#taskIds.has(name) ? undefined : this.#defined.get(name);

@@ -34,7 +34,7 @@ export async function validateKept(schema: StandardSchemaV1, kept: unknown, task
   return none.catch(() => validatePayload(schema, null, task).catch(() => none));
 }
 
-/** The payload's name in errors. */
+/** How errors name the payload. */
 export const payloadName = (task: string): string => `the payload of task ${task}`;
 
 /** The stored form of an enqueued payload. The schema checks the payload as a worker will receive it, after JSON. @throws PAYLOAD_… */

@@ -238,7 +238,7 @@ export class RemoteWorker {
     session.onRecall(() => worker.onSignal({ kind: "recall" }));
     session.onKeyGone((error) => {
       this.#keyGone = error;
-      // The steps of the stop log their own errors.
+      // Errors are ignored here, because each step of the stop logs its own.
       this.stop().catch(() => undefined);
     });
     this.#started = { line, session, standIn, claims, worker };

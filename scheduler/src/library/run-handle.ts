@@ -13,7 +13,7 @@ export interface ResultOptions {
   signal?: AbortSignal;
 }
 
-/** The return type of a function that returns nothing. */
+/** The return type of a function without a result. */
 type Nothing = ReturnType<() => void>;
 
 /** A value after storage as JSON: a Date becomes a text, parts that JSON omits are missing, and undefined becomes null. */

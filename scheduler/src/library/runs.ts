@@ -54,7 +54,7 @@ export type RunSummary = Omit<RunRecord, "payload" | "progress" | "result">;
 
 export interface RunsOptions extends Acting {
   codecs: Codecs;
-  /** The store's time. */
+  /** Returns the store's time in epoch milliseconds. */
   now: () => number;
 }
 

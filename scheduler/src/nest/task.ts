@@ -6,7 +6,7 @@ import type { TaskType } from "../library/task-type.ts";
 import type { Handler } from "../run/handler.ts";
 import type { TaskOptions } from "../task/task.ts";
 
-/** A task whose handler is a method. */
+/** A task whose handler is a decorated method. */
 export interface MethodTask {
   readonly given: string | TaskType;
   readonly options: TaskOptions & { payload?: StandardSchemaV1 };

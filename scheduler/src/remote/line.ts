@@ -83,7 +83,7 @@ export class Line {
     } catch (error) {
       if (error instanceof CarillonError && error.code !== "SERVER_UNREACHABLE") throw error;
       if (signal?.aborted) throw new CarillonError("STOPPED", "the poll was given up", { cause: error });
-      // Another poll may have switched servers already.
+      // Another poll that failed may have switched to the next server already.
       if (this.#at === at) this.#at = (at + 1) % this.#servers.length;
       const fields = { server: server.url.origin, error: messageOf(error) };
       if (this.#down) log.debug(fields, "a server does not answer");

@@ -16,7 +16,7 @@ export interface RemoteSessionOptions {
   storeClock: StoreClock;
   random: Random;
   log: Log;
-  /** null: a random name is generated. */
+  /** The worker's name; null: a random name is generated. */
   name: string | null;
   join: Omit<JoinRequest, "name" | "instance" | "former">;
   timeoutMs: number;

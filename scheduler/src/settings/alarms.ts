@@ -14,7 +14,7 @@ export interface WebhookChannel {
 }
 
 export interface MailChannel {
-  /** smtp://user:password@host:587, smtps://… */
+  /** The mail server, as smtp://user:password@host:587 or smtps://… */
   smtp: string;
   /** Send no password before STARTTLS; default true if `smtp` contains a password and leads to another machine. */
   requireTls?: boolean;
@@ -25,7 +25,7 @@ export interface MailChannel {
 export type ChannelOptions = WebhookChannel | MailChannel;
 
 export interface AlarmOptions {
-  /** Channels by name; give every node of a cluster the same ones. */
+  /** The channels by name; every node of a cluster must be given the same ones. */
   channels: Record<string, ChannelOptions>;
   /** The channels of each rule's messages; default: every rule to every channel. [] turns a rule off. */
   rules?: Partial<Record<AlarmRule, string[]>>;

@@ -93,7 +93,7 @@ export interface CarillonOptions {
   scheduler?: boolean;
   /** A scheduler that never leads, and only catches up on what the leader missed; default false. */
   observer?: boolean;
-  /** Run tasks; default true. */
+  /** Run tasks in this process; default true. */
   worker?: boolean;
   /** The groups whose tasks this process runs; default: those of the tasks defined here. */
   groups?: string[];
@@ -240,7 +240,7 @@ export interface SignInSettings {
 /** The preset for every Carillon. */
 export const carillonPreset = new Preset<CarillonOptions>();
 
-/** The value of `store` for a private PostgreSQL. */
+/** The value of the option `store` that selects a private, embedded PostgreSQL. */
 export const embeddedStore = "embedded";
 
 const shortestTimeoutMs = 1_500;

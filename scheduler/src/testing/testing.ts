@@ -54,7 +54,7 @@ export interface RunReport {
   /** Number of attempts. */
   attempts: number;
   logs: LogLine[];
-  /** The store's record of the run. */
+  /** The run's record from the store. */
   record: RunRecord;
   /** The attempts before the last one. */
   earlier: AttemptRecord[];
@@ -65,7 +65,7 @@ const horizonMs = 8_000;
 const plannedAheadMs = 5_000;
 /** Long, because the tower signals each change at once and needs no heartbeats for that: see time-travel.ts. */
 const beatMs = 30_000;
-/** Longer than any leap of time: see time-travel.ts. */
+/** Longer than any leap of the tower's time: see time-travel.ts. */
 const trustedMs = 10 * 86_400_000;
 /** Milliseconds of real time. */
 const storeAnswerMs = 60_000;
@@ -171,7 +171,7 @@ export class TestTower {
     this.#random = seeded(seed);
   }
 
-  /** The tower's time. */
+  /** The present time of the tower. */
   now(): Date {
     return new Date(this.#clock.wall());
   }

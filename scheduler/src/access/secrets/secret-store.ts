@@ -43,7 +43,7 @@ export interface SecretStore {
   find(name: string): Promise<SecretRecord>;
   /** Newest first. */
   versions(name: string): Promise<SecretVersion[]>;
-  /** Destroys every value. @throws SECRET_UNKNOWN */
+  /** Removes the secret and destroys all its values. @throws SECRET_UNKNOWN */
   remove(name: string, change: Change): Promise<void>;
   /**
    * Rewraps with the key `keyId` the data keys of up to `limit` versions that another key wraps.

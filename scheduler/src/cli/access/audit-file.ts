@@ -100,7 +100,7 @@ export class AuditFile {
       const value: unknown = JSON.parse(text);
       if (typeof value === "object" && value !== null) return value;
     } catch {
-      // The error below reports it, with the line's number.
+      // The error below reports this, with the line's number.
     }
     throw this.#invalid("is no line of JSON");
   }

@@ -176,7 +176,7 @@ const endsPerLook = 5_000;
 
 function storeRuns(tower: Carillon, store: Store, nowMs: () => number): ClusterRuns {
   const author = operator();
-  /** undefined while the store is away. */
+  /** Returns undefined while the store is away. */
   const look = async (task: string | undefined, sinceMs: number): Promise<RunRecord[] | undefined> => {
     try {
       return await store.runs.list({

@@ -17,7 +17,7 @@ export interface Facts {
   run: Run;
   /** null: the task was removed. */
   task: Answer<"getTask"> | null;
-  /** null: no node leads. */
+  /** null: there is no leader. */
   leader: string | null;
   /** The workers of the task's group; null: the caller may not see them. */
   workers: readonly Worker[] | null;

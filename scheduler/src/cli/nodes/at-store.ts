@@ -7,7 +7,7 @@ export interface StorePlace {
   schema: string;
   /** The store's name in messages. */
   text: string;
-  /** undefined: the store is a server. */
+  /** undefined: the store is a PostgreSQL server that is not embedded. */
   embedded: EmbeddedStore | undefined;
 }
 

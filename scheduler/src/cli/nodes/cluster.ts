@@ -48,7 +48,7 @@ export interface Cluster {
   readonly quotas: ClusterQuotas;
   readonly audit: ClusterAudit;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
-  /** The last terms, newest first. */
+  /** The latest terms, newest first. */
   terms(limit: number): Promise<Term[]>;
   /** The id of the cluster's coordination service; `store`: there is none; null: no node has started yet. */
   coordination(): Promise<string | null>;
@@ -83,7 +83,7 @@ export interface ClusterTasks {
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
   find(name: string): Promise<TaskCard>;
-  /** Newest first. */
+  /** The versions, newest first. */
   versions(name: string): Promise<VersionRecord[]>;
   /** Sets the task's definition as code would: parts that were edited by hand keep their edits. */
   define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
@@ -96,7 +96,7 @@ export interface ClusterTasks {
     reason: string,
     untilMs: number | null,
   ): Promise<{ running: number[]; held: number; skipped: number }>;
-  /** @returns the next slot */
+  /** @returns the next slot in epoch milliseconds; null: there is none */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
   run(name: string, payload: unknown, labels?: Record<string, string>): Promise<number>;
@@ -165,7 +165,7 @@ export interface ClusterOperations {
   /** Repeatable: only one operation is started per token. */
   begin(bulk: Bulk, token: string): Promise<number>;
   find(operationId: number): Promise<OperationRecord>;
-  /** Newest first. */
+  /** The operations, newest first. */
   list(limit: number): Promise<OperationRecord[]>;
   stop(operationId: number): Promise<OperationState>;
   /** Executes one step of the operation if this process can; otherwise the nodes execute it. */
@@ -231,7 +231,7 @@ export interface ClusterAccess {
   endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
   /** @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
   resetSecondFactor(name: string, reason: string): Promise<void>;
-  /** Newest first. */
+  /** The tokens, newest first. */
   tokens(): Promise<ListedToken[]>;
   /** @returns `text` is the secret with which a program authenticates @throws USER_UNKNOWN, TOKEN_NAME_TAKEN, OPTION_INVALID */
   createToken(user: string, token: AskedToken, reason: string): Promise<{ token: ListedToken; text: string }>;

@@ -52,7 +52,7 @@ export function resumeNode(node: string, options: DrainOptions, terminal: Termin
   });
 }
 
-/** "2 runs: settle 17 for 5 s, settle 18" */
+/** The claims and runs as text: "2 runs: settle 17 for 5 s, settle 18". */
 export function holdsText({ held, runs }: Holds, nowMs: number): string {
   const named = runs.map(({ run, task, startedMs }) =>
     startedMs === null ? `${plain(task)} ${run}` : `${plain(task)} ${run} for ${spanText(nowMs - startedMs)}`,

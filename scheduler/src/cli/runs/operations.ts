@@ -61,7 +61,7 @@ export function timeOf(option: string, text: string, nowMs: number): number {
   );
 }
 
-/** A time with an offset. @throws USAGE */
+/** The epoch milliseconds of a time with an offset. @throws USAGE */
 export const instantOf = (option: string, text: string): number =>
   momentOf(
     option,
@@ -322,7 +322,7 @@ export function backfillTask(task: string, options: BackfillOptions, terminal: T
   }));
 }
 
-/** "10/s", "100/m", "5/10s" → runs a second. @throws USAGE */
+/** Converts "10/s", "100/m" or "5/10s" to runs per second. @throws USAGE */
 export function rateOf(text: string): number {
   const [, count = "", span = ""] = /^(\d+)\/((?:\d+)?(?:ms|[smhd]))$/.exec(text.trim()) ?? [];
   if (count === "") {

@@ -1,6 +1,6 @@
 export type Paint = (text: string) => string;
 
-/** Colours by meaning, not by hue. */
+/** Colours are named by their meaning, not by their hue. */
 export interface Style {
   title: Paint;
   dim: Paint;

@@ -30,7 +30,7 @@ export interface TopView {
   /** The present cluster time, which is advanced between two reads of the cluster. */
   nowMs: number;
   everyMs: number;
-  /** Since when the cluster is unreachable, and why. */
+  /** Since when the cluster is unreachable, and the reason; null: it is reachable. */
   away: { sinceMs: number; why: string } | null;
 }
 

@@ -25,7 +25,7 @@ export interface TopState {
   overdue: RunRecord[];
   /** Runs that ended within the last minute, the latest first. */
   ended: RunRecord[];
-  /** Open dead letters: their number, and the groups by cause. */
+  /** The number of open dead letters, and their groups by cause. */
   letters: number;
   failing: { reason: string; letters: number; tasks: string[]; lastMs: number }[];
   members: Member[];

@@ -23,7 +23,7 @@ export interface Scene {
 export interface View {
   readonly log: Log;
   notice(notice: RunNotice): void;
-  /** Everything has started. */
+  /** Called once everything has started. */
   begin(scene: Scene): void;
   stopping(): void;
   end(): void;

@@ -24,9 +24,9 @@ interface GivenFile {
 
 export interface GivenContent {
   content: CalendarContent;
-  /** Names of days, by day, from the files. */
+  /** The names of days by their date, from the files. */
   names: Map<string, string>;
-  /** null: no file was given. */
+  /** Notices about the files; null: no file was given. */
   notices: (IcsNotice & { file: string })[] | null;
 }
 

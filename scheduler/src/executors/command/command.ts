@@ -42,7 +42,7 @@ export interface CommandOptions {
 }
 
 export interface CommandResult {
-  /** One of the spec's `okExitCodes`. */
+  /** The program's exit code, which is one of the spec's `okExitCodes`. */
   exitCode: number;
   rehearsed: boolean;
   durationMs: number;

@@ -35,7 +35,7 @@ export function endsWithProcess(pid: number, reaped: () => boolean, told: () => 
 /** The variable that marks the processes of one command, including those that left its process group. */
 export const markName = "CARILLON_COMMAND";
 
-/** A started command. */
+/** A process group in which a command was started. */
 export interface Group {
   /** The pid of the group's leader. */
   pid: number;

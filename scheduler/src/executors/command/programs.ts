@@ -11,7 +11,7 @@ import { CarillonError } from "../../base/errors.ts";
 import { fixedPath, isShellName } from "../../task/command-rules.ts";
 
 export interface Program {
-  /** The path to start. */
+  /** The path of the program to start. */
   file: string;
   /** True if the file exists and can be executed. */
   present: boolean;

@@ -40,5 +40,5 @@ export type FromHost =
 
 export type Outcome = { value: unknown } | { thrown: Thrown };
 
-/** @param text the result as JSON; null: no result */
+/** `text` is the result as JSON; null: the handler returned nothing. */
 export type Ended = { text: string | null } | { onward: Onward } | { snoozeMs: number } | { thrown: Thrown };

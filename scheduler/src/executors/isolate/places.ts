@@ -15,11 +15,11 @@ export interface Place {
   end(): void;
 }
 
-/** How a host ended. */
+/** The way in which a host ended. */
 export interface Gone {
   /** True if the host needed more memory than its limit. */
   outOfMemory: boolean;
-  /** "exited with code 7" */
+  /** The end in words, such as "exited with code 7". */
   how: string;
 }
 

@@ -16,7 +16,7 @@ interface SentError {
   /** The fields of a CarillonError; null: the error is none. */
   coded: { code: ErrorCode; hint: string; retryAfterMs: number | undefined; path: string } | null;
   cause: Thrown | undefined;
-  /** All other properties, such as `code`. */
+  /** All other properties of the error, such as `code`. */
   own: Record<string, unknown>;
 }
 

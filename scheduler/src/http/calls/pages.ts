@@ -5,7 +5,7 @@ export const cursorText = (...place: (string | number)[]): string =>
   Buffer.from(JSON.stringify(place)).toString("base64url");
 
 /**
- * @param shape the kind of each part
+ * @param shape the expected type of each part of the place
  * @throws REQUEST_INVALID
  */
 export function readCursor(text: string | undefined, shape: ("string" | "number")[]): (string | number)[] | null {

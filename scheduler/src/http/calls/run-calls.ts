@@ -22,7 +22,7 @@ export interface RunCallOptions {
   tail: Some<"tailLogs">["tailLogs"];
 }
 
-/** The most children and followers that a run is shown with. */
+/** How many children and followers of a run are shown at most. */
 const relativesShown = 50;
 const taskIdsMax = 10_000;
 const readsPerStatement = 100;

@@ -57,7 +57,7 @@ function checkFresh({ begunMs, nowMs }: Call): void {
 export interface SignInOptions {
   store: Store;
   principals: Principals;
-  /** Judges a password. */
+  /** Checks a password. */
   judged: Judge;
   factors: SecondFactors;
   provider: ProviderSettings | null;

@@ -26,7 +26,7 @@ const seenApartMs = 60_000;
 
 interface Judged {
   who: Principal;
-  /** When the sign-in began; null: a token. */
+  /** When the sign-in began; null: the credential is a token. */
   begunMs: number | null;
   expiresMs: number;
   /** True if the user signed in by more than a password. */
@@ -52,12 +52,12 @@ export class Principals {
   readonly #tokens: Gathered<number, (Credential & { hash: Buffer }) | null>;
   readonly #signIns: Gathered<Buffer, Credential | null>;
   readonly #seen: (hash: Buffer) => void;
-  /** The number of changes on this server. */
+  /** How many changes to users, sign-ins and tokens were made through this server. */
   #changes = 0;
   #turn: Promise<void> | undefined;
   #inLine = 0;
 
-  /** @param idleMs how long a sign-in lasts without a use */
+  /** @param idleMs how long a sign-in lasts without being used, in milliseconds */
   constructor(store: AccessStore, clock: Clock, nowMs: () => number, log: Log, idleMs: number) {
     this.#clock = clock;
     this.#nowMs = nowMs;

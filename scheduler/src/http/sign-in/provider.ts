@@ -67,7 +67,7 @@ export class Provider {
       log: Log;
       security: SecurityLog;
       behindProxy: boolean;
-      /** How long a sign-in lasts. */
+      /** How long a sign-in lasts, in milliseconds. */
       signInMs: number;
       /** Called when a user's rights may have changed. */
       onChanged: () => void;
@@ -143,7 +143,7 @@ export class Provider {
     if (state === undefined) throw refused("attempt", "this browser began no sign-in here, or too long ago");
     // Not parsed as a whole URL: a request may name any host, even an invalid one.
     const searchParams = new URLSearchParams(request.url.split("?").slice(1).join("?"));
-    // Checked before any call to the provider.
+    // Checked before the provider is called.
     if (searchParams.getAll("state").join() !== state)
       throw refused("answer", "the answer is not to what this browser asked");
     if (searchParams.has("error")) throw refused("nobody", "the provider let nobody in");

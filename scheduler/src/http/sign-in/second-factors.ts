@@ -34,7 +34,7 @@ export interface ShownCode {
 interface Shown {
   who: Principal;
   isProven: boolean;
-  /** null: a token was shown. */
+  /** The secret of the sign-in's cookie; null: the request has a token. */
   cookie: string | null;
 }
 

@@ -8,9 +8,9 @@ const windowMs = 60_000;
 /** The caller and the route of a request, but never its credentials: a wrong password may be a right one elsewhere. */
 export interface Asked {
   address: string;
-  /** Absent if the caller is not a known user or key. */
+  /** The user or key; absent if the caller is not a known one. */
   user?: string;
-  /** "POST /v1/tasks/:task/runs". */
+  /** The route in the form "POST /v1/tasks/:task/runs". */
   route?: string;
   /** The request's id, which its answer carries as `x-request-id`. */
   request?: string;

@@ -53,7 +53,7 @@ const lookMs = 5_000;
  */
 const turnMs = 20;
 const turnWaitMs = 1_000;
-/** Above this number, unused lanes are dropped. */
+/** Above this number of lanes, unused lanes are dropped. */
 const lanesMax = 1_000;
 
 /**
@@ -116,7 +116,7 @@ export class Lanes {
     for (const lane of this.#lanesOf(session, poll.aheadMs)) this.#waitIn(lane, session, poll);
   }
 
-  /** A run with this due time is addressed to this session. */
+  /** Called when a run with this due time is addressed to the session. */
   onDirected(session: Attached, dueMs: number): void {
     const { waiting } = session;
     const lane = this.#own.get(session) ?? this.#newLane([-session.id], session, waiting?.aheadMs ?? 0, true);

@@ -158,7 +158,7 @@ export class Listening {
     return { ...(spawned ? { spawned } : {}), ...(inputs ? { inputs } : {}), ...(secret ? { secret } : {}) };
   }
 
-  /** The store's state of claims that this server has not cached. */
+  /** Reads the store's state of claims that this server has not cached. */
   async look(session: Attached, strange: Spoken[]): Promise<Standings> {
     if (strange.length === 0) return new Standings([], []);
     return new Standings(strange, await this.#options.store.workers.look(session.id, strange));

@@ -85,7 +85,7 @@ export class Poller {
     this.#sessions.endOf(keyId);
   }
 
-  /** Answers waiting polls and claims nothing more. */
+  /** Answers all waiting polls, and claims no more runs. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#sessions.close();

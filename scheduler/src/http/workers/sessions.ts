@@ -115,7 +115,7 @@ export interface SessionsOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** A run with this due time is addressed to this session. */
+  /** Called when a run with this due time is addressed to the session. */
   onDirected: (session: Attached, dueMs: number) => void;
 }
 

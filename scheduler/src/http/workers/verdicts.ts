@@ -27,7 +27,7 @@ interface Judging {
   snoozes: number;
   nowMs: number;
   random: Random;
-  /** Called with the reason when a result is not kept. */
+  /** Called with the reason if a result is not stored. */
   note: (message: string) => void;
   onward: Onward | CarillonError | undefined;
 }

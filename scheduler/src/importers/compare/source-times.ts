@@ -20,7 +20,7 @@ export type SourceTimes =
   | { dialect: "interval"; everyMs: number; anchorMs?: number | undefined }
   /** Go's `@every`, counted from when the source was started. */
   | { dialect: "@every"; text: string }
-  /** Counted from the end of each run. */
+  /** The delay counts from the end of each run. */
   | { dialect: "delay"; everyMs: number }
   | { dialect: "once"; atMs: number }
   | { dialect: "by hand" };

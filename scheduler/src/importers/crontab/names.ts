@@ -76,7 +76,7 @@ function slug(text: string): string {
 
 /** Words that start a command but are not its main program. */
 const lead = new Set("if then elif else do while until ! exec sudo nohup setsid chronic time eatmydata".split(" "));
-/** Commands that only test or prepare. */
+/** Commands that only test or prepare something. */
 const aside = new Set("cd test [ [[ command for case fi done esac true : export set umask sleep . source".split(" "));
 /** Programs whose first plain argument is the program that they run. */
 const launchers = new Set(

@@ -114,7 +114,7 @@ function addRow(row: Row, options: ImportOptions, findings: Findings): boolean {
     );
     return false;
   }
-  // The API names columns in camel case.
+  // The API returns the columns' names in camel case, so they are converted.
   const byColumn = Object.entries(row).map(([name, value]) => [
     name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
     value,

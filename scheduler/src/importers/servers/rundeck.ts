@@ -120,7 +120,7 @@ function addEntry(row: Row, options: ImportOptions, findings: Findings): boolean
   return added !== undefined && text !== "" && textOf(row.timeZone) === "";
 }
 
-/** "": the entry has no schedule. */
+/** The cron expression of a schedule; "": the entry has no schedule. */
 function cronOf(schedule: unknown): string {
   if (!isRow(schedule)) return "";
   const at = (path: string, usual: string) => textOf(within(schedule, path)) || usual;

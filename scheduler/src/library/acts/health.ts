@@ -9,6 +9,6 @@ export interface Health {
   node: string;
   /** This process is the leader: it plans the slots. */
   leads: boolean;
-  /** Runs in this process; null: it has no worker. */
+  /** The number of runs that execute in this process; null: it has no worker. */
   running: number | null;
 }

@@ -24,7 +24,7 @@ export class Nodes {
     this.#options = options;
   }
 
-  /** The processes that are in the cluster now. */
+  /** The present members of the cluster. */
   async list(): Promise<Member[]> {
     const { store } = await this.#options.open();
     return (await store.sessions.members()).members;

@@ -14,6 +14,6 @@ export type TaskName = [keyof TaskRegistry] extends [never] ? string : Extract<k
 
 type TypeOf<Name> = Name extends keyof TaskRegistry ? TaskRegistry[Name] : unknown;
 export type InputOf<Name> = TypeOf<Name> extends TaskType<infer _, infer __, infer Input> ? Input : unknown;
-/** Payload and options of one enqueue by name. */
+/** The arguments of an enqueue by name: its payload and options. */
 export type EnqueueOne<Name> = [...payload: PayloadOf<InputOf<Name>>, options?: EnqueueOptions];
 export type ResultOfTask<Name> = TypeOf<Name> extends TaskType<infer _, infer Result> ? ResultOf<Result> : unknown;

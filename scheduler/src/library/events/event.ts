@@ -36,9 +36,9 @@ export async function eventOf(
 
 /** Selects events. */
 export interface EventsOf {
-  /** Only of runs of this task. */
+  /** Only events of runs of this task. */
   task?: string;
-  /** Only of runs of the tasks in this namespace. */
+  /** Only events of runs of the tasks in this namespace. */
   namespace?: string;
   /** Begin after this cursor of an earlier event. Default: now. */
   after?: string;
@@ -47,7 +47,7 @@ export interface EventsOf {
 }
 
 export interface EventsOptions extends EventsOf {
-  /** Default: all. */
+  /** The types of events; default: all. */
   types?: readonly EventType[];
 }
 
