@@ -51,7 +51,7 @@ function nameTwice(document: Document): YamlDocument | undefined {
     Map: (_, { items }) => {
       const names = new Set<unknown>();
       for (const { key } of items) {
-        // A key that is no scalar is not compared: it becomes a text that describes it.
+        // A key that is neither a scalar nor an alias is not compared: it becomes a text that describes it.
         const name = isScalar(key) ? key.value : isAlias(key) ? `*${key.source}` : undefined;
         if (name === undefined) continue;
         if (names.has(name)) {

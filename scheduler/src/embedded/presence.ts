@@ -79,8 +79,8 @@ export async function attend(place: Place, signal: AbortSignal): Promise<Presenc
       ended,
       drop,
       async alive(until) {
-        // The order matters: a new server accepts connections only once all children of the previous one are gone, so an answer after an
-        // accepted connection comes from the new server's child.
+        // The order of these two checks matters. A new server accepts connections only once all children of the previous server are gone,
+        // so if the first check succeeds, the answer on this connection comes from a child of the new server.
         if (!open || !(await accepts(place, until))) return false;
         socket.ref();
         return answers().finally(() => socket.unref());
