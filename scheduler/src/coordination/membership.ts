@@ -276,7 +276,9 @@ class StoreMembership implements Membership {
     for (const listener of this.#pulseListeners) listener(pulse);
   }
 
-  /** If this node is first in line but cut off from the store, it steps down so that another can lead: by a timer, since a beat may hang. */
+  /**
+   * If this node is first in line but cut off from the store, it steps down, so that another can lead. A timer, because a beat may hang.
+   */
   #awaitSilence(): void {
     const { witness, clock } = this.#options;
     this.#cancelSilence();

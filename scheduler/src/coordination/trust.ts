@@ -5,6 +5,7 @@ import type { Witness } from "../cluster/witness.ts";
  * backing that its row in the store names: `store` (its heartbeat's counter stands still for the timeout) or `witness` (a coordination
  * service no longer shows it). While a change from one to the other is under way, or its reply was lost, other processes may read either,
  * so both must hold.
+ *
  * If the witness showed the session with a gap, for example because the process was stopped for longer than its timeout, the session may
  * have been ended in the gap; that the witness shows it again proves nothing until a heartbeat finds it alive.
  */

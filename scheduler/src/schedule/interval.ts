@@ -1,5 +1,6 @@
 /**
  * Slots at a fixed period. Times are epoch milliseconds; slots are in [0, endOfTime).
+ *
  * Fixed rate: anchor + k × period for every whole k, so that all nodes agree without communication. The anchor sets the phase, not a
  * beginning. Fixed delay: one period after the instant that the caller passes, which is the end of the last run.
  */

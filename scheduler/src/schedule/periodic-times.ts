@@ -1,5 +1,6 @@
 /**
  * Times of day on certain days of every n-th day, week, month or year.
+ *
  * The search computes which period contains a local time and continues from there, n periods at a time. It reads no period between the
  * anchor and that time, and it ends at the last year.
  */

@@ -1,6 +1,7 @@
 /**
  * When a task is due: by a cron in a zone, an interval of elapsed time or of the calendar, a recurrence rule, at one moment, or only by
  * hand.
+ *
  * A `ScheduleSpec` is plain JSON, stored and compared as such. A `Schedule` is its compiled form; equal specs share one, which is
  * garbage-collected when unused. All times are epoch milliseconds.
  */

@@ -98,7 +98,7 @@ function bestOf(candidates: Movable[], load: number[], peak: number, within: num
   return best;
 }
 
-/** A loop instead of Math.max(...values), because there are more values than a call can have arguments. */
+/** Uses reduce instead of Math.max(...values), because there are more values than a call can have arguments. */
 const highest = (values: readonly number[]): number => values.reduce((a, b) => Math.max(a, b), 0);
 
 function fullest(load: readonly number[], given: ReadonlySet<number>): number | null {

@@ -38,6 +38,7 @@ export interface HeldStep {
  * offset, and the samples together give the narrowest bounds that all of them allow. `now` uses the lower bound: the store's clock shows at
  * least that, so nothing that waits for a time begins too early. The middle of a round trip, which seems the better estimate, made runs
  * begin a millisecond early, and five on a busy machine.
+ *
  * A step of the store's own clock by more than 500 ms is not followed: `now` goes on by the monotonic clock (`held` describes the step)
  * until a reading comes with a higher number, readings agree again, or `follow` is called. `ClockWatch` decides which. Readings that are
  * plain numbers are followed at once, because they come from a server, which has judged them.

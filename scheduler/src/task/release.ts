@@ -48,6 +48,7 @@ export function releaseOf(label: string, definitions: Iterable<TaskDefinition>):
 
 /**
  * Returns whether a process of this release may replace the task's definition by its own.
+ *
  * New code replaces the present definition. Code that was brought before, such as that of an old process that restarts during a roll-out,
  * does not replace it while another release backs the present definition. If one of the two releases has a number, the greater number alone
  * decides; a release without a number is below any number.

@@ -46,6 +46,7 @@ end
 
 /**
  * KEYS as above. ARGV: token, ttl, base, question, asked, era, permits, '1' to wait in order, channel.
+ *
  * If the token already holds the lock, an earlier request succeeded and its answer was lost: the client gets a new fence, which is safe
  * because no client has seen the first. A server that forgot something drops that token instead, because another client may hold the lock
  * too; the old holding is replaced by a new one. Clients that wait in order and stop asking lose their place.

@@ -24,6 +24,7 @@ const droppedMost = 100;
 
 /**
  * A witness on Redis. RedisRegistry describes its guarantees.
+ *
  * One renewal every third of the session timeout reports that this process is alive and in line, and its answer brings everything that this
  * process must know. Trust is measured from the moment when the renewal began.
  * @throws COORDINATION_REFUSED, COORDINATION_FOREIGN, COORDINATION_UNSUPPORTED, OPTION_INVALID; COORDINATION_UNREACHABLE with `failFast`,

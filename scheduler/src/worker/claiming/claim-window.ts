@@ -6,7 +6,7 @@ import { beginning, binMs } from "../../run/coming-runs.ts";
 import type { StoreClock } from "../../store/store-clock.ts";
 import { backlogRuns, claimsPerStatement, guardMs } from "../bounds.ts";
 
-/** How far ahead bursts are looked for: the time in which one worker can claim as many runs as it may hold, even from a slow store. */
+/** How far ahead bursts are looked for, ms: long enough for one worker to claim as many runs as it may hold, even from a slow store. */
 const farMs = 8_000;
 /** A count made this long before an instant covers all runs that are due at it. */
 const seenMs = farMs - binMs;

@@ -32,6 +32,7 @@ interface Admitted {
 /**
  * Moves due runs of tasks limited by key, by worker or by rate from held to ready, as far as the limits allow. The caller holds the tasks'
  * gates, so the counts taken here stay true until it commits, and `ready` and `claimed` runs of a key never exceed its limit.
+ *
  * Runs are judged only once they are due, because a slot or a token given to a future run would be withheld from a due one. A retry is an
  * exception: it keeps its slot, and its token is booked in advance (retry-tokens.ts).
  */

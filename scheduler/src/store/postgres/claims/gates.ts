@@ -16,10 +16,12 @@ const replaced = "overlap: replaced by a newer run";
 /**
  * Gives out the slots of tasks with a concurrency limit. A task's `ready` and `claimed` runs together never exceed its limit; its other
  * runs are `held`. Claims need no lock for that, because a claim only moves a run between those two states.
+ *
  * All of this happens under the locks of the tasks' gate rows, taken first, in order, in a statement of their own, so that the snapshot of
  * the next statement includes all writes of earlier holders of the lock. Run rows are only locked with SKIP LOCKED, so the holder of a gate
  * waits for no other transaction. Subqueries that pick some of the rows are materialized: joined to an UPDATE, a LIMIT may be computed
  * again for each row, and each time skip rows that were updated already.
+ *
  * A caller's transaction with a stricter isolation level keeps its first snapshot, in which slots look free that other transactions have
  * taken since. Such a transaction gives out no slots; it signals the dispatcher at its commit, which then gives them out.
  * @param client in a transaction

@@ -3,8 +3,10 @@
  * transaction that holds the lock of the group's own row and first counts the claimed runs of the group's tasks. Claims of other groups do
  * not wait. Ends, retries and reclaims need no code for the limit: they change the counted rows, and there is no other state that a crash
  * could leave wrong.
+ *
  * Other claims skip limited groups by reading a table that is empty unless an operator has set a limit. Exactness therefore does not depend
  * on this process's cache of limits: until a limit is cached, this process takes none of that group's runs.
+ *
  * The tasks of a limited group take turns in each claim, because a group at its limit always has a backlog: within the highest priority
  * that is due, one run of each task is taken, starting after the task that had the last turn, then the next run of each task.
  */

@@ -69,6 +69,7 @@ const unservedLooks = 500;
  * Selects groups without a living worker, tasks for which no living worker of their group has a handler, and tasks whose runs cannot be
  * addressed to any worker, if their runs have been due for a while. Living workers are read first, so that a group with a worker costs no
  * probe; the tasks that the workers name are read only if all workers of a group name their tasks and runs are late. $2 is the time.
+ *
  * It is part of the leader's heartbeat, so its cost must not depend on the number of tasks. In a join with `task`, the planner probed the
  * runs of each task before it checked whether any group was late at all: 4.5 s per heartbeat with 100,000 tasks, and the leader never again
  * sent a heartbeat in time. So the statement steps through only the tasks that have live runs, as a turn does.

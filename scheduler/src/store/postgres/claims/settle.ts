@@ -33,8 +33,10 @@ const unfollowed = (s: string) =>
  * Ends many runs in one statement: deletes each from the live table if the fence is still the run's, inserts it into history, and inserts
  * one counter row per task. It waits for no lock, because the runs are this worker's and all other rows are inserted. Compared with a
  * separate INSERT it saves a round trip and a commit.
+ *
  * `more`: further CTEs. `answer`: the result columns, from `gone`; by default one row for all ends, and then the statement leaves out runs
  * of followed tasks. `kept`: false if successful runs leave no row; see `unkept` below.
+ *
  * The condition is not `state = 3`, here and wherever claims are given by their numbers: with statistics from a moment without claims, the
  * planner would take the index of claims for the smallest and compare every claim with every verdict (400 ms for 350 of them). The arrays
  * are in a subselect, so that the planner cannot see their length: for 2,000 verdicts on 100,000 runs it would read all runs instead of
@@ -95,6 +97,7 @@ const tracedSql = (s: string) => `traced as (
 /**
  * Ends successes that leave no row. It does the same as `finishSql` for these alone, and is a sixth faster, because it has none of the
  * columns of a history row. Successes whose rows other runs read are left to `finishSql`.
+ *
  * $1 numbers, $2 fences, $3 ends from $4 on
  */
 export const leaveSql = (s: string) => `

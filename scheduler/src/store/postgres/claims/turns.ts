@@ -32,9 +32,11 @@ export async function turn(
  * Claims take runs in the order of their due times, so a backlog of one task's runs comes before all runs that came due later. This
  * statement instead steps from task to task, with one probe of `run_task` each, and takes a few runs of each task that has some: its cost
  * depends on the number of tasks with live runs, not on how many runs they have.
+ *
  * Priorities stay strict: a turn takes only priorities at which a run is due, and none below the highest priority of the asking worker's
  * waiting runs. Of a task that has waiting runs in that worker at that priority, only runs of higher priorities are taken, because its
  * other runs would not start sooner in the same worker.
+ *
  * Runs addressed to the worker (groups below 0) are few, so they are taken together in one turn.
  */
 const turnSql = (s: string, takeSql: string) => `

@@ -35,6 +35,7 @@ interface Open {
  * enqueued meanwhile. For a caller's transaction, whose commit is detected by polling for its number, the signal is sent after that commit.
  * A quiet process enqueues and signals in the same statement, which saves one round trip until another process claims the run. States:
  * *quiet*; *idle*; *apart*: runs wait until the last signal is old enough; *sending*.
+ *
  * If a process dies between a commit and its signal, the pulses of the workers find its runs, as after a lost signal.
  */
 export class Announcer {

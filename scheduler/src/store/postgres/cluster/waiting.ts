@@ -61,6 +61,7 @@ const longMs = 1_000;
  * process whose heartbeats take seconds loses its session. So after two heartbeats in a row of 100 ms, or one of a second, heartbeats only
  * prove life, and the look runs separately, one at a time and without a deadline; a heartbeat then returns the result of the last look.
  * When a look is quick again, heartbeats include it again.
+ *
  * States: *with the beat*; *beside*, with no look under way; *looking beside*.
  */
 export class WaitingLook {

@@ -20,6 +20,7 @@ export interface Shape {
 /**
  * Makes runs. If an unfinished run already has the key, no new run is made and the caller gets that run instead. All or nothing: if one
  * task is removed, no run is made, so that the caller can send the other writes again.
+ *
  * `here`: plain due runs are made as this session's claims, so that each is written once and not signalled. A pause or an edit of a task
  * locks its plan's row; a shared lock on that row ensures either that the pause or edit finds the claim and recalls it, or that the claim
  * is not made. If another transaction holds the row at that moment, the run is made without a claim and is claimed later.

@@ -9,6 +9,7 @@ import { sourceNumber } from "./sources.ts";
  * Makes one due run for a worker of this process: the statement `run-insert-here`, for this case alone. That general statement spends more
  * time on the setup of its many parts than on their work, and this statement is the whole path from a call to the handler's start. It
  * returns no row if an operation covers this number, or if the task is removed: then the general statement is used.
+ *
  * $1 task, $2 session, $3 its groups, $4 number, $5 due, $6 now, $7 source, $8 payload, $9 the number if it was drawn ahead
  */
 export const oneInsertSql = (s: string) => `

@@ -17,6 +17,7 @@ const payloadsLengthMax = 4_000_000;
  * three quarters of PostgreSQL's time for 2,000 runs (4.4 µs per run instead of 5.8, of which the table and its three indexes are 4).
  * Columns in a SELECT list need no storage, while in FROM they do. Payloads as elements of one JSON text are parsed once, while in an array
  * their quotes are removed first. The plan suits any number of runs, so it is cached.
+ *
  * $1 numbers, $2 due times from now on, $3 payloads, $4 now, $5 task, $6 the first number that was drawn ahead, $7 source, $8 the earliest
  * due time if the statement must announce it, else null
  */

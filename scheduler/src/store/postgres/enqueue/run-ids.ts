@@ -13,6 +13,7 @@ const keptMs = 10_000;
  * Draws numbers for runs ahead of time, because an enqueue that draws its own numbers waits for two answers, one after the other. Numbers
  * are given out in the order of the calls, so that runs are numbered in that order even though several statements make them. A draw returns
  * one row: as separate rows the numbers would cost as much as the runs.
+ *
  * An operation acts on the runs numbered up to its beginning. So that it never acts on a run enqueued after it, each writer of runs checks
  * whether an open operation covers these numbers, and takes `fresh` ones if so.
  */

@@ -5,6 +5,7 @@
  * only then every other end is visible: if two runs end at once, the later check sees both. The check deletes the records, which only one
  * of several checks can do. If the process crashes between commit and check, the dispatcher's sweep, which checks all records, makes up for
  * it.
+ *
  * An alternative, counting down in one row of the join, would make all its children wait for a single lock; here they do not wait.
  */
 

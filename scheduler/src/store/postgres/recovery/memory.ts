@@ -55,6 +55,7 @@ const valuesLookedAt = 50;
 /**
  * The writes that the store has acknowledged to this process: always the highest numbers, and the last minute's enqueues, claims and
  * verdicts while a standby exists that may lack them. Entries refer to existing objects; nothing is copied.
+ *
  * Age is counted from the last acknowledgement, not from now, so that however long the store is away, the writes just before the outage
  * stay.
  */

@@ -52,6 +52,7 @@ interface Standing {
  * when the timeline of its log is not the one known to be whole, or a process remembers more than the store has; *recovering*, from the
  * moment at which the first process detects this until all sessions that were open have reported their memory or their timeouts have
  * passed. In the last two states the store refuses every write that decides something.
+ *
  * Each process reports in one transaction: the highest numbers, its sessions, and the missing enqueues and claims. Then it checks whether
  * the recovery is over, which it is after the report of the last process. Verdicts follow when work goes on again, in the usual way: their
  * runs are claimed with the fences of before, so that no other worker begins them. Everything can be repeated. A process that connects
