@@ -100,7 +100,7 @@ export interface WitnessOptions {
   readonly clusterId: string;
   readonly sessionTimeoutMs: number;
   readonly log: (line: string) => void;
-  /** Aborts the opening; after it, `leave` ends what was opened. */
+  /** Aborts the opening; afterwards `leave` closes what was opened. */
   readonly signal: AbortSignal;
   /** Returns the id for a service that holds no cluster's data; default: a new one. Its rejection ends the opening. */
   readonly nameNew?: () => Promise<string>;

@@ -12,7 +12,7 @@ export interface ScheduleKeeperOptions {
 }
 
 /**
- * Guarantees that a task's schedules are changed together with the task, and removed with it. The leader checks the schedules of each task
+ * Guarantees that a task's schedules follow each change of the task, and are removed with it. The leader checks the schedules of each task
  * of which it receives a change, and all schedules when it becomes the leader or when signals may have been lost. Two leaders at once do no
  * harm, because a schedule's definition is written with its task locked.
  */

@@ -59,7 +59,7 @@ it.each(["plain", "TLS"])(
     const { port, statement } = await silentServer(how === "TLS");
     const ssl = how === "TLS" && { rejectUnauthorized: false };
     const client = new pg.Client({ host: "127.0.0.1", port, user: "u", password: "p", database: "d", ssl });
-    client.on("error", () => undefined); // the results of its statements show the error
+    client.on("error", () => undefined); // the error is also seen by its statements
     await client.connect();
     const all = Promise.allSettled(["at work", "waits", "waits too"].map((text) => client.query(`select '${text}'`)));
     const socket = await statement;

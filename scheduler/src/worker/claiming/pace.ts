@@ -27,7 +27,8 @@ export class Pace {
   /**
    * Records that waiting runs were given back because the running handlers kept them waiting for `waitedMs`. Without this record, the
    * worker would claim all these runs again until a handler ends.
-   * @param all no waiting run was spared: no start is expected before a run ends, and another worker may have a free slot meanwhile
+   * @param all true if every waiting run was given back: no run is then expected to start before one ends, and another worker may have a
+   * free slot
    */
   gaveBack(waitedMs: number, all: boolean): void {
     this.#durationMs = Math.max(this.#durationMs, waitedMs);

@@ -65,8 +65,8 @@ function set(
   const s = database.schema;
   return database.persist(() =>
     database.transaction(async (client) => {
-      // The row is inserted first and locked afterwards, so that of two callers that create the secret at once only one succeeds in
-      // creating it.
+      // The row is inserted first and locked afterwards: of two callers that create the secret at once, the second waits and then sees the
+      // version of the first.
       await client.query(`insert into ${s}.secret (name, version) values ($1, 0) on conflict (name) do nothing`, [
         name,
       ]);

@@ -241,7 +241,10 @@ export async function fireJoins(database: Database, parents: number[] | null, no
   await fireAll(database, { name: parents === null ? "fire-any-join" : "fire-joins", text, ids: parents }, nowMs);
 }
 
-/** For each task with several predecessors, makes its run once all of them have ended as it requires, for one origin. Repeatable. */
+/**
+ * Makes the run of each task with several predecessors, once per origin, when the runs of all predecessors have ended with the required
+ * outcomes. Repeatable.
+ */
 export async function fireArrivals(database: Database, upstreamIds: number[] | null, nowMs: number): Promise<void> {
   const s = database.schema;
   const text = `

@@ -108,8 +108,8 @@ export function calendarStore(database: Database, { replan, enterZone }: Calenda
       await enterZone(content.zone, now);
       return database.persist(() =>
         database.transaction(async (client) => {
-          // The row is inserted first and locked afterwards, so that of two callers that create the calendar at once only one succeeds in
-          // creating it.
+          // The row is inserted first and locked afterwards: of two callers that create the calendar at once, the second waits and then
+          // sees the version of the first.
           await client.query(`insert into ${s}.calendar (name, version) values ($1, 0) on conflict (name) do nothing`, [
             name,
           ]);

@@ -198,7 +198,8 @@ export async function write(tasks: Tasks, given: TaskWrite): Promise<Saved> {
     let calendar = await calendars.in(client, wanted, true);
     if (flows) await lockUpstream(client, s);
     const groupId = await groupNumberIn(tasks, client, wanted.group);
-    // The row is inserted first and locked afterwards, so that of two nodes that start at once only one succeeds in creating it.
+    // The row is inserted first and locked afterwards: of two nodes that start at once, the second waits and then sees the version of the
+    // first.
     await create(client, s, { definition: wanted, text: wantedText, groupId, nowMs: change.nowMs });
     const row = await lockTask(client, s, name);
     if (expectedVersion !== null && expectedVersion !== row.version)
