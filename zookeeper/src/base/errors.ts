@@ -1,7 +1,7 @@
 /**
- * Every failure that a caller can expect is a ZooKeeperError: a code for programs, the path it is about, a message for
- * people, and a hint, what to do about it. The first part of the table is what servers answer with (the number is
- * `KeeperException.Code`'s), the second what this client finds out by itself.
+ * Every failure that a caller can expect is a ZooKeeperError: a code for programs, the path concerned, a message for people, and a
+ * hint at the remedy. The first part of the table holds the codes that servers answer (the numbers are those of
+ * `KeeperException.Code`), the second part the errors that this client detects by itself.
  */
 export const serverErrors = {
   SYSTEM_ERROR: [-1, "the server reports a fault of its own", "look in the server's log"],
@@ -66,7 +66,7 @@ const longestMessage = 8 * 1024;
 export class ZooKeeperError extends Error {
   override readonly name = "ZooKeeperError";
   readonly code: ZooKeeperErrorCode;
-  /** The path the operation was about; empty when it was about none. */
+  /** The path that the operation concerned; empty if the operation has no path. */
   readonly path: string;
   /** Advice for the caller. */
   readonly hint: string;
@@ -86,7 +86,7 @@ export class ZooKeeperError extends Error {
   }
 }
 
-/** @param code when given, only an error of this code. */
+/** @param code if given, the error must have one of these codes */
 export function isZooKeeperError(error: unknown, ...codes: ZooKeeperErrorCode[]): error is ZooKeeperError {
   return error instanceof ZooKeeperError && (codes.length === 0 || codes.includes(error.code));
 }

@@ -2,26 +2,32 @@
 export const limits = {
   /** The largest request that a server with the default jute.maxbuffer accepts, without its length prefix. */
   maxRequestBytes: 1_048_575,
-  /** Watches that are set again, and reads that share a request, are not cut to an option's size. */
+  /**
+   * The smallest `maxRequestBytes` option, because frames that set watches again and frames of shared reads are not cut to fit the
+   * option.
+   */
   minMaxRequestBytes: 256 * 1024,
-  /** A million names of a queue are 45 MB. */
+  /** Large enough for a list of children: a million names of queue items take 45 MB. */
   maxReplyBytes: 128 * 1024 * 1024,
-  /** An event holds a path, and belongs to no request that could fail alone. */
+  /**
+   * The smallest `maxReplyBytes` option: a watch event holds a path and must fit, because no single request could fail in its
+   * place.
+   */
   minMaxReplyBytes: 16 * 1024,
-  /** Requests that wait for an answer or to be sent, and the bytes of those to be sent. */
+  /** The most requests that wait to be sent or answered, and the most bytes of requests that wait to be sent. */
   maxWaitingRequests: 200_000,
   maxWaitingBytes: 64 * 1024 * 1024,
   /** From `restUnanswered` unanswered requests on, answers are read only every `restMs`. */
   restUnanswered: 256,
   restMs: 2,
-  /** From `togetherUnanswered` unanswered requests on, consecutive reads share a request, at most `mostTogether` in each. */
+  /** From `togetherUnanswered` unanswered requests on, consecutive reads share a request, at most `mostTogether` reads per request. */
   togetherUnanswered: 16,
   mostTogether: 32,
-  /** If a timer fires later than this, the process stood still. */
+  /** If a timer fires later than this, the process is considered to have stood still. */
   lateTimerMs: 20,
-  /** How long calls are rejected in one turn of the event loop. */
+  /** The longest time spent rejecting or sending waiting calls in one turn of the event loop. */
   sliceMs: 5,
-  /** How often calls that wait for a session are checked. */
+  /** Interval at which calls that wait for a session are checked for expiry. */
   waitingLookMs: 50,
   /** Watches are set again in frames of about this size after a reconnect. */
   setWatchesBytes: 128 * 1024,
@@ -31,20 +37,20 @@ export const limits = {
   minSessionTimeoutMs: 100,
   /** Servers keep the timeout as a 32-bit number. */
   maxSessionTimeoutMs: 2_147_483_647,
-  /** Between rounds through all hosts, doubled each time, with jitter. */
+  /** Pause between rounds through all hosts, doubled each time, with jitter. */
   firstBackoffMs: 20,
   maxBackoffMs: 2_000,
-  /** Between searches for a server with a quorum while the present one has none; doubled each time. */
+  /** Pause between searches for a server with a quorum while the current server has none; doubled each time. */
   firstQuorumLookMs: 100,
   maxQuorumLookMs: 60_000,
-  /** A connection that lasted for this long ends the back-off, which until then is no longer than this. */
+  /** A connection that lasts this long resets the back-off. After a shorter one the client waits at most this long. */
   steadyMs: 250,
-  /** One server's initial time limit to accept a session: see maxConnectMs in connection.ts. */
+  /** Bounds of the initial time limit for one server to accept a session: see maxConnectMs in hosts.ts. */
   minConnectMs: 250,
   maxConnectMs: 5_000,
-  /** How long `close` tries to close the session on the server. */
+  /** The longest time that `close` spends on closing the session at the server. */
   closeMs: 1_000,
-  /** Ended sessions that are still to be closed on the server. */
+  /** The most ended sessions that are remembered in order to close them at the server. */
   maxUnburied: 4,
   pathChars: 4_096,
 } as const;

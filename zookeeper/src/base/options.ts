@@ -1,12 +1,12 @@
 import { ZooKeeperError } from "./errors.ts";
 
-/** Options of calls that several recipes have. */
+/** Names of the call options that several recipes share. */
 export const callNames: ReadonlySet<string> = new Set(["signal"]);
 export const waitNames: ReadonlySet<string> = new Set(["limitMs", "signal"]);
 
 /**
  * Refuses unknown option names: a misspelt option would be ignored, and an ephemeral node could become a persistent one.
- * @param of as in `create /a` @throws OPTION_INVALID for a name that is not among those
+ * @param of the call, for the message, such as `create /a` @throws OPTION_INVALID for a name that is not in `names`
  */
 export function checkNames(of: string, path: string, options: object, names: ReadonlySet<string>): void {
   if (typeof options !== "object" || options === null) {
@@ -25,10 +25,10 @@ export function checkNames(of: string, path: string, options: object, names: Rea
   }
 }
 
-/** No option's name is as long, and comparing a long text would take long. */
+/** Every option name is shorter than this. Longer names are not compared, because that would take long. */
 const longestName = 40;
 
-/** The name that differs from `given` in the fewest letters: in at most two, or a third of them. Upper case counts as lower case. */
+/** The known name with the fewest differing letters from `given`, ignoring case; undefined if too many letters differ. */
 function nearest(given: string, names: ReadonlySet<string>): string | undefined {
   if (given.length > longestName) return undefined;
   const near = [...names]

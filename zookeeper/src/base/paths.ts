@@ -6,7 +6,7 @@ import { limits } from "./limits.ts";
 const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]/;
 
 /**
- * @param sequential whether a number will be appended, so that the path may end in a slash
+ * @param sequential true if the server will append a number; then the path may end in a slash
  * @throws PATH_INVALID
  */
 export function checkPath(path: string, sequential = false): void {
@@ -40,13 +40,16 @@ export function parentOf(path: string): string {
 /** `/a` and `b` → `/a/b`, `/` and `b` → `/b` */
 export const childOf = (parent: string, name: string): string => `${parent === "/" ? "" : parent}/${name}`;
 
-/** A chroot is a path that is put before every other; "" is none. */
+/** Prefixes the path with the chroot; a chroot of "" means none. */
 export function withChroot(chroot: string, path: string): string {
   if (chroot === "") return path;
   return path === "/" ? chroot : chroot + path;
 }
 
-/** Removes the chroot. A path outside the chroot, which only a recursive watch on an ancestor could bring, stays as it is. */
+/**
+ * Removes the chroot. A path outside the chroot is returned unchanged; only a recursive watch on an ancestor could report such a
+ * path.
+ */
 export function withoutChroot(chroot: string, path: string): string {
   if (chroot === "" || !path.startsWith(chroot)) return path;
   return path.length === chroot.length ? "/" : path.slice(chroot.length);

@@ -7,7 +7,10 @@ import { op } from "../wire/codes.ts";
 
 const nothing = () => undefined;
 
-/** Sent before any call, so that whatever is read later is already watched. Readers get the gap event once all watches are set. */
+/**
+ * Sets the session's watches again on a new connection, before any call is sent: every later read is then covered by a watch.
+ * Readers get the `gap` event once all watches are set.
+ */
 export function setWatchesAgain(connection: Connection, session: SessionCore, zxid: bigint): void {
   const bodies = session.watches.setAgain(zxid);
   bodies.forEach((body, index) => {
@@ -28,7 +31,10 @@ export function askOn<T>(connection: Connection, question: Question<T>): Promise
   });
 }
 
-/** Resolves when the server has ended the session, the connection is lost, or patience ends. @returns whether it answered */
+/**
+ * Resolves when the server has ended the session, the connection is lost, or `patience` aborts. @returns whether the server
+ * answered
+ */
 export async function closeSession(connection: Connection, patience: AbortSignal): Promise<boolean> {
   const question = { op: op.closeSession, what: "close", path: "", repeatable: false, write: nothing, read: nothing };
   const out = new Promise<false>((resolve) => {
@@ -36,7 +42,7 @@ export async function closeSession(connection: Connection, patience: AbortSignal
   });
   const answered = askOn(connection, question).then(
     () => true,
-    () => !connection.isLost, // a server that refuses will not do it the next time either
+    () => !connection.isLost, // a server that refuses would refuse a repetition as well
   );
   return Promise.race([answered, out]);
 }

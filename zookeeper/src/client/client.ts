@@ -1,9 +1,9 @@
 /**
- * The client: keeps a connection up, and one session after the other on it.
+ * The client: keeps a connection open and runs one session after another on it.
  *
- * A session that this process ended by its own clock may live on at the servers, with its ephemeral nodes. So before the next one
- * begins, the old one is resumed and closed ("buried"): a new session never meets its predecessor's dying nodes, unless no server
- * could be reached.
+ * A session that this process ended by its own clock may live on at the servers, with its ephemeral nodes. So the client resumes
+ * and closes ("buries") the old session before it begins the next one: a new session never meets ephemeral nodes of its
+ * predecessor, unless no server could be reached.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { isZooKeeperError, ZooKeeperError } from "../base/errors.ts";
@@ -61,18 +61,18 @@ class Client extends OperationsOf implements ZooKeeper {
   readonly #stateListeners = new Set<(state: SessionState, session: Session) => void>();
   #session: SessionCore;
   #connection: Connection | undefined;
-  /** Sessions that ended here and perhaps not yet at the servers. */
+  /** Sessions that this process has ended but that may still live at the servers. */
   #unburied: Credentials[] = [];
   #servedAt = performance.now();
   /** See `#forgetProgress`. */
   #rewoundFrom: bigint | undefined;
   #forgotten: bigint | undefined;
   #closing: Promise<void> | undefined;
-  /** A server has let this client in, now or before. */
+  /** True once any server has accepted a session of this client. */
   #wasServed = false;
-  /** In this round, no server failed by anything but its certificate. */
+  /** True while every failure of this round was caused by a server's certificate. */
   #onlyCertificates = true;
-  /** The last thing that went wrong with a connection. */
+  /** The last connection problem, for messages. */
   trouble = "no attempt was made";
 
   constructor(servers: string, options: ConnectOptions) {
@@ -102,7 +102,7 @@ class Client extends OperationsOf implements ZooKeeper {
       for (let there = false; !there; ) {
         there = (await this.target.ask(rooted.exists(path, false), signal)) !== undefined;
         if (there) break;
-        // Another client may be faster, or the answer be lost: the chroot is checked again below.
+        // Another client may create the chroot first, or the answer may be lost: the chroot is checked again below.
         await this.target.ask(rooted.create(path, "", {}), signal).catch((error: unknown) => {
           if (!isZooKeeperError(error, "NODE_EXISTS", "CONNECTION_LOSS")) throw error;
         });
@@ -132,8 +132,8 @@ class Client extends OperationsOf implements ZooKeeper {
     return new Promise((resolve, reject) => {
       if (this.signal.aborted) return reject(this.signal.reason);
       if (signal?.aborted) return reject(aborted("established", "", signal));
-      // A session that counted as over for any caller must not become live again by a late answer: callers here wait for its
-      // successor.
+      // Once any caller has seen the session as over, a late answer must not make it live again: callers here wait for the next
+      // session.
       this.#session.endIfOver();
       if (this.#session.live) return resolve(this.#session);
       const stop = this.onSession((session) => {
@@ -166,7 +166,7 @@ class Client extends OperationsOf implements ZooKeeper {
     if (!connection) return;
     await new Promise<void>((resolve, reject) => {
       connection.sendAuth(scheme, auth.credentials, (error) => {
-        // Accepted, or lost: the next connection sends it again.
+        // Either the server accepted the credentials, or the connection was lost and the next one sends them again.
         if (!isZooKeeperError(error, "AUTH_FAILED", "CLOSED")) return resolve();
         this.#auth.splice(this.#auth.indexOf(auth), 1);
         reject(error);
@@ -204,7 +204,7 @@ class Client extends OperationsOf implements ZooKeeper {
         connection.closing = reason;
         if (await closed) break;
       }
-      // The connection is lost, perhaps before this client noticed: the next one is used.
+      // The connection is lost, perhaps before this client noticed: wait for the next one.
       await new Promise<void>((resolve) => {
         const stop = session.onState(done);
         function done() {
@@ -226,7 +226,7 @@ class Client extends OperationsOf implements ZooKeeper {
     session.onState((state) => {
       for (const listener of [...this.#stateListeners]) tell(listener, state, session);
     });
-    // The first listener for the end, so that later listeners do not find the old session here any more.
+    // Registered first, so that later listeners for the session's end already find the next session here.
     session.signal.addEventListener("abort", () => {
       if (!this.signal.aborted) this.#session = this.#newSession();
       if (session.id !== 0n && session.signal.reason?.code === "SESSION_EXPIRED") {
@@ -236,7 +236,7 @@ class Client extends OperationsOf implements ZooKeeper {
     return session;
   }
 
-  /** Keeps one connection after the other, until the client is closed. */
+  /** Opens one connection after another until the client is closed. */
   async #keepUp(): Promise<void> {
     while (!this.signal.aborted) {
       const session = this.#session;
@@ -249,7 +249,10 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** @returns when the connection is lost, ms to wait before the next @throws when there was none */
+  /**
+   * Serves the session on one connection. @returns once the connection is lost: ms to wait before the next one @throws if no
+   * connection could be opened
+   */
   async #serve(session: SessionCore): Promise<number> {
     const again = session.id !== 0n;
     const connectMs = maxConnectMs(session.timeoutMs, this.#hosts.count, !again, this.#hosts.failedRounds);
@@ -276,7 +279,7 @@ class Client extends OperationsOf implements ZooKeeper {
     // events.
     const seen = this.#progress.zxid;
     const connection = await open(again ? session.credentials : noCredentials);
-    // Until the session is attached nothing else would end a connection that is still being made ready for it.
+    // Until the session is attached, only this listener ends the connection when the session ends.
     const over = () => connection.end(session.signal.reason);
     session.signal.addEventListener("abort", over);
     if (session.signal.aborted) over();
@@ -306,7 +309,7 @@ class Client extends OperationsOf implements ZooKeeper {
       const reason = await connection.lost;
       this.trouble = `${nameOf(host)}: ${reason.message}`;
       if (!this.signal.aborted) tell(this.#options.log, `connection to ${this.trouble}`);
-      // A server that accepts a session and then drops the connection is hardly better than one that refuses.
+      // A server that accepts a session and soon drops the connection counts as failed.
       if (performance.now() - began < limits.steadyMs) return Math.min(this.#hosts.failed(), limits.steadyMs);
       this.#hosts.served();
       return 0;
@@ -318,7 +321,10 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** Ends a session of a server without a quorum once one with a quorum is found, where the next session begins. */
+  /**
+   * Looks for a server with a quorum while the session is at a server without one. Once it finds one, it ends the session; the next
+   * session begins there.
+   */
   async #seekQuorum(connection: Connection, session: SessionCore): Promise<void> {
     tell(this.#options.log, `${nameOf(connection.host)} has no quorum: it answers reads only`);
     const over = session.signal;
@@ -358,7 +364,10 @@ class Client extends OperationsOf implements ZooKeeper {
     return waitMs;
   }
 
-  /** Ends a client that no server has accepted yet because of its certificate: waiting does not correct a wrong authority. */
+  /**
+   * Closes a client that has never been served because it trusts no server's certificate: waiting would not correct a wrong
+   * authority.
+   */
   #untrusted(session: SessionCore, cause: Error): void {
     const error = new ZooKeeperError("UNREACHABLE", `no server's certificate is trusted: ${this.trouble}`, {
       hint: "give the certificate of the authority that signed the servers' as tls.ca, and the names that those bear",
@@ -368,7 +377,7 @@ class Client extends OperationsOf implements ZooKeeper {
     session.end(error);
   }
 
-  /** @returns what `work` does; meanwhile calls that have waited for too long are rejected */
+  /** Awaits `work`; meanwhile, calls that have waited too long are rejected. @returns the result of `work` */
   async #whileCallsWait<T>(session: SessionCore, work: Promise<T>): Promise<T> {
     const looking = setInterval(() => this.#failWaiting(session), limits.waitingLookMs);
     try {
@@ -426,7 +435,7 @@ class Client extends OperationsOf implements ZooKeeper {
     }
   }
 
-  /** @param from index of the first to send @returns how many have been sent so far @throws AUTH_FAILED */
+  /** @param from index of the first credentials to send @returns how many credentials have been sent in all @throws AUTH_FAILED */
   async #sendAuth(connection: Connection, from: number): Promise<number> {
     const sent = this.#auth.slice(from);
     const told = sent.map(
@@ -440,7 +449,7 @@ class Client extends OperationsOf implements ZooKeeper {
   /**
    * Servers refuse a client that has seen a newer transaction than they hold. If all servers refuse for longer than a session
    * lasts, they were wiped or restored (or have no quorum, which looks the same). The next session then begins without the old
-   * transaction number, and reports a rewind if the servers' data is really behind.
+   * transaction number, and sets `rewoundFrom` if the servers' data is really behind.
    */
   #forgetProgress(): void {
     if (this.#progress.zxid === 0n) return;
@@ -462,11 +471,11 @@ class Client extends OperationsOf implements ZooKeeper {
 }
 
 /**
- * How far other clients may have been ahead of this client when the data was lost: the rest of a leader's epoch, which is the
- * upper half of a transaction's number.
+ * An upper bound on how many transactions other clients had seen beyond this client's last one when the data was lost: the size of
+ * a leader's epoch, because the epoch is the upper half of the 64-bit transaction number.
  */
 const unseenTransactions = 1n << 32n;
 
-/** Codes of Node's TLS for a certificate that it does not accept. */
+/** Error codes of Node's TLS for a rejected certificate. */
 const certificateErrors =
   /^(UNABLE_TO_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|CERT_|CRL_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/;

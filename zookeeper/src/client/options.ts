@@ -6,34 +6,37 @@ import { type Resolve, systemResolve } from "../connection/hosts.ts";
 import type { SaslOptions } from "../connection/sasl.ts";
 
 export interface ConnectOptions {
-  /** The servers end the session after this time without a sign of life. They may negotiate another value. Default 30,000. */
+  /** The servers end the session after this time (ms) without a sign of life. They may negotiate another value. Default 30,000. */
   readonly sessionTimeoutMs?: number;
   /** How long `connect` tries before it rejects with UNREACHABLE. Default: the session timeout. */
   readonly connectTimeoutMs?: number;
-  /** Creates the chroot and missing parents as persistent nodes. Default: the chroot has to exist. */
+  /** If true, creates the chroot and missing parents as persistent nodes. Default: the chroot has to exist. */
   readonly createChroot?: boolean;
   /**
    * While no server has a quorum, new sessions begin at a server that answers reads only; see `Session.readOnly`. The servers need
    * `-Dreadonlymode.enabled=true`, and from 3.6 on `localSessionsEnabled=true`. Default false.
    */
   readonly readOnly?: boolean;
-  /** Gives `connect` up. */
+  /** Abandons `connect`. */
   readonly signal?: AbortSignal;
-  /** Credentials for ACLs, as addAuth takes them. */
+  /** Credentials for ACLs, in the form that `addAuth` takes. */
   readonly auth?: readonly { readonly scheme: string; readonly credentials: string | Uint8Array }[];
-  /** TLS to the servers' secure port; `{}` with the system's authorities, else as node:tls takes it (ca, cert, key, …). */
+  /** TLS to the servers' secure port: options of node:tls (ca, cert, key, …); `{}` trusts the system's authorities. */
   readonly tls?: tls.ConnectionOptions;
   /** SASL DIGEST-MD5. */
   readonly sasl?: SaslOptions;
-  /** An answer larger than this fails its own request. Default 128 MiB. */
+  /** Bytes. An answer larger than this fails its own request. Default 128 MiB. */
   readonly maxReplyBytes?: number;
-  /** A request larger than this is not sent, as a server would hang up: its jute.maxbuffer. Default 1,048,575. */
+  /**
+   * Bytes; at most the servers' jute.maxbuffer. A larger request is not sent, because a server would close the connection. Default
+   * 1,048,575.
+   */
   readonly maxRequestBytes?: number;
   /** Receives connection problems, each as one line. */
   readonly log?: (line: string) => void;
-  /** Resolves a server's name to all its addresses; called again for each round of attempts. Default: as the system resolves it. */
+  /** Resolves a server's name to all its addresses; called again in each round of attempts. Default: the system's resolver. */
   readonly resolve?: Resolve;
-  /** Order of hosts and jitter. Default Math.random. */
+  /** Random numbers in [0, 1) for the order of hosts and for jitter. Default Math.random. */
   readonly random?: () => number;
 }
 

@@ -9,8 +9,8 @@ export interface Host {
 export const defaultPort = 2181;
 
 /**
- * `zk1:2181,zk2:2181,[::1]:2181/chroot`: hosts with a port (2181 where none is given) and, after the last, a path that
- * stands for the root.
+ * `zk1:2181,zk2:2181,[::1]:2181/chroot`: hosts with a port (default 2181) and, after the last host, the chroot: a path that stands
+ * for the root.
  * @throws CONNECT_STRING_INVALID, PATH_INVALID
  */
 export function parseConnectString(text: string): { hosts: Host[]; chroot: string } {

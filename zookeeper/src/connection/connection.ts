@@ -14,7 +14,7 @@ import { maxXid, op, xid } from "../wire/codes.ts";
 import { FrameReader } from "../wire/frames.ts";
 import type { Server } from "./hosts.ts";
 
-/** The highest transaction number seen, by whichever connection: a server that is behind it refuses us. */
+/** The highest transaction number seen on any connection of the client. A server that is behind it refuses the client. */
 export interface Progress {
   zxid: bigint;
 }
@@ -31,7 +31,7 @@ export interface ConnectionOptions {
   readonly tls: tls.ConnectionOptions | undefined;
   readonly credentials: Credentials;
   readonly sessionTimeoutMs: number;
-  /** Also a server without a quorum may accept it. */
+  /** True if a server without a quorum may accept the session. */
   readonly readOnly: boolean;
   /** The time limit from the beginning to the server's welcome. */
   readonly connectMs: number;
@@ -52,7 +52,7 @@ export interface Welcome extends Credentials {
 /** The error for a server that hung up during the handshake: it is behind this client, has no quorum, or has too many connections. */
 export class Refused extends Error {}
 
-/** Where the system puts what came, one connection after the other: it is read before the next is. */
+/** Shared by all connections: received bytes are processed before the next read fills the buffer again. */
 const readBuffer = Buffer.allocUnsafeSlow(64 * 1024);
 
 export class Connection {
@@ -75,19 +75,19 @@ export class Connection {
   readonly #writer = new Writer();
   readonly #reader = new Reader();
   #welcomed: ((error: Error | undefined) => void) | undefined;
-  /** Sent and not answered, in order; those before #head are. */
+  /** Calls that were sent, in order; those before #head have been answered. */
   #calls: (Call | ReadsTogether)[] = [];
   #head = 0;
-  /** How many more calls these are than requests: of the reads that share one. */
+  /** Calls in #calls minus entries in #calls: an entry of shared reads holds several calls. */
   #shared = 0;
-  /** Reads of this turn of the event loop that nothing has come after yet. */
+  /** Consecutive reads of this turn of the event loop; they may still be joined into one request. */
   #reads: Call[] = [];
-  /** True while the server supports it and the answers together are not too large. */
+  /** True while the server supports multiRead and the joint answers are not too large. */
   #readsTogether = true;
   #xid = 0;
   #flushing = false;
   #receivedAt: number;
-  /** When the last answer to a call came, or a part of one. */
+  /** Monotonic ms at which the last answer to a call, or a part of an answer, arrived. */
   #answeredAt = 0;
   #sentAt: number;
   #pingSentAt: number | undefined;
@@ -180,7 +180,7 @@ export class Connection {
     return this.#over !== undefined;
   }
 
-  /** Takes the calls that were sent and have no answer, oldest first. */
+  /** Removes and returns the calls that were sent and have no answer, oldest first. */
   takeUnanswered(): Call[] {
     const sent = this.#calls.slice(this.#head);
     const unsent = this.#reads;
@@ -190,9 +190,9 @@ export class Connection {
     return [...sent.flatMap((one) => (one instanceof ReadsTogether ? one.calls : one)), ...unsent];
   }
 
-  /** @throws what the question's writing throws; then nothing was sent */
+  /** @throws the error of writing the question; then nothing was sent */
   send(call: Call): void {
-    // One clock reading for all requests that go out together: too early is safe, it renews the session by less.
+    // One clock reading for all requests that go out together: too early a time is safe, because it renews the session by less.
     if (!this.#flushing) this.#sentAt = performance.now();
     call.sentAt = this.#sentAt;
     if (call.question.together && this.#readsTogether && this.unanswered >= limits.togetherUnanswered) {
@@ -239,7 +239,7 @@ export class Connection {
     return this.#xid;
   }
 
-  /** How many calls are on their way. */
+  /** The number of calls that were sent and have no answer. */
   get unanswered(): number {
     return this.#calls.length - this.#head + this.#shared + this.#reads.length;
   }
@@ -269,7 +269,7 @@ export class Connection {
     this.#write(xid.setWatches, op.setWatches2, write);
   }
 
-  /** Resolves with its answer, or when the connection is lost. */
+  /** Resolves when the server answers the ping, or when the connection is lost. */
   ping(): Promise<void> {
     return new Promise((resolve) => {
       if (this.#over) return resolve();
@@ -400,7 +400,7 @@ export class Connection {
     }
   }
 
-  /** The call that is answered now. Answers come in the order of the calls; anything else is a broken server. */
+  /** The call that is answered now. Answers must come in the order of the calls; otherwise the server is broken. */
   #next(id: number): Call | ReadsTogether {
     this.#answeredAt = this.#receivedAt;
     const call = this.#calls[this.#head];
@@ -458,7 +458,7 @@ export class Connection {
     const timeoutMs = reader.int();
     const id = reader.long();
     const password = reader.buffer();
-    const readOnly = reader.left > 0 && reader.bool(); // servers before 3.4 do not say
+    const readOnly = reader.left > 0 && reader.bool(); // servers before 3.4 omit it
     this.welcome = { timeoutMs, id, password, readOnly };
     if (timeoutMs > 0) this.#beat(timeoutMs);
     welcomed(undefined);

@@ -8,17 +8,17 @@ import type { Server } from "./hosts.ts";
 export interface FourLetterOptions {
   /** TLS to the server's secure port, as for `connect`. */
   readonly tls?: tls.ConnectionOptions;
-  /** The longest wait for the answer. Default 5,000. */
+  /** The longest wait for the answer, in ms. Default 5,000. */
   readonly limitMs?: number;
-  /** Gives it up. */
+  /** Abandons the call. */
   readonly signal?: AbortSignal;
 }
 
 const optionNames: ReadonlySet<string> = new Set<keyof FourLetterOptions>(["tls", "limitMs", "signal"]);
 
 /**
- * Sends one server one of its four-letter words, outside of any session: `srvr` (its mode and version), `mntr` (its counters),
- * `ruok`, `cons`, `dump`, … Each word but `srvr` has to be in the server's `4lw.commands.whitelist`.
+ * Sends a four-letter word (an administrative command) to one server, outside of any session: `srvr` (its mode and version), `mntr`
+ * (its counters), `ruok`, `cons`, `dump`, … Every word except `srvr` must be in the server's `4lw.commands.whitelist`.
  * @param server `zk1:2181`
  * @returns the answer's text; "" for a word that the server does not know
  * @throws UNREACHABLE without an answer, UNIMPLEMENTED if the server does not allow the word, ABORTED, OPTION_INVALID,
@@ -51,7 +51,7 @@ export async function fourLetterWord(server: string, word: string, options: Four
   throw new ZooKeeperError("UNIMPLEMENTED", `${word} to ${server}: the server does not allow it`, { hint });
 }
 
-/** @throws what the network says */
+/** @throws the network's error */
 export function askWord(
   { name, host, port }: Server,
   word: string,

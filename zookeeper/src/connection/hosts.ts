@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import { limits } from "../base/limits.ts";
 import type { Host } from "./connect-string.ts";
 
-/** Gives the addresses that a server's name stands for now. */
+/** Resolves a server's name to its current addresses. */
 export type Resolve = (name: string) => Promise<readonly string[]>;
 
 export const systemResolve: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
@@ -30,7 +30,7 @@ export class Hosts {
   #hosts: readonly Host[];
   readonly #random: () => number;
   readonly #resolve: Resolve;
-  /** How many addresses each host had when it was resolved last. */
+  /** The number of addresses that each host had when it was last resolved. */
   readonly #found = new Map<Host, number>();
   /** Addresses of the present host that have not been tried yet. */
   #addresses: Server[] = [];
@@ -39,14 +39,14 @@ export class Hosts {
   #rounds = 0;
   #sinceServed = 0;
 
-  /** @param random from 0 up to 1 */
+  /** @param random returns numbers in [0, 1) */
   constructor(hosts: readonly Host[], random: () => number, resolve: Resolve) {
     this.#random = random;
     this.#resolve = resolve;
     this.#hosts = this.#shuffled(hosts);
   }
 
-  /** From now on these are the servers. */
+  /** Replaces the list of servers. */
   replace(hosts: readonly Host[]): void {
     this.#hosts = this.#shuffled(hosts);
     this.#found.clear();
@@ -60,12 +60,12 @@ export class Hosts {
     return this.#hosts.some((host) => host.host === name && host.port === port);
   }
 
-  /** How many addresses there are, as far as is known. */
+  /** The number of addresses found so far; a host that has not been resolved yet counts as one. */
   get count(): number {
     return this.#hosts.reduce((sum, host) => sum + (this.#found.get(host) ?? 1), 0);
   }
 
-  /** The number of rounds in a row in which no server served. */
+  /** The number of consecutive rounds in which no server accepted the client. */
   get failedRounds(): number {
     return this.#rounds;
   }
@@ -89,12 +89,12 @@ export class Hosts {
     return this.#addresses.shift() as Server;
   }
 
-  /** The next to be taken, before all others. */
+  /** Makes this server the next that `take` returns. */
   putFirst(server: Server): void {
     this.#first = server;
   }
 
-  /** Reports that the last server taken serves. */
+  /** Records that the server taken last works: resets the back-off. */
   served(): void {
     this.#addresses = [];
     this.#next %= this.#hosts.length;
@@ -102,7 +102,7 @@ export class Hosts {
     this.#sinceServed = 0;
   }
 
-  /** Reports that the last server taken does not serve. @returns ms to wait before the next: 0 within a round */
+  /** Records that the server taken last failed. @returns ms to wait before the next attempt: 0 within a round */
   failed(): number {
     if (this.#addresses.length > 0) return 0;
     this.#sinceServed += 1;
@@ -143,8 +143,8 @@ export class Hosts {
 }
 
 /**
- * The time limit for one server to accept a session. It is short enough to resume a session at another server in time. A new
- * session cannot be lost, so each round in which no server accepted it doubles the limit.
+ * The time limit for one server to accept a session. The limit is short enough to resume a session at another server before the
+ * session expires. For a new session, which cannot expire yet, each failed round doubles the limit.
  */
 export function maxConnectMs(timeoutMs: number, hosts: number, isNew: boolean, rounds: number): number {
   const firstMs = Math.min(limits.maxConnectMs, Math.max(limits.minConnectMs, timeoutMs / (3 * hosts)));

@@ -12,7 +12,7 @@ export interface SaslOptions {
   readonly password: string;
 }
 
-/** One step: our token, answered by the server's next. */
+/** One step of the exchange: sends the client's token and reads the server's next token. */
 export function saslStep(token: Uint8Array): Question<Buffer> {
   return {
     op: op.sasl,
@@ -27,7 +27,7 @@ export function saslStep(token: Uint8Array): Question<Buffer> {
 const md5 = (data: string | Buffer) => createHash("md5").update(data).digest();
 const hex = (data: Buffer) => data.toString("hex");
 
-/** As RFC 2831 has each part hashed, and Java does: in ISO 8859-1, where that has all of its characters. */
+/** Encodes a part for hashing as RFC 2831 and Java do: in ISO 8859-1 if that has all characters of the text, otherwise in UTF-8. */
 const encoded = (text: string) => Buffer.from(text, /^[\0-\xff]*$/.test(text) ? "latin1" : "utf8");
 
 /** `a="b",c=d` → { a: "b", c: "d" } */
@@ -42,7 +42,7 @@ export function parseChallenge(text: string): Record<string, string> {
 /**
  * @param challenge the server's first token
  * @param cnonce random, per exchange
- * @returns our answer, and what the server must prove in turn
+ * @returns the client's answer, and the proof that the server must send in turn
  * @throws AUTH_FAILED when the server offers something else
  */
 export function answerChallenge(

@@ -18,7 +18,7 @@ const all = Object.keys(bits) as Permission[];
 export const openAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: all }];
 /** Everyone may read. */
 export const readAcl: readonly Acl[] = [{ scheme: "world", id: "anyone", permissions: ["read"] }];
-/** Only the node's creator may do anything. Needs addAuth first. */
+/** Only the node's creator may do anything. Requires `addAuth` first. */
 export const creatorAcl: readonly Acl[] = [{ scheme: "auth", id: "", permissions: all }];
 
 /** The id of the digest scheme, as ACLs hold it: user, colon, base64 of SHA-1 of `user:password`. */

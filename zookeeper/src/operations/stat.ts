@@ -1,6 +1,6 @@
 import type { Reader } from "../wire/bytes.ts";
 
-/** A node's numbers, as the server keeps them. Times are epoch ms by the clock of the server that led then. */
+/** A node's metadata. Times are epoch ms by the clock of the server that led when they were recorded. */
 export interface Stat {
   /** Transaction that created the node: larger for each later creation, so it serves as a fence. */
   readonly czxid: bigint;
@@ -8,7 +8,7 @@ export interface Stat {
   readonly mzxid: bigint;
   readonly ctimeMs: number;
   readonly mtimeMs: number;
-  /** Changes of its data, of its list of children, of its ACL. */
+  /** The number of changes of the data (`version`), of the list of children (`cversion`) and of the ACL (`aversion`). */
   readonly version: number;
   readonly cversion: number;
   readonly aversion: number;

@@ -1,6 +1,6 @@
 /**
- * A barrier: processes wait while a node is there, and go on when it is removed. On the path of Java Curator's
- * DistributedBarrier. The node is persistent: it stays when the process that raised it dies.
+ * A barrier: processes wait while a node exists, and continue when it is removed. Compatible with Java Curator's DistributedBarrier
+ * on the same path. The node is persistent: it stays when the process that raised it dies.
  */
 
 import { isZooKeeperError } from "../../base/errors.ts";
@@ -65,9 +65,9 @@ export class Barrier {
   }
 
   /**
-   * Waits while the node is there, from session to session. (Curator: waitOnBarrier.)
-   * @param options.limitMs default: no limit; 0: only looks
-   * @returns false when the limit is over @throws ABORTED, CLOSED
+   * Waits while the node exists, across sessions. (Curator: waitOnBarrier.)
+   * @param options.limitMs default: no limit; 0: only checks whether the node exists
+   * @returns false if the limit passes first @throws ABORTED, CLOSED
    */
   async wait(options: WaitOptions = {}): Promise<boolean> {
     checkNames(`the barrier ${this.path}`, this.path, options, waitNames);

@@ -1,13 +1,14 @@
 /**
- * A double barrier: all members begin together, once `members` of them have come, and all end together. Shares its paths with
- * Java Curator's DistributedDoubleBarrier: each member is `<path>/<uuid>`, ephemeral, and `<path>/ready` exists from the moment
- * that all are in. A member that comes later, while some are in, goes through at once.
+ * A double barrier: all members begin together, once `members` of them have come, and all end together. Shares its paths with Java
+ * Curator's DistributedDoubleBarrier: each member is `<path>/<uuid>`, ephemeral, and `<path>/ready` exists from the moment that all
+ * are in. A member that arrives while others are still inside enters at once.
  *
- * In leaving, the member with the smallest name waits for the largest, and all others leave and wait for the smallest, so a
- * departure wakes few. Each waits for the members that were in when it began to leave, and so never for the next round.
+ * When leaving, the member with the smallest name waits for the one with the largest; all others delete their nodes and wait for
+ * the smallest, so each departure wakes few members. A leaving member waits only for members that were inside when it began to
+ * leave, so never for the next round.
  *
- * If all members die inside, `ready` stays, and would let later members through one by one. So an entering member removes it if
- * no member is in. (Curator's does not.)
+ * If all members die inside, `ready` stays, and would let later members through one by one. So an entering member removes `ready`
+ * if no member is inside. (Curator does not.)
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -23,16 +24,16 @@ import { limited } from "../locks/acquisition.ts";
 import { Hold } from "../locks/hold.ts";
 import { leave, leaveBehind, type TurnOptions } from "../locks/line.ts";
 
-/** A member that is in. */
+/** A member that is inside the barrier. */
 export interface Inside {
   /** The path of its node. */
   readonly path: string;
   /** Aborts when the member is no longer in: it began to leave, its session ended, or its node was deleted. */
   readonly signal: AbortSignal;
   /**
-   * Leaves when all have; gone in any case when it returns.
+   * Waits until all members leave. The member's node is deleted in any case when it returns.
    * @returns false when the limit is over before all have left
-   * @throws NOT_HELD when it is in no more; SESSION_EXPIRED, ABORTED
+   * @throws NOT_HELD if the member is no longer inside; SESSION_EXPIRED, ABORTED
    */
   leave(options?: WaitOptions): Promise<boolean>;
 }
@@ -58,7 +59,7 @@ export class DoubleBarrier {
   }
 
   /**
-   * Waits until all members have come. Where the session ends before, it enters again in the next one.
+   * Waits until all members have come. If the session ends before, it enters again in the next session.
    * @throws ABORTED, CLOSED
    */
   async enter(options: CallOptions = {}): Promise<Inside> {
@@ -69,8 +70,8 @@ export class DoubleBarrier {
   }
 
   /**
-   * @param options.limitMs default 0: goes in if it is the last, or all are in
-   * @returns undefined when the limit is over; it stands there no more then
+   * @param options.limitMs default 0: enters only if this is the last missing member, or all are already inside
+   * @returns undefined if the limit passes first; then this member's node is deleted
    * @throws as `enter`
    */
   async tryEnter(options: WaitOptions = {}): Promise<Inside | undefined> {
@@ -100,7 +101,7 @@ export class DoubleBarrier {
       leaveBehind(session, path);
       throw error;
     }
-    return this.#enter(session, limits); // somebody deleted our node meanwhile
+    return this.#enter(session, limits); // another client deleted this member's node meanwhile
   }
 
   /** Removes the nodes left behind by members that died inside. */
@@ -110,14 +111,14 @@ export class DoubleBarrier {
     if (names.length === 1 && names[0] === "ready") await deleteSurely(session, `${this.path}/ready`);
   }
 
-  /** Must not be abandoned half-way: see line.ts. */
+  /** Not cancellable, because an abandoned creation may leave an unknown node: see locks/line.ts. */
   async #create(session: Session, path: string): Promise<void> {
     for (;;) {
       try {
         await session.create(path, undefined, { ephemeral: true });
         return;
       } catch (error) {
-        if (isZooKeeperError(error, "NODE_EXISTS")) return; // the name is random: it is ours, the answer was lost
+        if (isZooKeeperError(error, "NODE_EXISTS")) return; // the name is random, so this client created the node and the answer was lost
         if (isZooKeeperError(error, "NO_NODE")) await createContainers(session, this.path);
         else if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
       }
@@ -146,7 +147,7 @@ export class DoubleBarrier {
       );
       if (type === "none") return false;
       if (type === "created") return true;
-      // The watch was removed, or ended with the session: the next look finds out which.
+      // The watch was removed, or ended with the session: the next read finds out which.
     }
   }
 

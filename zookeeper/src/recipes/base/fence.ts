@@ -1,10 +1,10 @@
 /**
- * Fences that only go up. A node's czxid does, as long as the service keeps its data; a service that was wiped or restored starts
- * again below. A client from before the loss notices it (`session.rewoundFrom`) and raises a base, kept beside the lock in
- * `<path>-fence`; fence = base + czxid. Until that happens there is no such node and the base is 0.
+ * Fences that only increase. A node's czxid increases as long as the service keeps its data; a service that was wiped or restored
+ * starts again with lower numbers. A client that was connected before the loss notices it (`session.rewoundFrom`) and raises a
+ * base, kept beside the lock in `<path>-fence`; fence = base + czxid. Until that happens there is no such node and the base is 0.
  *
- * The limit: if every client is new after a wipe, none knows how high the old fences were. A user that needs that too takes
- * numbers from a store that is not wiped, as the scheduler's terms do.
+ * The limit: if every client is new after a wipe, none knows how high the old fences were. A user who needs protection in this case
+ * too must take numbers from a store that is not wiped, as the scheduler does for its terms.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import type { Session } from "../../operations/session.ts";
@@ -28,7 +28,7 @@ export async function fenceOf(session: Session, path: string, czxid: bigint): Pr
         await session.set(at, String(wanted), { version: held.version });
       }
     } catch (error) {
-      // Another client raised it, or this one did and the answer was lost: read again.
+      // Another client raised the base, or this one did and the answer was lost: read again.
       if (!isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION", "NO_NODE", "CONNECTION_LOSS")) throw error;
     }
   }

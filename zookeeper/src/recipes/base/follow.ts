@@ -1,6 +1,6 @@
 /**
- * Keeps a recipe in place from session to session: `serve` is the recipe's work in one session. When that session has ended, or a
- * passing error has occurred, `serve` is called again with the then present session.
+ * Keeps a recipe in place from session to session: `serve` is the recipe's work in one session. When that session ends, or an error
+ * occurs that can pass by itself, `serve` is called again with the session of that moment.
  */
 import { isZooKeeperError, type ZooKeeperErrorCode } from "../../base/errors.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
@@ -28,8 +28,8 @@ const shortestPauseMs = 20;
 const longestPauseMs = 2_000;
 
 /**
- * The wait after this number of failures in a row: it doubles, and each client takes a different part of it.
- * @param chance from 0 to 1
+ * The wait in ms after this number of consecutive failures: it doubles, and is jittered so that clients do not act in step.
+ * @param chance a random number from 0 to 1
  */
 export function backOffMs(failures: number, chance: number): number {
   const most = Math.min(longestPauseMs, shortestPauseMs * 2 ** Math.min(failures, 16));
@@ -37,8 +37,8 @@ export function backOffMs(failures: number, chance: number): number {
 }
 
 /**
- * Runs `take` in the client's session, and again in the next one where that session ends under it.
- * @throws what `take` throws while its session lives; CLOSED, ABORTED
+ * Runs `take` in the client's session, and again in the next session if the session ends meanwhile.
+ * @throws errors that `take` throws while its session lives; CLOSED, ABORTED
  */
 export async function acrossSessions<T>(
   zk: ZooKeeper,
@@ -57,7 +57,7 @@ export async function acrossSessions<T>(
 }
 
 /**
- * Calls `serve` again and again until the signal aborts or it returns "done". It resolves then.
+ * Calls `serve` repeatedly; resolves once the signal aborts or `serve` returns "done".
  * @param trouble receives errors, passing or not, except those that belong to a session's end; it may end the loop by throwing
  * @throws CLOSED when the client is closed; errors that `trouble` throws
  */

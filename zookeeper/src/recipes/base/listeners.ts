@@ -1,11 +1,11 @@
 /**
  * A set of listeners. A listener that throws must not keep a latch from deleting its node, or another listener from being called:
- * its error surfaces as an uncaught exception, apart from the caller's own course.
+ * its error surfaces as an uncaught exception, and the caller continues.
  */
 export class Listeners<Listener> {
   readonly #all = new Set<{ readonly listener: Listener }>();
 
-  /** @returns a function that ends it; the same listener may be added twice. */
+  /** @returns a function that removes the listener; the same listener may be added twice. */
   add(listener: Listener): () => void {
     const entry = { listener };
     this.#all.add(entry);
@@ -16,7 +16,7 @@ export class Listeners<Listener> {
     this.#all.clear();
   }
 
-  /** Calls the present listeners; one that is removed meanwhile is not called. */
+  /** Calls the current listeners; a listener that is removed meanwhile is not called. */
   tell(call: (listener: Listener) => void): void {
     for (const entry of [...this.#all]) {
       if (!this.#all.has(entry)) continue;

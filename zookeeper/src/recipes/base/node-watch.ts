@@ -1,7 +1,7 @@
 /**
- * Waits for one node to change, by a watch that fires once, shared by all in this process that look at the same node in the same
- * session. A listener that gives up removes the watch unless another listener needs it: a lock that is tried every second while
- * another process holds it for days must not accumulate watches.
+ * Waits for one node to change, by a watch that fires once and is shared by all listeners of this process for the same node in the
+ * same session. A listener that gives up removes the watch unless another listener needs it: a lock that is tried every second
+ * while another process holds it for days must not accumulate watches.
  */
 import { isZooKeeperError } from "../../base/errors.ts";
 import type { OnceEvent } from "../../operations/operations.ts";
@@ -14,15 +14,15 @@ type Listener = (event: OnceEvent) => void;
 /** The watch of one path until it fires. */
 interface Entry {
   readonly listeners: Set<Listener>;
-  /** One function for all: the client keeps it once, however often it is set. */
+  /** One function for all listeners: the client stores it once, however often the watch is set. */
   readonly fire: Listener;
 }
 
 const watched = new WeakMap<Session, Map<string, Entry>>();
 
 /**
- * Reads the node and calls the listener once, at its next change. It uses get, not exists: on a missing node no watch is left
- * that would wait for its name to come back.
+ * Reads the node and calls the listener once, at its next change. It uses get, not exists, because get leaves no watch on a missing
+ * node.
  * @returns undefined if there is no node; then the listener is not called
  */
 export function watchNode(
@@ -42,7 +42,10 @@ export function watchNode(
   });
 }
 
-/** The same for a node that may be missing: its creation is reported as well. Not for a path that `watchNode` watches. */
+/**
+ * Like `watchNode`, for a node that may be missing: the listener is also called when the node is created. Not for a path that
+ * `watchNode` watches.
+ */
 export function watchExistence(
   session: Session,
   path: string,
@@ -92,11 +95,11 @@ function newEntry(entries: Map<string, Entry>, path: string): Entry {
 export function unwatch(session: Session, path: string, listener: Listener): void {
   if (!drop(session, path, listener) || !session.live) return;
   // Sent before any later request of this session, so a watch that is set after this stays. If the server no longer has the watch
-  // (it fired or went down with its connection), or the request is lost, at most one watch is left.
+  // (it fired, or was lost with its connection), or the request is lost, at most one watch is left.
   session.removeWatches(path).catch(() => undefined);
 }
 
-/** @returns whether the last listener went */
+/** @returns true if the last listener of the path was removed */
 function drop(session: Session, path: string, listener: Listener): boolean {
   const entries = watched.get(session);
   const entry = entries?.get(path);
@@ -106,7 +109,7 @@ function drop(session: Session, path: string, listener: Listener): boolean {
 }
 
 /**
- * Waits until the node is gone; at once if it is not there.
+ * Waits until the node is deleted; returns at once if it does not exist.
  * @throws SESSION_EXPIRED and the like when the session ends before; ABORTED
  */
 export async function departure(session: Session, path: string, signal?: AbortSignal): Promise<void> {
@@ -117,7 +120,7 @@ export async function departure(session: Session, path: string, signal?: AbortSi
       return () => unwatch(session, path, listener);
     });
     if (change === "deleted") return;
-    // Its data changed, as when the lock is asked for, or the watch was removed: look again, which also reports a session that
-    // has ended.
+    // The node's data changed (a request for the lock writes it), or the watch was removed: read again; the read rejects if the
+    // session has ended.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A node that stays in place: created at the start, again after its deletion, and again in each new session, with the last data.
- * The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md has states and events.
+ * A node that is kept in place: created at the start, again after its deletion, and again in each new session, with the last data.
+ * The semantics are those of Java Curator's PersistentNode; docs/zookeeper.md lists the states and events.
  */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkNames } from "../../base/options.ts";
@@ -27,8 +27,8 @@ export interface PersistentNodeOptions {
   /** The ACL of the node and of created parents. Default: everyone may do anything. */
   readonly acl?: readonly Acl[];
   /**
-   * The behaviour if the node exists and this session did not create it. `write` (the default, as in Curator) sets this node's
-   * data on it. `wait` leaves it alone until it is deleted, and creates the node then; only for ephemeral nodes.
+   * The behaviour if the node exists and this session did not create it. `write` (the default, as in Curator) sets this node's data
+   * on it. `wait` leaves the existing node alone until it is deleted, and then creates its own; only for ephemeral nodes.
    */
   readonly existing?: "write" | "wait";
 }
@@ -41,11 +41,11 @@ const names: ReadonlySet<string> = new Set<keyof PersistentNodeOptions>([
   "existing",
 ]);
 
-/** Must not throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface PersistentNodeListener {
   /** The node is in place with the data: for the first time, or again. */
   created?(path: string): void;
-  /** Something went wrong that is tried again. For a log. */
+  /** An operation failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -67,9 +67,9 @@ export class PersistentNode {
   #data: Data;
   #written: Written | undefined;
   #session: Session | undefined;
-  /** The session in which the node may have been created or written. */
+  /** The last session in which this client may have created or written the node. */
   #touched: Session | undefined;
-  /** Where the node is in place: its session and which node it is. */
+  /** Set while the node is in place: its session and its czxid. */
   #placed: { readonly session: Session; readonly czxid: bigint } | undefined;
   #wake: () => void = () => undefined;
   #running: Promise<void> | undefined;
@@ -101,15 +101,15 @@ export class PersistentNode {
     this.#ephemeral = mode === "ephemeral";
   }
 
-  /** With the number once the node of a sequential path has been created. */
+  /** The node's path; for a sequential node it includes the number once the node has been created. */
   get path(): string {
     return this.#at ?? this.#given;
   }
 
   /**
    * Creates the node, and keeps it in place from then on.
-   * @returns when it is in place for the first time
-   * @throws CLOSED; and what keeps it from being created at first, as NO_AUTH: then it is closed
+   * @returns when the node is in place for the first time
+   * @throws CLOSED; and the error that prevents the first creation, such as NO_AUTH: then it is closed
    */
   start(): Promise<void> {
     if (this.#closing.signal.aborted) return Promise.reject(this.#endedError());
@@ -125,8 +125,8 @@ export class PersistentNode {
   }
 
   /**
-   * Changes the data, now if the node is in place, and for each time that it is created again.
-   * @throws CONNECTION_LOSS or SESSION_EXPIRED: not known to be written, it is written later. NO_AUTH
+   * Changes the data: writes it now if the node is in place, and uses it each time the node is created again.
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the data was written; it is written again later. NO_AUTH
    */
   async setData(data: Data): Promise<void> {
     this.#data = data;
@@ -142,7 +142,7 @@ export class PersistentNode {
   /** Deletes the node. @returns when it is gone, at the latest with its session (ephemeral) or the client. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#started?.catch(() => undefined); // who waits for the start receives it
+    this.#started?.catch(() => undefined); // the caller of `start` receives the error
     await this.#running;
     this.#listeners.clear();
   }
@@ -187,14 +187,14 @@ export class PersistentNode {
     this.#listeners.tell((one) => one.trouble?.(error));
   }
 
-  /** Returns when the session has ended or this node closes. */
+  /** Keeps the node in place for one session; returns when the session has ended or this object is closed. */
   async #keep(session: Session, placed: () => void): Promise<void> {
     const onChange = () => this.#wake();
     const { signal } = this.#closing;
     if (this.#session !== session) {
       this.#session = session;
       this.#written = undefined;
-      if (this.#ephemeral) this.#touched = undefined; // what the former session created goes with it
+      if (this.#ephemeral) this.#touched = undefined; // the server deletes the former session's ephemeral nodes
     }
     signal.addEventListener("abort", onChange);
     try {
@@ -222,9 +222,9 @@ export class PersistentNode {
     }
   }
 
-  /** Sets the data if the node does not have it from here. @returns false when it has to be looked at again */
+  /** Writes the data unless this client wrote it to this node already. @returns false if the node has to be read again */
   async #refresh(session: Session, at: string, stat: Stat): Promise<boolean> {
-    if (this.#written?.czxid !== stat.czxid) this.#written = undefined; // another node than the one that was written
+    if (this.#written?.czxid !== stat.czxid) this.#written = undefined; // the node was deleted and created again since the last write
     try {
       if (this.#written?.data !== this.#data) await this.#write(session, at);
     } catch (error) {
@@ -243,7 +243,7 @@ export class PersistentNode {
     return true;
   }
 
-  /** A node that is gone is left to the loop, which creates it with this data. */
+  /** Writes the data. A deleted node is no error: the loop creates it again with this data. */
   async #write(session: Session, at: string): Promise<void> {
     const data = this.#data;
     try {
@@ -282,7 +282,7 @@ export class PersistentNode {
     const [at, session] = [this.#at, this.#touched];
     if (at === undefined || !session || this.#zk.signal.aborted) return;
     const remove = async (one: Session) => {
-      // With `wait` the node may by now be another session's.
+      // With `wait`, another session may own the node by now.
       const stat = this.#options.existing === "wait" ? await one.exists(at) : undefined;
       if (!stat || stat.ephemeralOwner === one.id) await deleteSurely(one, at);
     };
@@ -290,7 +290,7 @@ export class PersistentNode {
       if (this.#ephemeral) await remove(session);
       else await acrossSessions(this.#zk, this.#zk.signal, remove);
     } catch (error) {
-      // An ephemeral node goes with its session.
+      // The server deletes an ephemeral node with its session, so a failed deletion is reported only in other cases.
       if (!this.#zk.signal.aborted && (session.live || !this.#ephemeral)) this.#trouble(error);
     }
   }

@@ -1,8 +1,7 @@
 /**
- * Creates sequential nodes without ever making two. When the connection is lost before the answer, the node may exist, under an
- * unknown number. So its name carries a random token (`_c_<uuid>-`, the form that Curator uses and looks for), by which it is
- * found again. A node with this token that another session owns belongs to the dying session, not to this one, whatever its name
- * says.
+ * Creates a sequential node exactly once. When the connection is lost before the answer, the node may exist under an unknown
+ * number. So its name carries a random token (`_c_<uuid>-`, the form that Curator uses and looks for), by which it is found again.
+ * A node with this token that another session owns belongs to a dying session, not to this one.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -25,7 +24,7 @@ export async function createContainers(
   } catch (error) {
     if (isZooKeeperError(error, "NODE_EXISTS")) return;
     if (isZooKeeperError(error, "CONNECTION_LOSS")) return createContainers(session, path, signal, acl);
-    // Servers before 3.5 have no containers; a chroot's user may not create them either way.
+    // Servers before 3.5 have no containers.
     if (isZooKeeperError(error, "UNIMPLEMENTED")) return createPersistent(session, path, signal, acl);
     const parent = path.slice(0, path.lastIndexOf("/"));
     if (!isZooKeeperError(error, "NO_NODE") || parent === "") throw error;
@@ -54,10 +53,10 @@ export async function createPersistent(
 }
 
 /**
- * Creates `<parent>/_c_<uuid>-<suffix><number>`, once, whatever happens to the connection; makes the parent if it is
- * missing (a container, under the same ACL: else anybody could stand in the line).
+ * Creates `<parent>/_c_<uuid>-<suffix><number>`, exactly once, even if the connection is lost; creates the parent if it is missing
+ * (a container under the same ACL, because otherwise any client could add nodes to the line).
  * @param suffix as in `latch-` or `lock-`
- * @throws SESSION_EXPIRED when the session ended meanwhile: then the node, if it came to be, went with it
+ * @throws SESSION_EXPIRED if the session ends meanwhile: a node that was created is then deleted with the session
  */
 export async function protectedCreate(
   session: Session,
@@ -86,7 +85,7 @@ interface ProtectedNode {
   readonly data: Data | undefined;
 }
 
-/** @returns undefined when it has to be tried again */
+/** @returns undefined if the creation has to be tried again */
 async function createOnce(
   session: Session,
   { parent, token, suffix, data }: ProtectedNode,
@@ -105,7 +104,7 @@ async function createOnce(
   }
 }
 
-/** The node with this token, if our own session owns it. */
+/** Finds the node with this token that this session owns. */
 async function findProtected(
   session: Session,
   parent: string,
@@ -127,13 +126,13 @@ async function findProtected(
   }
 }
 
-/** A failed create may have made the node; it has no owner that waits, so it must not be left to block those behind it. */
+/** A failed create may have made the node. No caller waits for this node, so it must not stay and block the nodes behind it. */
 function removeLater(session: Session, parent: string, token: string): void {
   const remove = async () => {
     const found = await findProtected(session, parent, token, {});
     if (found) await deleteSurely(session, found.path);
   };
-  // It fails for good only at the session's end, which removes the node as well, or if a permission was withdrawn.
+  // This fails permanently only if the session ends, which removes the node as well, or if a permission was withdrawn.
   surely(session, remove).catch(() => undefined);
 }
 
@@ -150,9 +149,9 @@ export async function surely<T>(session: Session, run: () => Promise<T>): Promis
 }
 
 /**
- * Deletes this client's own node, despite lost connections and other passing errors: a node that stayed would block everyone
- * behind it for as long as the session lives.
- * @throws SESSION_EXPIRED and the like, when it is gone anyway if it was ephemeral; never NO_NODE
+ * Deletes this client's own node and retries after lost connections and other passing errors: a node that stayed would block all
+ * nodes behind it for as long as the session lives.
+ * @throws SESSION_EXPIRED and the like: an ephemeral node is then deleted with the session; never NO_NODE
  */
 export async function deleteSurely(session: Session, path: string): Promise<void> {
   try {
@@ -163,22 +162,23 @@ export async function deleteSurely(session: Session, path: string): Promise<void
 }
 
 /**
- * A name's place in the queue: the text after the last `marker`, as Curator compares it; the whole name where it is not
- * found. Ten digits compare as text, and so do negative numbers' signs: a counter past 2^31 − 1 is beyond both.
+ * A name's place in the queue: the text after the last `marker`, as Curator compares it; the whole name if the marker is not found.
+ * Places are compared as text, which is right for ten digits; like Curator, this does not support a counter that has overflowed
+ * 2^31 − 1.
  */
 export function placeOf(name: string, marker: string): string {
   const at = name.lastIndexOf(marker);
   return at < 0 ? name : name.slice(at + marker.length);
 }
 
-/** Names that hold the marker, first come first. */
+/** Names that contain the marker, in the order of creation. */
 export function inOrder(names: readonly string[], marker: string): string[] {
   return names
     .filter((name) => name.includes(marker))
     .sort((a, b) => (placeOf(a, marker) < placeOf(b, marker) ? -1 : 1));
 }
 
-/** @throws ZooKeeperError SESSION_EXPIRED unless the session is alive by the clock of this moment */
+/** @throws ZooKeeperError SESSION_EXPIRED unless the session is live by the clock at the moment of the call */
 export function requireLive(session: Session, what: string): void {
   if (session.live) return;
   throw new ZooKeeperError("SESSION_EXPIRED", `${what}: the session has ended`, { hint: "take it anew" });

@@ -19,7 +19,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 export interface WaitOptions {
-  /** How long to wait at most; default: for ever. */
+  /** The longest wait in ms; default: no limit. */
   readonly limitMs?: number;
   /** Ends the wait, which then rejects with ABORTED. */
   readonly signal?: AbortSignal;
@@ -28,7 +28,7 @@ export interface WaitOptions {
 /**
  * Waits for one call of `resolve` or `reject`.
  * @param begin arranges for that call, and returns a function that cancels the arrangement
- * @returns undefined when the limit is over
+ * @returns undefined if the limit passes first
  * @throws ABORTED by the signal
  */
 export function waitFor<T>(

@@ -11,7 +11,7 @@ export class ChildrenCache {
   readonly #mirror: Mirror;
   readonly #prefix: string;
 
-  /** Begins to read at once. @throws PATH_INVALID */
+  /** Starts reading at once. @throws PATH_INVALID */
   constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
     this.path = path;
     this.#prefix = path === "/" ? "/" : `${path}/`;
@@ -20,18 +20,21 @@ export class ChildrenCache {
 
   /**
    * Resolves once all children have been read.
-   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH or CACHE_FULL
+   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
    */
   get ready(): Promise<void> {
     return this.#mirror.ready;
   }
 
-  /** True while no event can be missing; false before `ready`, while the connection is in doubt, and once closed. */
+  /**
+   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
+   * once closed.
+   */
   get fresh(): boolean {
     return this.#mirror.fresh;
   }
 
-  /** Names in the order of their text. */
+  /** Names, sorted as text. */
   get names(): string[] {
     const paths = [...this.#mirror.nodes.keys()].filter((path) => path !== this.path);
     return paths.map((path) => path.slice(this.#prefix.length)).sort();
@@ -52,7 +55,7 @@ export class ChildrenCache {
     });
   }
 
-  /** Its contents stay readable in their last state. Never rejects. */
+  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

@@ -33,7 +33,7 @@ export type CacheEvent =
   | { readonly type: "stale" }
   | { readonly type: "fresh" };
 
-/** Must not throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface CacheListener {
   event?(event: CacheEvent): void;
   /** Something went wrong that the cache tries again, or a node below its path may not be read: for a log. */
@@ -81,7 +81,7 @@ export class Mirror {
   readonly path: string;
   /**
    * Resolves once everything has been read.
-   * @throws CLOSED when the cache is closed before; what makes it impossible, as NO_AUTH, CACHE_FULL
+   * @throws CLOSED when the cache is closed before; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
    */
   readonly ready: Promise<void>;
   readonly #depth: number;
@@ -139,7 +139,7 @@ export class Mirror {
     return this.#listeners.add(listener);
   }
 
-  /** Its contents stay readable in their last state. Never rejects. */
+  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#listeners.clear();

@@ -6,7 +6,7 @@ export class NodeCache {
   readonly path: string;
   readonly #mirror: Mirror;
 
-  /** Begins to read at once. @throws PATH_INVALID */
+  /** Starts reading at once. @throws PATH_INVALID */
   constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
     this.path = path;
     this.#mirror = new Mirror(zk, path, 0, options);
@@ -14,13 +14,16 @@ export class NodeCache {
 
   /**
    * Resolves once the node has been read, or found missing.
-   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH: then the cache is closed
+   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH: then the cache is closed
    */
   get ready(): Promise<void> {
     return this.#mirror.ready;
   }
 
-  /** True while no event can be missing; false before `ready`, while the connection is in doubt, and once closed. */
+  /**
+   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
+   * once closed.
+   */
   get fresh(): boolean {
     return this.#mirror.fresh;
   }
@@ -35,7 +38,7 @@ export class NodeCache {
     return this.#mirror.listen(listener);
   }
 
-  /** Its contents stay readable in their last state. Never rejects. */
+  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

@@ -16,7 +16,7 @@ export interface WatcherOptions {
   readonly recursive?: boolean;
 }
 
-/** Must not throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface WatcherListener {
   event?(event: NodeEvent): void;
   /** Something went wrong that the watcher tries again. For a log. */
@@ -29,14 +29,14 @@ export class PersistentWatcher {
   readonly path: string;
   /**
    * Resolves once the watch is set for the first time.
-   * @throws CLOSED when closed before; what makes it impossible, as UNIMPLEMENTED: then the watcher is closed
+   * @throws CLOSED when closed before; the error that makes watching impossible, such as UNIMPLEMENTED: then the watcher is closed
    */
   readonly ready: Promise<void>;
   readonly #listeners = new Listeners<WatcherListener>();
   readonly #closing = new AbortController();
   readonly #running: Promise<void>;
 
-  /** Begins to watch at once. @throws PATH_INVALID */
+  /** Starts watching at once. @throws PATH_INVALID */
   constructor(zk: ZooKeeper, path: string, options: WatcherOptions = {}) {
     checkPath(path);
     checkNames(`the watcher of ${path}`, path, options, optionNames);

@@ -10,7 +10,7 @@ export class TreeCache {
   readonly path: string;
   readonly #mirror: Mirror;
 
-  /** Begins to read at once. @throws PATH_INVALID */
+  /** Starts reading at once. @throws PATH_INVALID */
   constructor(zk: ZooKeeper, path: string, options?: CacheOptions) {
     this.path = path;
     this.#mirror = new Mirror(zk, path, Number.POSITIVE_INFINITY, options);
@@ -18,13 +18,16 @@ export class TreeCache {
 
   /**
    * Resolves once the whole tree has been read.
-   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH or CACHE_FULL
+   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH or CACHE_FULL
    */
   get ready(): Promise<void> {
     return this.#mirror.ready;
   }
 
-  /** True while no event can be missing; false before `ready`, while the connection is in doubt, and once closed. */
+  /**
+   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
+   * once closed.
+   */
   get fresh(): boolean {
     return this.#mirror.fresh;
   }
@@ -38,7 +41,7 @@ export class TreeCache {
     return this.#mirror.nodes.get(path);
   }
 
-  /** Names in the order of their text. Looks through the whole cache. */
+  /** Names of the path's children, sorted as text. Scans the whole cache. */
   children(path: string): string[] {
     const start = path === "/" ? 1 : path.length + 1;
     const below = [...this.#mirror.nodes.keys()].filter((one) => one !== "/" && parentOf(one) === path);
@@ -50,7 +53,7 @@ export class TreeCache {
     return this.#mirror.listen(listener);
   }
 
-  /** Its contents stay readable in their last state. Never rejects. */
+  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     return this.#mirror.close();
   }

@@ -15,7 +15,7 @@ export interface VersionedCount {
   readonly version: number;
 }
 
-/** None of them may throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface CountListener {
   /** The count was set, here or elsewhere, perhaps to the same number; of settings in quick succession only the last is reported. */
   changed?(count: VersionedCount): void;
@@ -48,8 +48,8 @@ export class SharedCount {
 
   /**
    * Creates the count if it is missing, reads it and keeps reading.
-   * @throws DATA_INVALID, CLOSED; what makes it impossible, as NO_AUTH, or NO_NODE without the client's chroot: then it is
-   * closed
+   * @throws DATA_INVALID, CLOSED; the error that makes it impossible, such as NO_AUTH, or NO_NODE if the client's chroot does not
+   * exist: then the count is closed
    */
   start(): Promise<void> {
     if (this.#closed) return Promise.reject(new ZooKeeperError("CLOSED", `the count ${this.path} has been closed`));
@@ -76,7 +76,7 @@ export class SharedCount {
     return this.versioned.count;
   }
 
-  /** True while no event can be missing; false while the connection is in doubt. */
+  /** True while the count is up to date: no event can be missing. False while the connection is in doubt. */
   get fresh(): boolean {
     return this.#cache?.fresh ?? false;
   }

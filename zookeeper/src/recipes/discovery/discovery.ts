@@ -26,7 +26,7 @@ export interface DiscoveryOptions {
   readonly acl?: readonly Acl[];
 }
 
-/** Must not throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface DiscoveryListener {
   /** A registration has to be made again and meets something that is tried again. For a log. */
   trouble?(error: unknown): void;
@@ -75,7 +75,7 @@ export class ServiceDiscovery<Payload = unknown> {
 
   /**
    * Registers an instance until it is closed. One that is there under the same id is replaced.
-   * @throws PATH_INVALID, OPTION_INVALID; CLOSED; what makes it impossible, as NO_AUTH
+   * @throws PATH_INVALID, OPTION_INVALID; CLOSED; the error that makes registration impossible, such as NO_AUTH
    */
   async register(given: NewInstance<Payload>): Promise<Registration<Payload>> {
     checkNames(`the registration of ${given?.name}`, this.path, given, instanceNames);
@@ -113,7 +113,7 @@ export class ServiceDiscovery<Payload = unknown> {
     };
   }
 
-  /** Names of the services, in the order of their text. */
+  /** Names of the services, sorted as text. */
   async names(options: CallOptions = {}): Promise<string[]> {
     return this.#children(this.path, options);
   }

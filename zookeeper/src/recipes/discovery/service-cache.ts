@@ -5,7 +5,7 @@ import { ChildrenCache } from "../cache/children-cache.ts";
 import type { CachedNode } from "../cache/mirror.ts";
 import { decodeInstance, type ServiceInstance } from "./instance.ts";
 
-/** Must not throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface ServiceCacheListener {
   /** An instance came, went or changed: `instances` has changed. */
   changed?(): void;
@@ -35,13 +35,16 @@ export class ServiceCache<Payload = unknown> {
 
   /**
    * Resolves once all instances have been read.
-   * @throws CLOSED when closed before; what makes it impossible, as NO_AUTH: then the cache is closed
+   * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH: then the cache is closed
    */
   get ready(): Promise<void> {
     return this.#cache.ready;
   }
 
-  /** True while no event can be missing; false before `ready`, while the connection is in doubt, and once closed. */
+  /**
+   * True while the contents are up to date: no event can be missing. False before `ready`, while the connection is in doubt, and
+   * once closed.
+   */
   get fresh(): boolean {
     return this.#cache.fresh;
   }
@@ -57,7 +60,7 @@ export class ServiceCache<Payload = unknown> {
     return this.#listeners.add(listener);
   }
 
-  /** Its contents stay readable in their last state. Never rejects. */
+  /** Stops following changes. The contents stay readable in their last state. Never rejects. */
   close(): Promise<void> {
     this.#listeners.clear();
     this.#closed();

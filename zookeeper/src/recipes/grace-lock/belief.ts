@@ -26,7 +26,7 @@ export class Belief {
     this.#over = over;
   }
 
-  /** By the clock at the moment of the call. */
+  /** Judged by the monotonic clock at the moment of the call. */
   get stands(): boolean {
     this.#renew();
     return this.#leftMs > 0;

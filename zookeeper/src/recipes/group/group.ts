@@ -12,13 +12,13 @@ import { Listeners } from "../base/listeners.ts";
 import { PersistentNode } from "../base/persistent-node.ts";
 import { ChildrenCache } from "../cache/children-cache.ts";
 
-/** None of them may throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface GroupListener {
   /** A member came, went, or changed its data. */
   joined?(id: string, data: Buffer): void;
   left?(id: string): void;
   changed?(id: string, data: Buffer): void;
-  /** Something went wrong that is tried again: for a log. */
+  /** An operation failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 

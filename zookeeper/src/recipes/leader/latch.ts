@@ -36,7 +36,7 @@ export interface Leadership {
   readonly signal: AbortSignal;
 }
 
-/** None of them may throw; what they throw becomes an uncaught exception. They are called at once, not later. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. They are called synchronously. */
 export interface LatchListener {
   isLeader?(leadership: Leadership): void;
   notLeader?(): void;
@@ -121,7 +121,7 @@ export class LeaderLatch {
 
   /**
    * Waits until it leads.
-   * @returns undefined when the limit is over
+   * @returns undefined if the limit passes first
    * @throws ABORTED by the signal; CLOSED when the latch is closed before, or why it cannot go on
    */
   async awaitLeadership(options: WaitOptions = {}): Promise<Leadership | undefined> {

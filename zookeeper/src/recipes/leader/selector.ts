@@ -34,7 +34,7 @@ export interface SelectorOptions {
   readonly acl?: readonly Acl[];
 }
 
-/** Must not throw; what they throw becomes an uncaught exception. */
+/** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface SelectorListener {
   /** Something went wrong that is tried again; with autoRequeue also what `takeLeadership` threw, which is a warning of the process without a listener. */
   trouble?(error: unknown): void;

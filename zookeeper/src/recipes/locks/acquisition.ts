@@ -40,7 +40,7 @@ export interface Lock {
    * @throws ABORTED, CLOSED, NO_AUTH
    */
   acquire(options?: AcquireOptions): Promise<Held>;
-  /** @returns undefined when the limit is over. @throws as `acquire` */
+  /** @returns undefined if the limit passes first. @throws as `acquire` */
   tryAcquire(options?: TryOptions): Promise<Held | undefined>;
   /** Paths of the nodes in line, holders first. `revoke` takes them. */
   participants(options?: CallOptions): Promise<string[]>;

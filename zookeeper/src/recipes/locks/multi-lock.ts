@@ -24,7 +24,7 @@ export interface HeldTogether {
   readonly signal: AbortSignal;
   /** Aborts when one of them is requested (`revoke`). */
   readonly revocation: AbortSignal;
-  /** By the clock at the moment of the call. */
+  /** Judged by the monotonic clock at the moment of the call. */
   readonly held: boolean;
   /**
    * Releases all that are still held, the last one first.
@@ -56,7 +56,7 @@ export class MultiLock {
     return held;
   }
 
-  /** @param options.limitMs for all of them together @returns undefined when the limit is over @throws as `acquire` */
+  /** @param options.limitMs for all of them together @returns undefined if the limit passes first @throws as `acquire` */
   async tryAcquire(options: TryOptions = {}): Promise<HeldTogether | undefined> {
     checkTryOptions("a multi-lock", options);
     const { owner, limitMs = 0, signal } = options;

@@ -81,7 +81,7 @@ export class Semaphore {
     return lease;
   }
 
-  /** @returns undefined when the limit is over. @throws as `acquireMany` */
+  /** @returns undefined if the limit passes first. @throws as `acquireMany` */
   async tryAcquire(options: PermitOptions = {}): Promise<Held | undefined> {
     return (await this.tryAcquireMany(1, options))?.[0];
   }
@@ -96,7 +96,7 @@ export class Semaphore {
     return leases ?? [];
   }
 
-  /** @returns undefined when the limit is over. @throws as `acquireMany` */
+  /** @returns undefined if the limit passes first. @throws as `acquireMany` */
   async tryAcquireMany(count: number, options: PermitOptions = {}): Promise<Held[] | undefined> {
     checkTryOptions(this.#what, options);
     const { limitMs = 0, signal } = options;

@@ -18,7 +18,7 @@ export interface Letter {
 export interface MailboxOptions {
   /** The letter now belongs to this member alone, for good. Called in the order of sending. Must not throw. */
   readonly onLetter: (letter: Letter) => void;
-  /** Something went wrong that is tried again: for a log. Must not throw. */
+  /** An operation failed and will be retried. Meant for a log. Must not throw. */
   readonly onTrouble?: (error: unknown) => void;
   /** How old a mark of a former life must be to be removed at the start, ms by the servers' clock. Default 600,000. */
   readonly markKeptMs?: number;

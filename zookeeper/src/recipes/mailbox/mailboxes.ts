@@ -36,7 +36,7 @@ export type Route = (letter: Stranded, members: readonly string[]) => string | u
 
 export interface KeepOptions extends CallOptions {
   readonly onReclaimed?: (moved: Reclaimed) => void;
-  /** Something went wrong that is tried again: for a log. */
+  /** An operation failed and will be retried. Meant for a log. */
   readonly onTrouble?: (error: unknown) => void;
 }
 
@@ -47,7 +47,7 @@ export class Mailboxes {
   readonly #zk: ZooKeeper;
   readonly #paths: MailPaths;
 
-  /** Nothing is sent yet. @throws PATH_INVALID */
+  /** Sends no request yet. @throws PATH_INVALID */
   constructor(zk: ZooKeeper, path: string) {
     this.#zk = zk;
     this.#paths = new MailPaths(path);

@@ -18,7 +18,7 @@ const putNames: ReadonlySet<string> = new Set<keyof PutOptions>(["id", "signal"]
 export class Queue {
   readonly #queue: QueuePath;
 
-  /** Nothing is sent yet. @throws PATH_INVALID, OPTION_INVALID */
+  /** Sends no request yet. @throws PATH_INVALID, OPTION_INVALID */
   constructor(zk: ZooKeeper, path: string, options: QueueOptions = {}) {
     this.#queue = new QueuePath(zk, path, plainNames, options);
   }
@@ -48,12 +48,12 @@ export class Queue {
     return this.#queue.remove((item) => item.id === sought, options);
   }
 
-  /** How many nodes wait or are worked on. */
+  /** The number of nodes in the queue: waiting items and items in work. */
   size(options: CallOptions = {}): Promise<number> {
     return this.#queue.size(options);
   }
 
-  /** Resolves once it knows what the queue holds. @throws NO_AUTH and what else makes the queue unusable */
+  /** Resolves once the consumer has listed the queue. @throws NO_AUTH, or another error that makes the queue unusable */
   consume(handler: ItemHandler, options: ConsumeOptions = {}): Promise<Consumer> {
     return this.#queue.consume(handler, options);
   }
