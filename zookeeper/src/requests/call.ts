@@ -1,6 +1,6 @@
 /**
- * One request on its way: how it is written, how its answer is read, and its callbacks. It settles once, by the first of these:
- * the answer, the loss of the connection, the session's end, the caller's signal.
+ * One pending request: its encoder, the decoder of its answer, and its callbacks. It settles once, by whichever comes first: the
+ * answer, the loss of the connection, the end of the session, or the caller's signal.
  */
 import { serverError, ZooKeeperError } from "../base/errors.ts";
 import { heardByMany } from "../base/signals.ts";
@@ -9,19 +9,19 @@ import type { Reader, Writer } from "../wire/bytes.ts";
 export interface Question<T> {
   /** The operation's code, from wire/codes. */
   readonly op: number;
-  /** For messages, as in `create /a`. */
+  /** The operation for messages, such as `create /a`. */
   readonly what: string;
   readonly path: string;
-  /** True for reads only: repeated on the next connection when this one is lost. */
+  /** True for reads only: the request is repeated on the next connection if this one is lost. */
   readonly repeatable: boolean;
-  /** The size of its data, for the limit on calls that wait without a connection; default: negligible. */
+  /** The size of the data in bytes, for the limit on calls that wait for a connection; default: negligible. */
   readonly dataBytes?: number;
-  /** May share a request with the reads around it. */
+  /** True if the read may share a request with neighbouring reads. */
   together?: boolean;
   write(writer: Writer): void;
-  /** Reads the body of a good answer. */
+  /** Decodes the body of a successful answer. */
   read(reader: Reader): T;
-  /** An error that is an answer: undefined when it is none. */
+  /** Converts an error code that counts as a result (NO_NODE for `exists`) into the value; undefined for a real error. */
   readError?(code: number): { value: T } | undefined;
   /** Returns a more specific error than the code alone; undefined if it has none. */
   explain?(code: number): ZooKeeperError | undefined;
@@ -29,15 +29,15 @@ export interface Question<T> {
 
 export class Call {
   readonly question: Question<unknown>;
-  /** Bytes while it waits to be sent, for the bound on them. */
+  /** The bytes that count towards the limit of waiting bytes while the call waits to be sent. */
   bytes = 0;
-  /** Where it waits to be sent. */
+  /** The call's index in the list of waiting calls. */
   place = 0;
   xid = 0;
-  /** Monotonic ms when it was handed to the connection. */
+  /** Monotonic ms at which the call was handed to the connection or put into the list of waiting calls. */
   sentAt = 0;
   settled = false;
-  /** Called once it has settled. */
+  /** Called once the call has settled. */
   onSettled: ((call: Call) => void) | undefined;
   readonly #resolve: (value: unknown) => void;
   readonly #reject: (reason: unknown) => void;

@@ -1,4 +1,4 @@
-/** Every request that ZooKeeper knows, as far as a client sends it. Paths are complete here, chroot included. */
+/** Every request that a ZooKeeper client sends. Builds complete paths, including the chroot. */
 
 import { serverError, serverErrors, ZooKeeperError } from "../base/errors.ts";
 import { limits } from "../base/limits.ts";
@@ -13,7 +13,7 @@ import type { Question } from "./call.ts";
 
 type NewNode = Omit<CreateOptions, "signal">;
 
-/** Which kind of create, and its flags. */
+/** The opcode and flags of a create with these options. */
 function createMode(path: string, options: NewNode): { op: number; flags: number } {
   const { ephemeral, sequential, container, ttlMs } = options;
   const wrong = (problem: string) =>
@@ -44,7 +44,7 @@ export function requestTooLarge(what: string, path: string, bytes: number, limit
   });
 }
 
-/** As near as a bound needs it: a text counts its characters. */
+/** The approximate size in bytes, good enough for a limit: a string counts one byte per character. */
 function bytesOf(data: Data | undefined): number {
   return data?.length ?? 0;
 }
@@ -97,7 +97,7 @@ export class Questions {
   }
 
   /**
-   * Explains NO_NODE where only the root can be missing: for a client with a chroot, that is the chroot.
+   * Explains NO_NODE if only the root can be missing: for a client with a chroot, the missing node is the chroot.
    * @param needed the node that can be missing
    */
   #noChroot(what: string, path: string, needed = path): Question<unknown>["explain"] {
@@ -147,7 +147,7 @@ export class Questions {
     };
   }
 
-  /** Checked before the data is stored or copied. The frame's own bytes are counted when it is written. */
+  /** Checks the data's size before the data is stored or copied. The size of the whole frame is checked when it is written. */
   #checkData(what: string, path: string, data: Data): void {
     const limit = this.#maxRequestBytes;
     if (typeof data === "string" && data.length * 3 <= limit) return;
@@ -224,7 +224,7 @@ export class Questions {
   }
 
   config(watch: boolean): Question<{ data: Buffer; stat: Stat }> {
-    const path = "/zookeeper/config"; // the same for every chroot
+    const path = "/zookeeper/config"; // does not depend on the chroot
     return {
       op: op.getData,
       what: `get ${path}`,
@@ -370,8 +370,8 @@ export class Questions {
   }
 
   /**
-   * A multi that failed answers with an error per operation: 0 for those before the one that could not be done, and
-   * RUNTIME_INCONSISTENCY for those after it.
+   * Decodes the answer to a multi. A failed multi has an error for each operation: 0 for operations before the failed one, and
+   * RUNTIME_INCONSISTENCY for operations after it.
    */
   #readMulti(reader: Reader, operations: readonly Operation[]): OperationResult[] {
     const results: OperationResult[] = [];
@@ -393,7 +393,7 @@ export class Questions {
       else if (type === op.check) results.push({ type: "check" });
       else if (type === op.setData) results.push({ type: "set", stat: readStat(reader) });
       else if (type === op.create || type === op.create2) {
-        // Within a multi a server takes every create for a plain one, and answers it so: without the node's numbers.
+        // Within a multi a server treats every create as a plain create, whose answer has no `stat`.
         results.push({ type: "create", path: withoutChroot(this.#chroot, reader.string()) });
         if (type === op.create2) readStat(reader);
       } else throw new RangeError(`an operation of type ${type}`);

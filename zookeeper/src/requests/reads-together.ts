@@ -1,6 +1,6 @@
 /**
- * Consecutive reads as one request (`multiRead`, servers from 3.6): a busy server spends little more on it than on one of them.
- * Each has an answer or an error of its own.
+ * Sends consecutive reads as one request (`multiRead`, servers from 3.6): a busy server spends little more on it than on a single
+ * read. Each read has its own answer or error.
  */
 
 import { type Reader, type Writer, writeMultiEnd, writeMultiHeader } from "../wire/bytes.ts";

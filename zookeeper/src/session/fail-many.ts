@@ -4,7 +4,7 @@ import type { Call } from "../requests/call.ts";
 
 /**
  * Rejects calls in slices of `limits.sliceMs`, the first at once and one in each turn of the event loop after it: 200,000
- * rejections at once would stop the process for a second. The errors have no stack: no line of it would be the caller's.
+ * rejections at once would stop the process for a second. The errors have no stack, because it would contain no line of the caller.
  */
 export function failMany(
   calls: readonly Call[],

@@ -42,7 +42,7 @@ const watchNames = new Set(["recursive", "maxWaiting", "signal"]);
 const reconfigNames = new Set(["joining", "leaving", "members", "version", "signal"]);
 const operationNames = new Set(["type", "path", "data", "version", ...nodeNames]);
 
-/** Requests of `deleteAll` that are on their way at once. */
+/** The most concurrent requests of one `deleteAll`. */
 const atOnce = 256;
 
 export abstract class OperationsOf implements Operations {
@@ -56,7 +56,10 @@ export abstract class OperationsOf implements Operations {
 
   protected abstract get target(): Target;
 
-  /** An error of the question also rejects the promise. An async function's second promise would cost more. */
+  /**
+   * An error in building the question rejects the promise too. It is not an async function, because a second promise would cost
+   * more.
+   */
   #ask<T>(question: () => Question<T>, signal: AbortSignal | undefined): Promise<T> {
     try {
       return this.target.ask(question(), signal);
@@ -108,7 +111,7 @@ export abstract class OperationsOf implements Operations {
         if (!isZooKeeperError(error, "NO_NODE") || parent === "/") throw error;
         const { acl, signal } = options;
         await this.create(parent, "", { parents, acl, signal }).catch((failure: unknown) => {
-          // Another client was faster; a parent may be made twice.
+          // Another client created the parent first, or the answer was lost; creating a parent twice does no harm.
           if (!isZooKeeperError(failure, "NODE_EXISTS", "CONNECTION_LOSS")) throw failure;
         });
       }
@@ -131,7 +134,8 @@ export abstract class OperationsOf implements Operations {
         await Promise.all(
           batch.map((one) =>
             this.delete(one, { signal }).catch((error: unknown) => {
-              // It is gone, got a child meanwhile, or the result is unknown: the next look shows what is left.
+              // The node is already deleted, got a child meanwhile, or the result is unknown: the next listing shows the remaining
+              // nodes.
               if (!isZooKeeperError(error, "NO_NODE", "NOT_EMPTY", "CONNECTION_LOSS")) throw error;
             }),
           ),
@@ -140,7 +144,7 @@ export abstract class OperationsOf implements Operations {
     }
   }
 
-  /** The node and all below it, each after its parent; nothing where no node is. */
+  /** The paths of the node and all nodes below it, parents before children; an empty list if there is no node. */
   async #below(path: string, signal: AbortSignal | undefined): Promise<string[]> {
     const all = (await this.exists(path, { signal })) ? [path] : [];
     for (let next = 0; next < all.length; ) {
@@ -229,7 +233,7 @@ export abstract class OperationsOf implements Operations {
     checkNames(`removeWatches ${path}`, path, options, callNames);
     const target = this.target;
     const question = this.questions.removeWatches(path);
-    // With the answer, at once: a watch that is set after it stays.
+    // Removes the local watches in the same turn as the answer, so that a watch that is set later stays.
     const read = () => target.watches.remove(withChroot(this.chroot, path));
     return target.ask({ ...question, read }, options.signal);
   }
@@ -261,9 +265,9 @@ export abstract class OperationsOf implements Operations {
   }
 }
 
-/** A watch that fires once, as a read sets it. */
+/** A watch that fires once, set by a read. */
 interface OnceWatch {
-  /** With the chroot. */
+  /** The full path, including the chroot. */
   readonly full: string;
   readonly kind: OnceKind;
   /** True if the request asks the server for the watch. */
@@ -272,8 +276,8 @@ interface OnceWatch {
 }
 
 /**
- * The watch counts from the answer on, in the same turn of the event loop: an event that follows on the connection must
- * find it. `exists` of a node that is there waits for what `get` would.
+ * Registers the watch in the same turn of the event loop as the answer, so that an event that follows on the connection finds it.
+ * An `exists` that found a node waits for the same changes as `get`.
  */
 function watched<T>({ watches }: Target, question: Question<T>, { full, kind, asked, told }: OnceWatch): Question<T> {
   return {

@@ -1,6 +1,6 @@
 /**
- * The session behind the interface: its state machine, its calls, its deadline. docs/zookeeper.md has the table of states
- * and events.
+ * The implementation of a session: its state machine, its calls and its deadline. docs/zookeeper.md has the table of states and
+ * events.
  */
 
 import { ZooKeeperError } from "../base/errors.ts";
@@ -20,9 +20,9 @@ import { WaitingCalls } from "./waiting-calls.ts";
 import { PersistentWatch, Watches } from "./watches.ts";
 
 /**
- * How much earlier than the servers this process ends its session. The server that answered may die before it reported the sign
- * of life to the leader, which counts the time: servers report once in half a tick, and a tick is at most half of the shortest
- * timeout.
+ * The margin in ms by which this process ends its session earlier than the servers would. It is needed because the server that
+ * answered may die before it has reported the sign of life to the leader, which measures the timeout: servers report once per half
+ * tick, and a tick is at most half of the shortest timeout.
  */
 export function marginMs(timeoutMs: number): number {
   return Math.min(timeoutMs / 4, 1_500);
@@ -78,8 +78,8 @@ export class SessionCore extends OperationsOf implements Session {
     const renewedAt = Math.max(this.#renewedAt, this.#connection?.renewedAt ?? 0);
     const left = renewedAt + this.timeoutMs - marginMs(this.timeoutMs) - performance.now();
     if (left > 0) return left;
-    // Once a caller has seen the session as over, a late answer must not make it live again: the holder of a lock would have
-    // gone, and its node would stay.
+    // Once a caller has seen the session as over, a late answer must not make it live again: a lock's holder would have stopped,
+    // but its node would stay.
     this.#seenOver = true;
     queueMicrotask(() => this.endIfOver());
     return 0;
@@ -94,7 +94,7 @@ export class SessionCore extends OperationsOf implements Session {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(aborted(question.what, question.path, signal));
       if (!this.#mayLive) this.endIfOver();
-      // One that is lost and not detached yet would fail a write that it has not sent.
+      // A lost connection that is not detached yet is not used, because it would fail a write that it never sent.
       const connection = this.#state === "connected" && !this.#connection?.isLost ? this.#connection : undefined;
       const problem = this.#refusal(question, connection);
       if (problem) return reject(problem);
@@ -127,21 +127,21 @@ export class SessionCore extends OperationsOf implements Session {
     }
   }
 
-  /** Registers the watch, then requests it from the server; removed again if that fails. */
+  /** Registers the watch, then requests it from the server; removes it again if the request fails. */
   async watchWith(path: string, { recursive = false, maxWaiting, signal }: WatchOptions): Promise<PersistentWatch> {
     const full = withChroot(this.chroot, path);
     this.endIfOver();
-    // A call answered before the removal may be a read sent before the watch: its own watch was removed as well.
+    // Reads that were sent before this removal may have lost their watches on the same path to it, so these watches fire.
     const gone = () => this.watches.doubt(full);
     const forget = async () => {
       const rest = this.watches.removePersistent(full, watch);
       if (this.#state !== "connected") return;
-      // No reader is left: a server that does not answer forgets the watch with the connection.
+      // No listener is left. If the server does not answer, it forgets the watch together with the connection.
       if (rest === "forget")
         await this.ask({ ...this.questions.removeWatches(path), read: gone }, undefined).catch(gone);
       if (rest !== "narrow") return;
       const read = () => this.watches.narrowed(full);
-      // If the answer is lost, the next connection makes up for it by setting the watches again.
+      // If the answer is lost, the next connection corrects it by setting the watches again.
       await this.ask({ ...this.questions.addWatch(path, false), read }, undefined).catch(() => undefined);
     };
     const watch = new PersistentWatch(path, recursive, maxWaiting ?? limits.maxWaitingEvents, () => {
@@ -154,7 +154,7 @@ export class SessionCore extends OperationsOf implements Session {
     try {
       await this.ask(question, signal);
     } catch (error) {
-      void forget(); // when it was given up, the server may have been asked already
+      void forget(); // the request may have been sent before it was abandoned
       watch.finish(undefined);
       throw error;
     }
@@ -162,7 +162,7 @@ export class SessionCore extends OperationsOf implements Session {
     return watch;
   }
 
-  /** From now on calls go through the connection; the waiting ones first, in order. */
+  /** Uses this connection from now on; sends the waiting calls first, in order. */
   attach(connection: Connection): void {
     this.endIfOver();
     if (this.#state === "ended") return;
@@ -178,7 +178,7 @@ export class SessionCore extends OperationsOf implements Session {
     this.#tell();
   }
 
-  /** In slices, as in `failMany`: to send 200,000 calls takes a third of a second. */
+  /** Sends the waiting calls in slices, like `failMany`, because sending 200,000 calls takes a third of a second. */
   #sendWaiting(connection: Connection): void {
     const untilMs = performance.now() + limits.sliceMs;
     while (this.#connection === connection && this.#state === "connected" && !connection.closing) {
@@ -191,7 +191,10 @@ export class SessionCore extends OperationsOf implements Session {
     }
   }
 
-  /** The connection is lost. Reads without an answer wait for the next; for everything else the outcome is unknown. */
+  /**
+   * The connection is lost. Unanswered reads wait for the next connection; unanswered writes reject, because their outcome is
+   * unknown.
+   */
   detach(reason: Error): void {
     const connection = this.#connection;
     if (!connection || this.#state === "ended") return;
@@ -221,13 +224,13 @@ export class SessionCore extends OperationsOf implements Session {
       const hint = repeatable || index >= sent ? reason.hint : inDoubt;
       return new ZooKeeperError(reason.code, `${what}: ${reason.message}`, { path, hint, cause: reason });
     });
-    // The client listens to the signal and comes first: a later listener for the end finds the next session there.
+    // The client's listener is called first, so that later listeners already find the next session at the client.
     this.#controller.abort(reason);
     this.watches.end(reason);
     this.#tell();
   }
 
-  /** Before there is a session, only this ends the wait of calls. */
+  /** Rejects calls that have waited since before `time`. Until the session has an id, nothing else ends their wait. */
   failWaitingSince(time: number, problem: () => string): void {
     const late = this.#waiting.take(time);
     if (late.length === 0) return;
@@ -250,15 +253,18 @@ export class SessionCore extends OperationsOf implements Session {
     }, leftMs);
   }
 
-  /** No caller has seen the session as over, and the connected server may not have ended it, so the server is asked. */
+  /**
+   * True if no caller has seen the session as over and the connected server may still keep it, so that asking the server makes
+   * sense.
+   */
   get #mayLive(): boolean {
     const { renewedAt } = this.#connection ?? {};
     return renewedAt !== undefined && !this.#seenOver && performance.now() < renewedAt + this.timeoutMs;
   }
 
   /**
-   * This process stood still while the session's time ran out here. The session may still live at the servers, if the margin was
-   * enough: the connection has a part of the margin to prove it. Until then `live` is false.
+   * Called after this process stood still until the session's time ran out here. Thanks to the margin, the session may still live
+   * at the servers: the connection gets a part of the margin to prove it. Until then `live` is false.
    */
   async #askAfterPause(): Promise<void> {
     const connection = this.#connection;
@@ -273,7 +279,10 @@ export class SessionCore extends OperationsOf implements Session {
     clearTimeout(late);
   }
 
-  /** Timers of a process that was stopped come late; the first caller finds the end by the clock. */
+  /**
+   * Ends the session if its time is over by the clock. Needed because timers of a stopped process fire late, so a caller may notice
+   * the end first.
+   */
   endIfOver(): void {
     if (this.#state === "ended" || this.id === 0n || this.remainingMs > 0) return;
     this.end(

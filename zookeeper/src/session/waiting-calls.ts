@@ -1,12 +1,12 @@
 import type { Call } from "../requests/call.ts";
 
-/** So many places are left empty at the front before the rest moves up. */
+/** The most empty places at the front before the remaining calls move up. */
 const mostEmpty = 1_024;
 
 /**
- * Calls to be sent on the next connection, oldest first. One that settles, as when its caller gives it up, leaves at once. A list
- * with places that become empty: to take the first of 200,000 calls out of a set, or to make a new set of the rest, would stop the
- * process for a quarter of a second.
+ * Calls to be sent on the next connection, oldest first. A call that settles, for example because its caller abandons it, leaves at
+ * once. The calls are kept in an array with places that become empty, because taking the first of 200,000 calls out of a set, or
+ * building a new set of the rest, would block the process for a quarter of a second.
  */
 export class WaitingCalls {
   #places: (Call | undefined)[] = [];
@@ -32,14 +32,14 @@ export class WaitingCalls {
     if (this.#places.length > mostEmpty && this.#places.length > 2 * this.#size) this.#moveUp();
   }
 
-  /** Takes out the calls made by `untilMs`, or all. */
+  /** Removes and returns the calls made by `untilMs` (monotonic ms), or all calls. */
   take(untilMs = Number.POSITIVE_INFINITY): Call[] {
     const taken: Call[] = [];
     for (let call = this.shift(untilMs); call; call = this.shift(untilMs)) taken.push(call);
     return taken;
   }
 
-  /** Takes out the oldest call, if it was made by `untilMs`. */
+  /** Removes and returns the oldest call, if it was made by `untilMs` (monotonic ms). */
   shift(untilMs = Number.POSITIVE_INFINITY): Call | undefined {
     for (; this.#head < this.#places.length; this.#head++) {
       const call = this.#places[this.#head];
@@ -60,7 +60,7 @@ export class WaitingCalls {
     this.#bytes -= call.bytes;
   };
 
-  /** Costs no more than the calls did that left these places. */
+  /** Compacts the array. Its cost is proportional to the number of calls that left these places. */
   #moveUp(): void {
     this.#places = this.#places.filter((call) => call !== undefined);
     this.#head = 0;

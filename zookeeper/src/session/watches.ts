@@ -1,11 +1,11 @@
 /**
- * The watches of a session, by path (complete ones, chroot included), and their listeners. A server forgets a connection's
- * watches with the connection: `setAgain` is the first request on the next one.
+ * The watches of a session and their listeners, by full path (including the chroot). A server forgets a connection's watches with
+ * the connection: `setAgain` is the first request on the next one.
  *
- * Servers up to 3.8 keep one mode per connection and path: a watch that fires once, set on a path with a persistent one, would
- * silently turn that into one that fires once too. So if this session has a persistent watch on a path, reads do not request a
- * watch there; the persistent one's events serve both. For the same reason a recursive watch serves the non-recursive ones on its
- * path: a created or deleted child is their change of the list of children.
+ * Servers up to 3.8 keep one mode per connection and path: a one-time watch that is set on a path with a persistent watch would
+ * silently turn the persistent watch into a one-time watch. So if this session has a persistent watch on a path, reads do not
+ * request a watch there; the persistent watch's events serve both. For the same reason a recursive watch serves the non-recursive
+ * watches on its path: to these, a created or deleted child is a change of the list of children.
  */
 import { limits } from "../base/limits.ts";
 import { parentOf, withoutChroot } from "../base/paths.ts";
@@ -14,7 +14,7 @@ import type { NodeEvent, OnceEvent, Watch } from "../operations/operations.ts";
 import type { Writer } from "../wire/bytes.ts";
 import { eventType } from "../wire/codes.ts";
 
-/** The kind of a read, and so the changes that its watch waits for. */
+/** The kind of a read, which determines the changes that its watch waits for. */
 export type OnceKind = "data" | "exists" | "children";
 type Told = (event: OnceEvent) => void;
 
@@ -29,7 +29,7 @@ export class Watches {
     exists: new Map(),
     children: new Map(),
   };
-  /** `recursive`: whether the server watches all below, which it does if one of the watches is recursive. */
+  /** `recursive`: true if the server watches everything below the path, which is the case if one of the watches is recursive. */
   readonly #persistent = new Map<string, { recursive: boolean; watches: Set<PersistentWatch> }>();
 
   constructor(chroot: string) {
@@ -41,7 +41,7 @@ export class Watches {
     return !this.#persistent.has(path);
   }
 
-  /** @param asked true if the server was asked for the watch; else a persistent one serves it, if that still exists */
+  /** @param asked true if the request asked the server for the watch; otherwise a persistent watch serves it, if that still exists */
   addOnce(kind: OnceKind, path: string, told: Told, asked: boolean): void {
     if (!asked && this.needsServer(path)) {
       // The persistent watch was closed while the read was on its way. Later changes would be missed, so a change is reported
@@ -56,7 +56,7 @@ export class Watches {
     else map.set(path, new Set([told]));
   }
 
-  /** @returns whether the server has to watch recursively */
+  /** @returns true if the server has to watch recursively */
   addPersistent(path: string, watch: PersistentWatch): boolean {
     const there = this.#persistent.get(path) ?? { recursive: false, watches: new Set() };
     this.#persistent.set(path, there);
@@ -66,33 +66,34 @@ export class Watches {
   }
 
   /**
-   * @returns the request to send to the server: forget the path, if no listener here waits for it any more; narrow: watch it
-   * non-recursively from now on; call `narrowed` with its answer
+   * @returns the request to send to the server. forget: remove the watch, because no listener waits for the path any more. narrow:
+   * watch the path non-recursively from now on; call `narrowed` on the answer
    */
   removePersistent(path: string, watch: PersistentWatch): "forget" | "narrow" | undefined {
     const there = this.#persistent.get(path);
     if (!there?.watches.delete(watch)) return undefined;
     if (there.watches.size > 0) return there.recursive && !isRecursive(there.watches) ? "narrow" : undefined;
     this.#persistent.delete(path);
-    // The server reports its children only through the recursive watch, by events that only recursive watches understand.
+    // Until now the server reported the path's children only through the recursive watch, so one-time watches may have missed a
+    // change.
     if (there.recursive) this.doubt(path);
     return Object.values(this.#once).some((map) => map.has(path)) ? undefined : "forget";
   }
 
-  /** Records the mode in which the server watches the path: the one last requested. */
+  /** Records that the server now watches the path in the mode requested last. */
   narrowed(path: string): void {
     const there = this.#persistent.get(path);
     if (there) there.recursive = isRecursive(there.watches);
   }
 
-  /** Fires the watches on the path that fire once: they may have missed a change. */
+  /** Fires the one-time watches on the path, because they may have missed a change. */
   doubt(path: string): void {
     this.#fire(this.#once.data, path, "changed");
     this.#fire(this.#once.exists, path, "changed");
     this.#fire(this.#once.children, path, "children");
   }
 
-  /** Removes all watches on the path, as the server was asked to forget it. */
+  /** Removes all watches on the path, after the server was asked to remove them. */
   remove(path: string): void {
     for (const map of Object.values(this.#once)) this.#fire(map, path, "ended");
     const there = this.#persistent.get(path);
@@ -125,8 +126,8 @@ export class Watches {
       if (!there?.recursive) continue;
       const event = { type, path: this.#plain(path) };
       for (const watch of there.watches) if (watch.recursive) watch.push(event);
-      // A recursive watch gets an event for each child, but none for "the children": the other watches on the list are served
-      // here.
+      // A recursive watch gets an event for each child, but none for the list of children, so the other watches on the list are
+      // fired here.
       if (above !== parent || type === "changed") continue;
       this.#fire(this.#once.children, parent, "children");
       const list: NodeEvent = { type: "children", path: this.#plain(parent) };
@@ -135,8 +136,8 @@ export class Watches {
   }
 
   /**
-   * The connection was lost for a while. The server makes up for it on watches that fire once, except those that a persistent one
-   * serves: these fire now, since they may have missed a change.
+   * Called after the connection was lost for a while. When watches are set again, the server fires the one-time watches that missed
+   * a change. One-time watches that a persistent watch serves fire here, because they may have missed a change.
    */
   gap(): void {
     for (const [path, { watches }] of [...this.#persistent]) {
@@ -146,8 +147,8 @@ export class Watches {
   }
 
   /**
-   * The server does not set them again after a lost connection, as those before 3.6 do not. Watches that fire once report a
-   * possible change, and their owners set them again by reading; readers of persistent watches get the reason.
+   * Called if the server refuses to set the watches again after a lost connection, as servers before 3.6 do. One-time watches
+   * report a possible change, and their owners set them again by reading; readers of persistent watches get the reason.
    */
   refused(reason: unknown): void {
     const { data, exists, children } = this.#once;
@@ -169,7 +170,7 @@ export class Watches {
     for (const { watches } of all) for (const watch of watches) watch.finish(reason);
   }
 
-  /** Bodies of the requests that set everything again, each of a size that a server takes. */
+  /** The bodies of the requests that set all watches again, each within a server's limit for requests. */
   setAgain(zxid: bigint): ((writer: Writer) => void)[] {
     const { data, exists, children } = this.#once;
     const persistent = [...this.#persistent];
@@ -219,7 +220,10 @@ function isRecursive(watches: Iterable<PersistentWatch>): boolean {
   return [...watches].some(({ recursive }) => recursive);
 }
 
-/** Events queue up to a bound; beyond it they give way to one `gap`, which means the same: read again. */
+/**
+ * A persistent watch with its queue of events. If the queue exceeds its bound, one `gap` replaces the events: the reader must read
+ * everything again.
+ */
 export class PersistentWatch implements Watch {
   readonly path: string;
   readonly recursive: boolean;
@@ -244,7 +248,7 @@ export class PersistentWatch implements Watch {
     this.#wake();
   }
 
-  /** @param reason thrown to the reader; undefined for a requested end */
+  /** Ends the watch. @param reason the error for the reader; undefined if the end was requested */
   finish(reason: unknown): void {
     if (this.#finished) return;
     this.#finished = true;

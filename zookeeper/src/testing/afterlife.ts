@@ -19,16 +19,16 @@ function tell(line: string): void {
   keeper.stdin.write(`${line}\n`);
 }
 
-/** The child never outlives this process, not even stopped or when this process is killed. */
+/** Makes sure that the child does not outlive this process, even if the child is stopped (SIGSTOP) or this process is killed. */
 export function mortal<Child extends ChildProcess>(child: Child): Child {
   const { pid } = child;
-  if (pid === undefined) return child; // it was not even started: its `error` event tells
+  if (pid === undefined) return child; // it could not be started: its `error` event reports that
   tell(`pid ${pid}`);
   child.once("exit", () => tell(`gone ${pid}`));
   return child;
 }
 
-/** A new folder that is removed when this process is gone. */
+/** Creates a folder that is removed when this process ends. */
 export function throwAwayFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), `carillon-${name}-`));
   tell(`folder ${folder}`);

@@ -1,13 +1,16 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
-/** In PEM. The server and Java read a file with `key` and then `cert` as a key store, one with `cert` as a trust store. */
+/**
+ * A certificate in PEM. The server and Java read a file with `key` followed by `cert` as a key store, and a file with `cert` alone
+ * as a trust store.
+ */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
 }
 
 export interface Authority extends Certificate {
-  /** @param name the subject; hosts and addresses are those of loopback unless given */
+  /** @param name the subject; the default hosts and addresses are those of loopback */
   issue(name: string, validity?: Validity): Certificate;
 }
 
@@ -18,7 +21,9 @@ export interface Validity {
   readonly hosts?: readonly string[];
 }
 
-/** A throw-away certificate authority. X.509 is written by hand here: Node has no writer, openssl need not be there. */
+/**
+ * A throw-away certificate authority. X.509 is encoded by hand, because Node cannot create certificates and openssl may be missing.
+ */
 export function createAuthority(name = "Carillon test authority"): Authority {
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const isAuthority = extension("2.5.29.19", sequence(boolean(true)), true);
@@ -51,7 +56,7 @@ function certify(order: Order): string {
   const until = order.until ?? new Date("2049-01-01T00:00:00Z");
   const body = sequence(
     tagged(0xa0, integer(Buffer.from([2]))), // version 3
-    integer(Buffer.concat([Buffer.from([1]), randomBytes(7)])), // never with a zero in front, which DER forbids
+    integer(Buffer.concat([Buffer.from([1]), randomBytes(7)])), // the first byte is never zero, because DER forbids leading zeros
     algorithm,
     commonName(order.issuer),
     sequence(utcTime(from), utcTime(until)),
@@ -68,7 +73,7 @@ function pemOf(key: KeyObject): string {
   return key.export({ type: "pkcs8", format: "pem" }).toString();
 }
 
-/** DER: a tag, the length of what follows, the parts. */
+/** DER: a tag, the length of the content, the content. */
 function tagged(tag: number, ...parts: readonly Buffer[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;
@@ -80,7 +85,7 @@ function sequence(...parts: readonly Buffer[]): Buffer {
   return tagged(0x30, ...parts);
 }
 
-/** Unsigned, so a leading byte keeps the highest bit from being a sign. */
+/** An unsigned integer: a leading zero byte is added if the highest bit would read as a sign. */
 function integer(bytes: Buffer): Buffer {
   return tagged(0x02, (bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.from([0]), bytes]) : bytes);
 }

@@ -13,35 +13,38 @@ export interface EnsembleOptions {
   readonly servers?: 1 | 3 | 5;
   /** Milliseconds; a session timeout is at least two ticks, and sessions expire on whole ticks. Default 200. */
   readonly tickTime?: number;
-  /** A secure port besides the plain one; `want` and `none` let in clients without a certificate. */
+  /** Opens a TLS port besides the plain one; `want` and `none` admit clients without a certificate. */
   readonly tls?: boolean | { readonly clientAuth: "need" | "want" | "none" };
-  /** DIGEST-MD5: users (letters and digits) and passwords; with `required`, a client without a login may do nothing. */
+  /** DIGEST-MD5 logins: users (letters and digits) and passwords. With `required`, a client without a login has no rights. */
   readonly sasl?: { readonly users: Readonly<Record<string, string>>; readonly required?: boolean };
-  /** Lets `addAuth("digest", "super:PASSWORD")` past every ACL. */
+  /** The password with which `addAuth("digest", "super:PASSWORD")` bypasses every ACL. */
   readonly superPassword?: string;
-  /** Bytes: the server's limit for a request. */
+  /** The server's limit for a request, in bytes. */
   readonly juteMaxBuffer?: number;
-  /** The server's memory, as Java's -Xmx has it. Default 256m. */
+  /** The server's memory, in the form of Java's -Xmx. Default 256m. */
   readonly heap?: string;
-  /** More lines of zoo.cfg, e.g. `{ extendedTypesEnabled: false }`; they win. */
+  /** Additional lines of zoo.cfg, such as `{ extendedTypesEnabled: false }`; they override the defaults. */
   readonly config?: Readonly<Record<string, string | number | boolean>>;
-  /** More of Java's system properties; they win. */
+  /** Additional Java system properties; they override the defaults. */
   readonly properties?: Readonly<Record<string, string | number>>;
   /** Puts a proxy before each server, so that `server.partition()` can cut it off from its clients. */
   readonly partitions?: boolean;
   /**
-   * The program. Default: that in the folder CARILLON_TEST_ZOOKEEPER_JAVA, else of JAVA_HOME, PATH, or where Debian or
-   * Homebrew put it.
+   * The Java program. Default: the one in the folder CARILLON_TEST_ZOOKEEPER_JAVA, otherwise from JAVA_HOME, PATH, or the paths of
+   * Debian or Homebrew.
    */
   readonly java?: string;
-  /** The server's jars, as Java's -cp has them. Default: CARILLON_TEST_ZOOKEEPER_CLASSPATH, else ZOOKEEPER_HOME, Debian's, Homebrew's. */
+  /**
+   * The server's jars as a Java class path. Default: CARILLON_TEST_ZOOKEEPER_CLASSPATH, otherwise from ZOOKEEPER_HOME, Debian or
+   * Homebrew.
+   */
   readonly jars?: string;
 }
 
 /** Java is looked up once for each process. */
 let found: { readonly java: string | undefined; readonly jars: string | undefined } | undefined;
 
-/** @throws when there is no Java or no ZooKeeper */
+/** @throws if Java or ZooKeeper is missing */
 function programs(options: EnsembleOptions): { java: string; jars: string } {
   if (options.java === undefined || options.jars === undefined) {
     const bin = found ? undefined : findJava("java");
@@ -57,8 +60,8 @@ function programs(options: EnsembleOptions): { java: string; jars: string } {
 }
 
 /**
- * A standalone server or an ensemble of a test's own, on loopback and in a throw-away folder. Close it with `stop` or
- * `await using`; at the latest it goes when the test process is gone, however that ends.
+ * A standalone server or an ensemble of a test's own, on loopback and in a throw-away folder. Close it with `stop` or `await
+ * using`; at the latest it is removed when the test process ends, even by a crash.
  */
 export class Ensemble {
   readonly servers: readonly ZooKeeperServer[];
@@ -79,7 +82,7 @@ export class Ensemble {
     this.tls = tls;
   }
 
-  /** Resolves once every server serves. */
+  /** Starts an ensemble; resolves once every server serves clients. */
   static async start(options: EnsembleOptions = {}): Promise<Ensemble> {
     for (let attempt = 1; ; attempt++) {
       const ensemble = await Ensemble.#plan(options);
@@ -88,7 +91,7 @@ export class Ensemble {
         return ensemble;
       } catch (error) {
         await ensemble.stop();
-        // Another process may take a port between our finding it free and the server's listening on it.
+        // Another process may take a port after it was found free and before the server listens on it.
         if (attempt === 3 || !/address already in use/i.test(String(error))) throw error;
       }
     }
@@ -107,7 +110,7 @@ export class Ensemble {
       maxSessionTimeout: 60_000,
       maxClientCnxns: 0,
       extendedTypesEnabled: true,
-      forceSync: "no", // a killed process loses nothing that the system has
+      forceSync: "no", // not needed: data that a killed process has written stays in the operating system
       preAllocSize: 1_024, // KB for a log file instead of 64 MB
       "admin.enableServer": false,
       "4lw.commands.whitelist": "*",
@@ -118,16 +121,17 @@ export class Ensemble {
       config.initLimit = Math.ceil(8_000 / tickTime);
       config.syncLimit = Math.ceil(2_000 / tickTime);
       for (let id = 1; id <= count; id++) {
-        // A configuration that can be changed names the ports for clients too; zoo.cfg names each server's own as well.
+        // A configuration that `reconfig` can change must name the client ports as well as the servers' own ports.
         const client = options.config?.reconfigEnabled ? `;127.0.0.1:${ports[id - 1]}` : "";
         config[`server.${id}`] = `127.0.0.1:${await freePort()}:${await freePort()}${client}`;
       }
     }
     const properties: Record<string, string | number> = {
       "znode.container.checkIntervalMs": 1_000,
-      // 3.8.0 does not keep all that a server gets as a difference when it joins: after the next restart its clients saw nodes
-      // deleted long ago, and waited behind them for as long as it ran (ZOOKEEPER-3023, -4394). Nor does its leader always
-      // understand the answer to one (ZOOKEEPER-4685), and then waits for initLimit in vain. So every server gets it all.
+      // Version 3.8.0 does not persist all of the difference that a joining server receives: after the next restart, its clients
+      // saw nodes that had been deleted long ago, and waited behind them as long as it ran (ZOOKEEPER-3023, -4394). Its leader also
+      // sometimes misreads the answer to a difference (ZOOKEEPER-4685), and then waits for initLimit in vain. So every joining
+      // server gets a full snapshot.
       ...(count > 1 ? { "zookeeper.forceSnapshotSync": "true" } : {}),
       ...(options.juteMaxBuffer === undefined ? {} : { "jute.maxbuffer": options.juteMaxBuffer }),
       ...(options.sasl ? serverLogins(folder, options.sasl.users) : {}),
@@ -161,7 +165,7 @@ export class Ensemble {
     return this.servers.map(({ address }) => address).join(",") + chroot;
   }
 
-  /** The same of the TLS ports; by name, so that the certificate is checked against it. */
+  /** Like `connectString`, for the TLS ports. It uses the name localhost, so that the certificate's host name is checked. */
   secureConnectString(chroot = ""): string {
     return this.servers.map(({ securePort }) => `localhost:${securePort}`).join(",") + chroot;
   }
@@ -173,14 +177,14 @@ export class Ensemble {
     return clientLogin(this.#folder, user, password);
   }
 
-  /** The one server of a standalone ensemble, or the first. */
+  /** The only server of a standalone ensemble, otherwise the first server. */
   get server(): ZooKeeperServer {
     const [first] = this.servers;
     if (!first) throw new Error("an ensemble has at least one server");
     return first;
   }
 
-  /** The server that leads now; waits up to a minute for one. */
+  /** The server that leads now; waits up to a minute for a leader. */
   async leader(): Promise<ZooKeeperServer> {
     const deadline = performance.now() + 60_000;
     while (performance.now() < deadline) {
@@ -202,7 +206,7 @@ export class Ensemble {
     await Promise.all(this.servers.filter(({ alive, frozen }) => alive && !frozen).map((server) => server.ready()));
   }
 
-  /** Starts those that do not run and waits until all serve. */
+  /** Starts the servers that do not run, and waits until all servers serve clients. */
   async startAll(): Promise<void> {
     for (const server of this.servers) if (!server.alive) server.spawn();
     await this.ready();
@@ -213,7 +217,7 @@ export class Ensemble {
     await Promise.all(this.servers.map((server) => server.kill()));
   }
 
-  /** Kills all, forgets everything stored, and starts again on the same ports. */
+  /** Kills all servers, deletes their data, and starts them again on the same ports. */
   async wipeAll(): Promise<void> {
     await this.killAll();
     for (const server of this.servers) server.wipe();

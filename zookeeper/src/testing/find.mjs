@@ -5,7 +5,7 @@ import { delimiter, join } from "node:path";
 
 const homebrew = ["/opt/homebrew", "/usr/local", "/home/linuxbrew/.linuxbrew"];
 
-/** Where each variable wins over what is found. */
+/** The environment variables that override the search. */
 export const variables = /** @type {const} */ ({
   /** The folder with `java`. */
   java: "CARILLON_TEST_ZOOKEEPER_JAVA",
@@ -14,7 +14,8 @@ export const variables = /** @type {const} */ ({
 });
 
 /**
- * The folder of a Java that has this program and runs: by the variable, JAVA_HOME, PATH, then where Debian and Homebrew put it.
+ * The folder of a Java that has this program and runs: looks at the variable, JAVA_HOME, PATH, then the paths of Debian and
+ * Homebrew.
  * @param {"java" | "javac"} program
  * @returns {string | undefined}
  */
@@ -24,21 +25,21 @@ export function findJava(program) {
   for (const parent of ["/usr/lib/jvm", ...homebrew.map((prefix) => `${prefix}/opt`)]) {
     for (const name of listed(parent).toReversed()) folders.push(join(parent, name, "bin"));
   }
-  // macOS has a `java` that only says that there is none.
+  // The program is run once, because macOS has a `java` that only reports that no Java is installed.
   return folders.find(
     (bin) => bin && existsSync(join(bin, program)) && spawnSync(join(bin, program), ["-version"]).status === 0,
   );
 }
 
 /**
- * The jars of a ZooKeeper server as a class path: by the variable, ZOOKEEPER_HOME, then Debian's and Homebrew's.
+ * The jars of a ZooKeeper server as a class path: from the variable, ZOOKEEPER_HOME, or the packages of Debian and Homebrew.
  * @returns {string | undefined}
  */
 export function findJars() {
   const { ZOOKEEPER_HOME: home, [variables.jars]: own } = process.env;
   if (own) return own;
   if (home && listed(join(home, "lib")).length > 0) return join(home, "lib", "*");
-  // Their manifests name what they need, but for three that only TLS needs.
+  // Their manifests name the jars that they need, except for three jars that only TLS needs.
   const netty = ["netty-codec", "netty-resolver", "netty-transport-native-unix-common"];
   const jars = ["zookeeper", "slf4j-simple", ...netty].map((name) => `/usr/share/java/${name}.jar`);
   if (jars.every((jar) => existsSync(jar))) return jars.join(delimiter);

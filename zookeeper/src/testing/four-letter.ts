@@ -1,6 +1,6 @@
 import { fourLetterWord } from "../connection/four-letter-word.ts";
 
-/** Sends a server on this machine one of its four-letter words and returns the answer; rejects without one. */
+/** Sends a four-letter word to a server on this machine and returns the answer; rejects if there is no answer within `limitMs`. */
 export function fourLetter(port: number, word: string, limitMs = 2_000): Promise<string> {
   return fourLetterWord(`127.0.0.1:${port}`, word, { limitMs });
 }
@@ -13,9 +13,9 @@ export function modeIn(srvr: string): Mode | undefined {
 }
 
 export interface Connection {
-  /** The client's end, `host:port`. */
+  /** The client's address, `host:port`. */
   readonly client: string;
-  /** As the server writes it, `0x…`. */
+  /** The session's id as the server prints it, `0x…`. */
   readonly session: string;
   readonly timeoutMs: number;
   readonly queued: number;
@@ -30,7 +30,7 @@ export function connectionsIn(cons: string): readonly Connection[] {
     if (client === undefined || details === undefined) return [];
     const known = new Map(details.split(",").map((pair) => pair.split("=") as [string, string]));
     const session = known.get("sid");
-    if (session === undefined) return []; // asks a four-letter word, as we do
+    if (session === undefined) return []; // a connection without a session, such as one that sends a four-letter word
     const count = (name: string) => Number(known.get(name) ?? 0);
     const counts = { queued: count("queued"), received: count("recved"), sent: count("sent") };
     return [{ client, session, timeoutMs: count("to"), ...counts }];
@@ -54,13 +54,13 @@ export function watchedIn(wchp: string): ReadonlyMap<string, readonly string[]> 
   return listsIn(wchp);
 }
 
-/** Reads the answer to `mntr`: the server's counters by name, without their `zk_`. */
+/** Parses the answer to `mntr`: the server's counters by name, without the prefix `zk_`. */
 export function countersIn(mntr: string): ReadonlyMap<string, number> {
   const pairs = [...mntr.matchAll(/^zk_(\S+)\t(\S+)$/gm)].map(([, name = "", value]) => [name, Number(value)] as const);
   return new Map(pairs.filter(([, value]) => !Number.isNaN(value)));
 }
 
-/** Lines that begin at the margin with a path or a number, each followed by indented lines. */
+/** Parses lists: unindented lines, each with a path or a number, followed by indented lines. */
 function listsIn(text: string): ReadonlyMap<string, readonly string[]> {
   const lists = new Map<string, string[]>();
   let current: string[] | undefined;

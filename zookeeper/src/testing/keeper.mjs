@@ -1,7 +1,8 @@
 /**
- * Cleans up after a test process however that one ends. It is told on its standard input, a line each: `pid N` lives,
- * `gone N` has ended, `folder PATH` is throw-away. The input is a pipe that only the test process holds, so when it ends
- * (done, crashed, killed with -9), whatever still lives is killed, stopped processes too, and the folders are removed.
+ * Cleans up after a test process, however that process ends. It reads lines from its standard input: `pid N` (a process was
+ * started), `gone N` (it has ended), `folder PATH` (a throw-away folder). The input is a pipe that only the test process holds, so
+ * when the test process ends (normally, by a crash, by kill -9), all processes that still live, even stopped ones, are killed and
+ * the folders are removed.
  */
 import { rmSync } from "node:fs";
 import { createInterface } from "node:readline";
@@ -12,7 +13,7 @@ const pids = new Set();
 const folders = new Set();
 
 for (const signal of /** @type {const} */ (["SIGINT", "SIGTERM", "SIGHUP"])) {
-  process.on(signal, () => undefined); // the test process decides when the end is
+  process.on(signal, () => undefined); // only the end of the test process ends the keeper
 }
 
 createInterface({ input: process.stdin })
@@ -27,7 +28,7 @@ createInterface({ input: process.stdin })
       try {
         process.kill(pid, "SIGKILL");
       } catch {
-        // It ended at the same moment; that was what we wanted.
+        // The process ended at the same moment, so there is nothing left to kill.
       }
     }
     for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });

@@ -1,14 +1,14 @@
 import type { Socket } from "node:net";
 
-/** Bytes that wait here before reading stops: a peer that writes on without being read is then held back by TCP. */
+/** The most bytes that wait in a lane before it stops reading; TCP then holds back the peer that writes. */
 const mostHeld = 4 * 1024 * 1024;
 
-/** `end` is the end of the connection: it waits its turn like bytes, so a paused lane keeps it back too. */
+/** `end` closes the connection: it is queued like bytes, so a paused lane delays it too. */
 type Held = { readonly due: number } & ({ readonly bytes: Buffer } | { readonly end: () => void });
 
 /**
- * One direction of a proxied connection: cuts it into ZooKeeper's frames, or takes pieces as they come, asks `passing` how much
- * of each may pass, and passes that on.
+ * One direction of a proxied connection: splits the bytes into ZooKeeper's frames, or takes chunks as they arrive, calls `passing`
+ * to find out how many bytes of each may pass, and forwards these.
  */
 export class Lane {
   delayMs = 0;
@@ -23,10 +23,10 @@ export class Lane {
   readonly #held: Held[] = [];
   #heldBytes = 0;
   #paused = false;
-  /** The earliest time for the next bytes under throttling. */
+  /** Monotonic ms at which throttling allows the next bytes. */
   #free = 0;
   #dead = false;
-  /** A frame was cut: the connection ends after its first part, and nothing that came behind it passes. */
+  /** Set once a frame was cut: the connection ends after the frame's first part, and no later bytes pass. */
   #cut = false;
   #timer: NodeJS.Timeout | undefined;
 
@@ -66,7 +66,7 @@ export class Lane {
     this.#unframed.push(bytes);
     this.#unframedBytes += bytes.length;
     let rest = this.#unframed[0] ?? bytes;
-    // Joined only when a frame is whole: a reply of many megabytes comes in a thousand pieces.
+    // The chunks are joined only once a frame is complete, because a reply of many megabytes arrives in a thousand chunks.
     if (rest.length < 4 || this.#unframedBytes >= 4 + rest.readUInt32BE(0)) rest = Buffer.concat(this.#unframed);
     else return;
     while (rest.length >= 4) {
@@ -120,7 +120,7 @@ export class Lane {
   #pass(bytes: Buffer): void {
     const now = bytes.subarray(0, Math.max(1, Math.floor(this.bytesPerSecond / 50)));
     this.#heldBytes -= now.length;
-    if (this.#to.writable) this.#to.write(now); // if not, its `close` is about to end the other lane as well
+    if (this.#to.writable) this.#to.write(now); // otherwise its `close` event is about to end the other lane as well
     if (now.length < bytes.length) this.#held.unshift({ due: 0, bytes: bytes.subarray(now.length) });
     this.#free = performance.now() + (1_000 * now.length) / this.bytesPerSecond;
   }

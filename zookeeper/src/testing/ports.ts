@@ -1,19 +1,19 @@
 import { createServer } from "node:net";
 
 /**
- * Below the range from which systems take the ports of outgoing connections, so that a server that was killed finds its
- * port free again when it comes back.
+ * The lowest port. The ports are below the range that systems use for outgoing connections, so that a killed server finds its port
+ * still free when it restarts.
  */
 const lowest = 20_000;
 /**
- * Test processes that run side by side get ports from ranges of their own: one must not take what another's server, killed
- * for a moment, comes back to. Process ids that follow each other are far from sharing one.
+ * Concurrent test processes use separate port ranges: a process must not take the port to which another process's killed server
+ * will return. The range follows from the process id, so processes with neighbouring ids use different ranges.
  */
 const [ranges, portsEach] = [60, 200];
 
 const given = new Set<number>();
 
-/** A loopback port that was free a moment ago and that this process never gives twice. */
+/** Returns a loopback port that was free a moment ago. This process never returns the same port twice. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; ; tries++) {
     const range = (process.pid + Math.floor(tries / portsEach)) % ranges;

@@ -16,15 +16,15 @@ import {
 import type { Direction, TcpProxy } from "./tcp-proxy.ts";
 
 /**
- * The signal takes effect thread by thread, and a server with one running thread would still answer. Linux shows the threads'
- * states; elsewhere there is no check.
+ * Waits until all threads of a process are stopped. SIGSTOP takes effect thread by thread, and a server with one running thread
+ * would still answer. Linux shows the threads' states; on other systems there is no check.
  */
 function awaitStopped(pid: number): void {
   const tasks = `/proc/${pid}/task`;
   if (!existsSync(tasks)) return;
   const nap = new Int32Array(new SharedArrayBuffer(4));
   for (let tries = 0; tries < 5_000; tries++) {
-    // The state follows the program's name, which may itself contain any character.
+    // The state follows the program's name in parentheses; the name may contain any character.
     const states = readdirSync(tasks).map((task) => {
       const stat = readFileSync(`${tasks}/${task}/stat`, "latin1");
       return stat.slice(stat.lastIndexOf(")") + 2)[0];
@@ -39,26 +39,26 @@ export interface ServerPlan {
   readonly id: number;
   readonly folder: string;
   readonly port: number;
-  /** With TLS. */
+  /** The port for TLS, if the server has one. */
   readonly securePort?: number;
-  /** Lines of its zoo.cfg besides ports and folders. */
+  /** Lines of the server's zoo.cfg besides ports and folders. */
   readonly config: Readonly<Record<string, string | number | boolean>>;
   /** Java's system properties. */
   readonly properties: Readonly<Record<string, string | number>>;
-  /** As -Xmx has it. */
+  /** The memory limit in the form of Java's -Xmx. */
   readonly heap: string;
-  /** The program. */
+  /** The path of the Java program. */
   readonly java: string;
   /** The server's jars, as a class path. */
   readonly jars: string;
-  /** The proxy that clients connect to instead of the port, so that `partition` can cut them off. */
+  /** The proxy that clients connect to instead of the server's port, so that `partition` can cut them off. */
   readonly front: TcpProxy | undefined;
 }
 
-/** Java starts within a second; a busy machine takes its time. */
+/** The longest wait for a start, in ms. Java normally starts within a second, but a busy machine takes longer. */
 const patienceMs = 60_000;
 
-/** For a short life: no optimising compiler, one collector thread. */
+/** Java options for a short-lived process: no optimising compiler, one garbage-collector thread. */
 const quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"];
 
 /** One ZooKeeper server of a test: a Java process that can be killed, stopped, continued, restarted and wiped. */
@@ -87,7 +87,7 @@ export class ZooKeeperServer {
     return this.#plan.front?.address ?? `127.0.0.1:${this.port}`;
   }
 
-  /** Its process is there, frozen or not. */
+  /** True if the server's process exists, frozen or not. */
   get alive(): boolean {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
@@ -101,7 +101,7 @@ export class ZooKeeperServer {
     return this.#child.pid;
   }
 
-  /** Starts the process; `ready` waits until it serves. */
+  /** Starts the process; `ready` waits until the server serves clients. */
   spawn(): void {
     if (this.alive) throw new Error(`server ${this.id} runs already`);
     mkdirSync(this.#data, { recursive: true });
@@ -119,17 +119,17 @@ export class ZooKeeperServer {
     const lines = Object.entries(config).map(([name, value]) => `${name}=${value}\n`);
     writeFileSync(file, lines.join(""));
     const properties = Object.entries(this.#plan.properties).map(([name, value]) => `-D${name}=${value}`);
-    const program = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", file]; // standalone when it has no peers
+    const program = ["org.apache.zookeeper.server.quorum.QuorumPeerMain", file]; // runs standalone if there are no peers
     const log = openSync(this.#log, "a");
     this.#child = mortal(
       spawn(this.#plan.java, [...quick, `-Xmx${this.#plan.heap}`, ...properties, "-cp", this.#plan.jars, ...program], {
         cwd: this.#plan.folder,
         stdio: ["ignore", log, log],
-        detached: true, // Ctrl-C is for the tests; they end this one
+        detached: true, // Ctrl-C must reach only the tests, which then end this process
       }),
     );
     this.#child.once("error", (error) => {
-      this.#failure = String(error); // the program cannot be run: `ready` says so
+      this.#failure = String(error); // the program cannot be run: `ready` reports it
     });
     this.#child.unref();
     closeSync(log);
@@ -141,7 +141,9 @@ export class ZooKeeperServer {
     await this.ready();
   }
 
-  /** Waits until it serves clients. @throws when it ended or does not within a minute, with its log's end */
+  /**
+   * Waits until the server serves clients. @throws, with the end of the log, if the process ended or does not serve within a minute
+   */
   async ready(): Promise<Mode> {
     const deadline = performance.now() + patienceMs;
     for (;;) {
@@ -168,20 +170,20 @@ export class ZooKeeperServer {
     if (!this.alive || child === undefined) return;
     const gone = new Promise((resolve) => child.once("exit", resolve));
     child.kill(signal);
-    if (this.#frozen) child.kill("SIGCONT"); // a stopped process ends by SIGKILL alone
+    if (this.#frozen) child.kill("SIGCONT"); // only SIGKILL ends a stopped process
     await gone;
     this.#frozen = false;
   }
 
   /**
-   * Cuts this server off from its clients, as a network that loses all packets: connections stay open and silent, new ones
-   * too. It still reaches the other servers. @throws unless the ensemble was started with `partitions`
+   * Cuts this server off from its clients, like a network that loses all packets: existing and new connections stay open but
+   * silent. It still reaches the other servers. @throws unless the ensemble was started with `partitions`
    */
   partition(direction: Direction = "both"): void {
     this.#front.pause(direction);
   }
 
-  /** Ends `partition`: bytes on their way arrive, as TCP sends them again. */
+  /** Ends `partition`: held bytes arrive, as if TCP had sent them again. */
   heal(): void {
     this.#front.resume();
   }
@@ -191,49 +193,49 @@ export class ZooKeeperServer {
     throw new Error("the ensemble was started without the option `partitions`");
   }
 
-  /** Hung, with its connections open (SIGSTOP): once this returns no thread of it runs. */
+  /** Stops the process with SIGSTOP, so that its connections stay open. When this returns, none of its threads runs. */
   freeze(): void {
     process.kill(this.pid, "SIGSTOP");
     this.#frozen = true;
     awaitStopped(this.pid);
   }
 
-  /** Goes on after `freeze` as if nothing had been (SIGCONT). */
+  /** Continues the process after `freeze` (SIGCONT). */
   thaw(): void {
     process.kill(this.pid, "SIGCONT");
     this.#frozen = false;
   }
 
-  /** kill -9 and a new process over the same data; waits until it serves, which needs a quorum. */
+  /** Kills the process (kill -9) and starts a new one with the same data; waits until it serves clients, which needs a quorum. */
   async restart(): Promise<void> {
     await this.kill();
     await this.start();
   }
 
-  /** Kills it, and ends its proxy. */
+  /** Kills the server and closes its proxy. */
   async close(): Promise<void> {
     await this.kill();
     await this.#plan.front?.close();
   }
 
-  /** Removes everything it stored. It must not run. */
+  /** Deletes the server's data. The server must not run. */
   wipe(): void {
     if (this.alive) throw new Error(`server ${this.id} runs: kill it before wiping its data`);
     rmSync(this.#data, { recursive: true, force: true });
   }
 
-  /** The answer to a four-letter word. */
+  /** Sends a four-letter word and returns the answer. */
   ask(word: string): Promise<string> {
     return fourLetter(this.port, word);
   }
 
-  /** undefined if the server serves no clients: it is down, frozen, starting or without a quorum. */
+  /** The server's mode; undefined if it serves no clients because it is down, frozen, starting or without a quorum. */
   async mode(): Promise<Mode | undefined> {
     if (!this.alive || this.#frozen) return undefined;
     try {
       return modeIn(await this.ask("srvr"));
     } catch {
-      return undefined; // it does not listen yet, or no longer
+      return undefined; // the server does not listen yet, or no longer
     }
   }
 
@@ -241,17 +243,17 @@ export class ZooKeeperServer {
     return connectionsIn(await this.ask("cons"));
   }
 
-  /** Sessions (`0x…`) that own ephemeral nodes, and these nodes. */
+  /** The sessions (`0x…`) that own ephemeral nodes, with the nodes of each. */
   async ephemerals(): Promise<ReadonlyMap<string, readonly string[]>> {
     return ephemeralsIn(await this.ask("dump"));
   }
 
-  /** Paths that clients of this server watch, and the sessions (`0x…`) of these. */
+  /** The paths that clients of this server watch, with the sessions (`0x…`) that watch each. */
   async watched(): Promise<ReadonlyMap<string, readonly string[]>> {
     return watchedIn(await this.ask("wchp"));
   }
 
-  /** Its `mntr` counters without their `zk_`: packets_received, watch_count, ephemerals_count, znode_count… */
+  /** The server's `mntr` counters without the prefix `zk_`: packets_received, watch_count, ephemerals_count, znode_count… */
   async counters(): Promise<ReadonlyMap<string, number>> {
     return countersIn(await this.ask("mntr"));
   }
@@ -260,7 +262,10 @@ export class ZooKeeperServer {
     return existsSync(this.#log) ? readFileSync(this.#log, "utf8") : "";
   }
 
-  /** Its last complaints and its last lines; requests to a server that does not serve yet fill up the latter. */
+  /**
+   * The last errors and exceptions, and the last lines, of the log. The last lines alone may hold only requests that came before the
+   * server was ready.
+   */
   logEnd(): string {
     const log = this.log();
     const complaints = log.split("\n").filter((line) => /Exception|ERROR/.test(line) && !/not running/.test(line));

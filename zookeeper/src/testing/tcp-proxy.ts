@@ -10,13 +10,13 @@ export interface Pair {
   readonly toClient: Lane;
 }
 
-/** How much of a frame, or of a piece, may pass: see Lane. */
+/** Returns the number of bytes of a frame, or of a chunk, that may pass: see Lane. */
 export type Passing = (pair: Pair, bytes: Buffer | undefined) => number;
 
 /** Everything passes. */
 export const all = () => Number.POSITIVE_INFINITY;
 
-/** A TCP proxy in front of one server with faults that are switched at run time. It changes no byte. */
+/** A TCP proxy in front of one server, with faults that are switched at run time. It never alters bytes. */
 export class TcpProxy {
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
@@ -26,13 +26,13 @@ export class TcpProxy {
   #paused = { toServer: false, toClient: false };
   #delayMs = { toServer: 0, toClient: 0 };
   #bytesPerSecond = Number.POSITIVE_INFINITY;
-  /** How much of the requests passes, and of the replies. */
+  /** Decide how much of each request and of each reply passes. */
   onRequest: Passing = all;
   onReply: Passing = all;
   /** Connections accepted so far. */
   accepted = 0;
 
-  /** @param framed what passes is looked at frame by frame, as ZooKeeper writes them */
+  /** @param framed true if `Passing` is called once per ZooKeeper frame; otherwise once per chunk */
   protected constructor(target: string, framed: boolean) {
     this.#target = parse(target);
     this.#framed = framed;
@@ -65,17 +65,17 @@ export class TcpProxy {
     return this.#pairs.size;
   }
 
-  /** New connections go to another server from now on. */
+  /** Sends new connections to another server from now on. */
   retarget(target: string): void {
     this.#target = parse(target);
   }
 
-  /** A network that hangs: bytes wait here, no connection ends. New connections are accepted and wait too. */
+  /** Simulates a hanging network: bytes are held in the proxy and no connection ends. New connections are accepted and held too. */
   pause(direction: Direction = "both"): void {
     this.#setPaused(direction, true);
   }
 
-  /** Held bytes go on, in order. */
+  /** Forwards the held bytes, in order, and ends the pause. */
   resume(direction: Direction = "both"): void {
     this.#setPaused(direction, false);
   }
@@ -87,7 +87,7 @@ export class TcpProxy {
     }
   }
 
-  /** Each byte arrives so much later, of connections that are there and that come; 0 ends it. */
+  /** Delays each byte of existing and new connections by `ms`; 0 ends the delay. */
   delay(ms: number, direction: Direction = "both"): void {
     for (const lane of lanesOf(direction)) {
       this.#delayMs[lane] = ms;
@@ -95,7 +95,7 @@ export class TcpProxy {
     }
   }
 
-  /** In each direction and connection; Infinity ends it. */
+  /** Limits each direction of each connection to this rate; Infinity ends the limit. */
   throttle(bytesPerSecond: number): void {
     this.#bytesPerSecond = bytesPerSecond;
     for (const { toServer, toClient } of this.#pairs) {
@@ -146,14 +146,14 @@ export class TcpProxy {
     this.#pairs.add(pair);
     for (const socket of [client, upstream]) {
       socket.setNoDelay(true);
-      socket.on("error", () => undefined); // `close` follows, and the lane passes that on
+      socket.on("error", () => undefined); // a `close` event follows, which the lane forwards
       socket.on("close", () => {
         if (client.closed && upstream.closed) this.#pairs.delete(pair);
       });
     }
   }
 
-  /** With a reset. */
+  /** Ends both connections of a pair with a reset. */
   end(pair: Pair): void {
     if (!this.#pairs.delete(pair)) return;
     pair.toServer.abandon();

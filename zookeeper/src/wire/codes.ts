@@ -1,4 +1,4 @@
-/** Numbers of ZooKeeper's protocol, as `ZooDefs.OpCode` and `ClientCnxn` have them. */
+/** Opcodes of ZooKeeper's protocol, from Java's `ZooDefs.OpCode` and `ClientCnxn`. */
 export const op = {
   create: 1,
   delete: 2,

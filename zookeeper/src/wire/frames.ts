@@ -1,11 +1,11 @@
 /**
- * Cuts a connection's bytes into frames. One of these per connection: what a lost connection left half-read must not
- * mix with the next one's bytes.
+ * Cuts a connection's bytes into frames. Each connection has its own instance: a half-read frame of a lost connection must not mix
+ * with the next connection's bytes.
  */
 export interface FrameSink {
-  /** The frame lies in `buffer` from `start` to `end`; it is to be read during the call: the buffer is used again. */
+  /** Receives a frame, which lies in `buffer` from `start` to `end`. It must be read during the call, because the buffer is reused. */
   frame(buffer: Buffer, start: number, end: number): void;
-  /** A frame over the limit: only its first bytes, enough for a reply's header. The rest passes by unread. */
+  /** Receives only the first bytes of a frame over the limit, enough for a reply's header. The rest is skipped. */
   oversized(head: Buffer, bytes: number): void;
 }
 
@@ -16,12 +16,12 @@ const lengthBytes = 4;
 export class FrameReader {
   readonly #maxBytes: number;
   readonly #sink: FrameSink;
-  /** A frame that has arrived in part: its length prefix, or its bytes. */
+  /** A partly received frame: its length prefix, or its bytes. */
   readonly #prefix = Buffer.alloc(lengthBytes);
   #prefixFilled = 0;
   #partial: Buffer | undefined;
   #filled = 0;
-  /** Bytes of an oversized frame that are still to pass by, and its whole length. */
+  /** The bytes of an oversized frame that are still to be skipped, and its whole length. */
   #skip = 0;
   #oversized = 0;
 
@@ -30,12 +30,12 @@ export class FrameReader {
     this.#sink = sink;
   }
 
-  /** A frame has begun and not ended. */
+  /** True if a frame has begun and not ended. */
   get inside(): boolean {
     return this.#partial !== undefined || this.#skip > 0;
   }
 
-  /** @throws RangeError when the bytes cannot be frames */
+  /** Processes received bytes. @throws RangeError if the bytes cannot be frames */
   push(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length) {

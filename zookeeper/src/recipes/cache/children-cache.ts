@@ -1,7 +1,7 @@
 /**
  * A children cache: the children of one node with their data, kept current by a recursive watch (3.6 and later). The parent need
- * not exist. Deeper nodes cost events, but are neither read nor reported; so a child's `stat` is certain about its own data's
- * version, but not about its present number of children.
+ * not exist. Changes of deeper nodes cost events, but these nodes are neither read nor reported. So a child's `stat` has the
+ * current version of the child's data, but its number of children may be out of date.
  */
 import type { ZooKeeper } from "../../operations/session.ts";
 import { type CachedNode, type CacheEvent, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";

@@ -1,9 +1,9 @@
 /**
- * A copy of nodes, kept current: the engine of the node, children and tree cache. A persistent watch reports which paths changed,
- * and each of these is read again; events carry no data, so only a deletion is applied directly. A path is read by one request at
- * a time, and once more if it changed meanwhile, so an older answer never replaces a newer one. A node that may not be read
- * counts as missing, except the cache's own path.
- * After a gap in the events, or in a new session, everything is read again, and the differences are reported.
+ * A copy of nodes that is kept up to date: the engine of the node, children and tree caches. A persistent watch reports which paths
+ * changed, and each of these is read again; events carry no data, so only a deletion is applied directly. A path is read by one
+ * request at a time, and read again if it changed meanwhile, so an older answer never replaces a newer one. A node that this client
+ * is not permitted to read counts as missing, except the cache's own path. After a gap in the events, or in a new session,
+ * everything is read again, and the differences are reported.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -36,28 +36,34 @@ export type CacheEvent =
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface CacheListener {
   event?(event: CacheEvent): void;
-  /** Something went wrong that the cache tries again, or a node below its path may not be read: for a log. */
+  /**
+   * An operation failed and will be retried, or this client is not permitted to read a node below the cache's path. Meant for a
+   * log.
+   */
   trouble?(error: unknown): void;
 }
 
 export interface CacheOptions {
-  /** Nodes that it may hold; at more it closes with CACHE_FULL. Default 100,000. */
+  /** The most nodes that the cache may hold; with more it closes with CACHE_FULL. Default 100,000. */
   readonly maxNodes?: number;
-  /** Bytes of data that it may hold; at more it closes with CACHE_FULL. Default 256 MB. */
+  /** The most bytes of data that the cache may hold; with more it closes with CACHE_FULL. Default 256 MB. */
   readonly maxBytes?: number;
 }
 
 const optionNames: ReadonlySet<string> = new Set<keyof CacheOptions>(["maxNodes", "maxBytes"]);
 
-/** Requests of one cache that are on their way at once. */
+/** The most concurrent read requests of one cache. */
 const maxReads = 64;
 /**
- * Nodes that are being read, or wait to be read once more, may have been deleted since: only above this number is the limit
- * surely exceeded.
+ * Margin above the node limit: nodes that are being read, or wait to be read again, may have been deleted meanwhile. Only a count
+ * above limit plus margin surely exceeds the limit.
  */
 const inDoubt = 2 * maxReads;
 
-/** The events between two readings of one path. A node that was deleted and made again in between is another node. */
+/**
+ * The events that explain the difference between two readings of one path. A node that was deleted and created again in between
+ * counts as another node.
+ */
 export function changesBetween(before: CachedNode | undefined, node: CachedNode | undefined): CacheEvent[] {
   if (!before) return node ? [{ type: "added", node }] : [];
   if (!node) return [{ type: "removed", before }];
@@ -116,16 +122,16 @@ export class Mirror {
       };
       giveUp = reject;
     });
-    this.ready.catch(() => undefined); // who does not wait for it learns of it by `failure` and `fresh`
+    this.ready.catch(() => undefined); // without an awaiting caller, `failure` and `fresh` show the error
     this.#running = this.#run(zk, becomeReady).finally(() => giveUp(this.#endedError()));
   }
 
-  /** Everything has been read, and no event can be missing. */
+  /** True once everything has been read and no event can be missing. */
   get fresh(): boolean {
     return this.#fresh;
   }
 
-  /** Why it ended by itself. */
+  /** The error that ended the cache; undefined while it works or after `close`. */
   get failure(): unknown {
     return this.#failure;
   }
@@ -161,7 +167,7 @@ export class Mirror {
           return "again";
         },
         (error) => {
-          // Trying again does not help a cache that is full, nor one that never worked, such as with a wrong path.
+          // A retry does not help a cache that is full, or one that never worked, for example because its path is wrong.
           if (isZooKeeperError(error, "CACHE_FULL") || (!this.#wasReady && !isPassing(error))) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },
@@ -176,7 +182,7 @@ export class Mirror {
     }
   }
 
-  /** Throws in any case but that of closing. */
+  /** Follows the nodes for one session. Returns normally only when the cache is closed; otherwise throws. */
   async #serve(session: Session, ready: () => void): Promise<void> {
     const work = new Readings(maxReads);
     const stop = () => work.end();
@@ -249,7 +255,7 @@ export class Mirror {
     }
     work.meet(path, round);
     this.#keep(path, node);
-    // A newer round reads the list below it again. An event reports a child that comes later.
+    // A newer round reads this list of children again. A child that is created later is reported by an event.
     if (round !== work.round || !deep || !node || node.stat.childCount === 0) return;
     if (depthBelow(this.path, path) >= this.#depth) return;
     // Names are processed one by one, so that a list longer than the limit is never kept whole.
@@ -259,7 +265,7 @@ export class Mirror {
         if (work.size <= this.#maxNodes + inDoubt) work.add(prefix + name, true);
       });
     } catch (error) {
-      if (!isZooKeeperError(error, "NO_NODE")) this.#hide(path, error); // gone: an event says so as well
+      if (!isZooKeeperError(error, "NO_NODE")) this.#hide(path, error); // deleted: an event reports that as well
     }
     if (work.size > this.#maxNodes + inDoubt) throw this.#full();
   }

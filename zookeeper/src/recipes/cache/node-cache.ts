@@ -1,4 +1,4 @@
-/** A node cache: one node's data at hand, kept current by a persistent watch (3.6 and later), whether it exists or not. */
+/** A node cache: a local copy of one node, kept up to date by a persistent watch (3.6 and later). The node need not exist. */
 import type { ZooKeeper } from "../../operations/session.ts";
 import { type CachedNode, type CacheListener, type CacheOptions, Mirror } from "./mirror.ts";
 
@@ -13,7 +13,7 @@ export class NodeCache {
   }
 
   /**
-   * Resolves once the node has been read, or found missing.
+   * Resolves once the node has been read or is known to be missing.
    * @throws CLOSED when closed before; the error that makes reading impossible, such as NO_AUTH: then the cache is closed
    */
   get ready(): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * A persistent watch that goes on from session to session (3.6 and later). Each session after the first begins with a `gap`: the
- * changes in between are unknown, so the listener reads again.
+ * A persistent watch that continues across sessions (3.6 and later). Each session after the first begins with a `gap`: the changes
+ * in between are unknown, so the listener reads again.
  */
 
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -19,7 +19,7 @@ export interface WatcherOptions {
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface WatcherListener {
   event?(event: NodeEvent): void;
-  /** Something went wrong that the watcher tries again. For a log. */
+  /** An operation failed and the watcher will retry it. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -48,7 +48,7 @@ export class PersistentWatcher {
       become = resolve;
       giveUp = reject;
     });
-    this.ready.catch(() => undefined); // whoever does not wait for it learns of it by `trouble`
+    this.ready.catch(() => undefined); // without an awaiting caller, `trouble` reports the error
     this.#running = this.#run(zk, recursive, become).then(
       () => giveUp(new ZooKeeperError("CLOSED", `the watcher of ${path} has been closed`, { path })),
       giveUp,
@@ -85,7 +85,7 @@ export class PersistentWatcher {
           wasSet = true;
           ready();
           for await (const event of watch) this.#tell(event);
-          return "again"; // `removeWatches` ended it: it is set anew
+          return "again"; // `removeWatches` ended the watch: set it again
         },
         (error) => {
           if (!wasSet && !isPassing(error)) throw error;

@@ -1,15 +1,18 @@
 /**
- * The paths that are to be read again. Many are read at once, but each by one reading at a time: a path that changes while it is
- * read is read once more after that, however often it changed.
+ * The paths that have to be read again. Many paths are read concurrently, but each path by one reading at a time: a path that
+ * changes during its reading is read once more afterwards, however often it changed.
  *
- * A round begins with `renew`, when everything has to be read because events may be missing. At its end, a path that no reading
- * begun in this round has met no longer exists.
+ * A round begins with `renew`, when everything has to be read because events may be missing. At the round's end, a path that no
+ * reading of this round has found no longer exists.
  */
 export type Read = (path: string, deep: boolean, round: number) => Promise<void>;
 
 export class Readings {
   readonly #waiting = new Map<string, boolean>();
-  /** Continues where it stopped: a new iterator would step over all deleted entries, which is slow if there are many. */
+  /**
+   * One iterator that continues where it stopped, because a new iterator would step over all deleted entries, which is slow if
+   * there are many.
+   */
   #next = this.#waiting.entries();
   readonly #reading = new Set<string>();
   readonly #most: number;
@@ -19,7 +22,7 @@ export class Readings {
   #error: unknown;
   #wake: () => void = () => undefined;
 
-  /** @param most readings at once */
+  /** @param most the most concurrent readings */
   constructor(most: number) {
     this.#most = most;
   }
@@ -47,25 +50,25 @@ export class Readings {
     return true;
   }
 
-  /** A new round; readings that are under way belong to the old one. */
+  /** Begins a new round; readings that are under way belong to the old round. */
   renew(): void {
     this.#round += 1;
     this.#met = new Set();
   }
 
-  /** Records that a reading begun in `round` has read the path. */
+  /** Records that a reading of `round` has found the path. */
   meet(path: string, round: number): void {
     if (round === this.#round) this.#met?.add(path);
   }
 
-  /** @returns those of `paths` that were not met in this round; nothing if no round is open. Closes the round. */
+  /** Closes the round. @returns those of `paths` that no reading of the round has found; none if no round is open */
   missed(paths: Iterable<string>): string[] {
     const met = this.#met;
     this.#met = undefined;
     return met ? [...paths].filter((path) => !met.has(path)) : [];
   }
 
-  /** `run` ends: resolves, or rejects with the error. The first call counts. */
+  /** Ends `run`: it resolves, or rejects with the error. Only the first call has an effect. */
   end(error?: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -74,7 +77,7 @@ export class Readings {
   }
 
   /**
-   * Reads what waits until `end` is called or a reading fails; no reading is under way any more when it settles.
+   * Reads the waiting paths until `end` is called or a reading fails. It settles only when no reading is under way any more.
    * @param idle is called whenever nothing waits and nothing is being read
    */
   async run(read: Read, idle: () => void): Promise<void> {
@@ -105,7 +108,7 @@ export class Readings {
     while (this.#reading.size < this.#most && this.#waiting.size > 0) {
       const { done, value } = this.#next.next();
       if (done) {
-        if (again) return; // nothing waits but what is being read
+        if (again) return; // every waiting path is being read already
         again = true;
         this.#next = this.#waiting.entries();
         continue;

@@ -1,6 +1,6 @@
 /**
- * A tree cache: a node and all below it with their data, kept current by a recursive watch (3.6 and later). The node
- * need not exist. A node's `stat` is as of the last change of its own data.
+ * A tree cache: a node and all nodes below it with their data, kept current by a recursive watch (3.6 and later). The node need not
+ * exist. A node's `stat` was read at the last change of the node's own data.
  */
 import { parentOf } from "../../base/paths.ts";
 import type { ZooKeeper } from "../../operations/session.ts";
@@ -32,7 +32,7 @@ export class TreeCache {
     return this.#mirror.fresh;
   }
 
-  /** All nodes by full path, in no order. */
+  /** All nodes by full path, in no particular order. */
   get nodes(): ReadonlyMap<string, CachedNode> {
     return this.#mirror.nodes;
   }

@@ -1,8 +1,8 @@
 /**
- * An atomic long: a 64-bit number that many clients change, stored as Java Curator's DistributedAtomicLong does: 8 bytes, high
- * first; a missing or empty node counts as 0. A change reads, computes and writes on condition that no other client wrote in
- * between, and retries a few times. If other clients are always quicker and a lock path is given, it goes on under that lock,
- * where clients that failed as often queue up instead of colliding.
+ * An atomic long: a 64-bit number that many clients change, stored like Java Curator's DistributedAtomicLong: 8 bytes, big-endian;
+ * a missing or empty node counts as 0. A change reads, computes and writes on condition that no other client wrote in between, and
+ * retries a few times. If every try collides with another client and a lock path is given, the change continues under that lock,
+ * where the colliding clients queue up.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -16,7 +16,7 @@ import { pause } from "../base/waiting.ts";
 import { Mutex } from "../locks/mutex.ts";
 
 export interface AtomicLongOptions {
-  /** How often a change is tried before it is promoted to the lock, and again under it. Default 10. */
+  /** The number of tries without the lock, and again the number of tries under the lock. Default 10. */
   readonly tries?: number;
   /** Path of a mutex that all clients of this number share; without one, a change that fails too often rejects. */
   readonly lockPath?: string;
@@ -30,7 +30,7 @@ export interface LongChange {
   readonly after: bigint;
 }
 
-/** Adding to the largest number goes round to the smallest, as in Java. @throws OPTION_INVALID */
+/** Encodes a number of 64 bits, signed. @throws OPTION_INVALID if the value does not fit */
 export function encodeLong(value: bigint, path: string): Buffer {
   if (typeof value !== "bigint" || BigInt.asIntN(64, value) !== value) {
     const options = { path, hint: "give a bigint from -2^63 to 2^63 - 1" };
@@ -80,7 +80,7 @@ export class AtomicLong {
     return (await this.#read(await this.#zk.established(options.signal), options)).value;
   }
 
-  /** Sets it unconditionally. @throws OPTION_INVALID; CONNECTION_LOSS: it may be set or not */
+  /** Sets the number unconditionally. @throws OPTION_INVALID; CONNECTION_LOSS: the number may be set or not */
   async set(value: bigint, options: CallOptions = {}): Promise<void> {
     const data = encodeLong(value, this.path);
     const session = await this.#zk.established(options.signal);
@@ -95,16 +95,17 @@ export class AtomicLong {
     }
   }
 
-  /** Sets it if it does not exist. @returns whether it did @throws as `set` */
+  /** Sets the number if the node does not exist. @returns true if this call created the node @throws as `set` */
   async initialize(value: bigint, options: CallOptions = {}): Promise<boolean> {
     const data = encodeLong(value, this.path);
     return this.#create(await this.#zk.established(options.signal), data, options);
   }
 
   /**
-   * Sets it to `value` if it is `expected`.
-   * @returns false if it is another number
-   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION when other clients were always quicker; CONNECTION_LOSS: set or not
+   * Sets the number to `value` if it is `expected`.
+   * @returns false if the number is not `expected`
+   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION if every try collided with another client; CONNECTION_LOSS: the number may be
+   * set or not
    */
   async compareAndSet(expected: bigint, value: bigint, options: CallOptions = {}): Promise<boolean> {
     encodeLong(value, this.path);
@@ -113,8 +114,9 @@ export class AtomicLong {
   }
 
   /**
-   * Adds, wrapping around at the ends of 64 bits.
-   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION when other clients were always quicker; CONNECTION_LOSS: added or not
+   * Adds `amount`; overflow wraps around at 64 bits.
+   * @throws DATA_INVALID, OPTION_INVALID; BAD_VERSION if every try collided with another client; CONNECTION_LOSS: the amount may be
+   * added or not
    */
   async add(amount: bigint, options: CallOptions = {}): Promise<LongChange> {
     encodeLong(amount, this.path);
@@ -137,7 +139,7 @@ export class AtomicLong {
     return this.subtract(1n, options);
   }
 
-  /** @param make undefined: leave it as it is */
+  /** @param make computes the new number; undefined leaves the number as it is */
   async #change(make: (now: bigint) => bigint | undefined, options: CallOptions): Promise<LongChange> {
     const session = await this.#zk.established(options.signal);
     const change = await this.#tryOften(session, make, options);
@@ -184,7 +186,7 @@ export class AtomicLong {
     }
   }
 
-  /** @returns false when it exists */
+  /** @returns false if the node exists already */
   async #create(session: Session, data: Buffer, options: CallOptions): Promise<boolean> {
     for (;;) {
       try {

@@ -1,4 +1,4 @@
-/** A shared count: one 32-bit number that many watch and set, stored as Java Curator's SharedCount does: 4 bytes, high first. */
+/** A shared count: one 32-bit number that many clients watch and set, stored like Java Curator's SharedCount: 4 bytes, big-endian. */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkPath, parentOf } from "../../base/paths.ts";
 import type { CallOptions } from "../../operations/operations.ts";
@@ -11,13 +11,16 @@ import { NodeCache } from "../cache/node-cache.ts";
 
 export interface VersionedCount {
   readonly count: number;
-  /** The node's version: incremented by each setting. */
+  /** The node's version: each write increments it. */
   readonly version: number;
 }
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface CountListener {
-  /** The count was set, here or elsewhere, perhaps to the same number; of settings in quick succession only the last is reported. */
+  /**
+   * The count was set, by this or another client, perhaps to the same number. Of several changes in quick succession only the last
+   * is reported.
+   */
   changed?(count: VersionedCount): void;
   /** The connection is in doubt: the count may have changed. */
   stale?(): void;
@@ -47,7 +50,7 @@ export class SharedCount {
   }
 
   /**
-   * Creates the count if it is missing, reads it and keeps reading.
+   * Creates the count if it is missing, reads it, and keeps it up to date.
    * @throws DATA_INVALID, CLOSED; the error that makes it impossible, such as NO_AUTH, or NO_NODE if the client's chroot does not
    * exist: then the count is closed
    */
@@ -61,7 +64,7 @@ export class SharedCount {
   }
 
   /**
-   * As last read or set here.
+   * The count and its version, as last read or set by this client.
    * @throws NOT_HELD before `start` has resolved
    */
   get versioned(): VersionedCount {
@@ -71,7 +74,7 @@ export class SharedCount {
     throw new ZooKeeperError("NOT_HELD", `the count ${this.path} has not been read yet`, options);
   }
 
-  /** As last read or set here. @throws NOT_HELD before `start` has resolved */
+  /** The count, as last read or set by this client. @throws NOT_HELD before `start` has resolved */
   get count(): number {
     return this.versioned.count;
   }
@@ -88,7 +91,7 @@ export class SharedCount {
 
   /**
    * Sets the count unconditionally; creates the node again if it was deleted.
-   * @throws OPTION_INVALID; NO_NODE when the client's chroot does not exist; CONNECTION_LOSS: it may be set or not
+   * @throws OPTION_INVALID; NO_NODE when the client's chroot does not exist; CONNECTION_LOSS: the count may be set or not
    */
   async set(count: number, options: CallOptions = {}): Promise<void> {
     const data = encodeCount(count, this.path);
@@ -104,10 +107,10 @@ export class SharedCount {
   }
 
   /**
-   * Sets the count unless it was set since.
+   * Sets the count unless any client has set it since `before`.
    * @param before a value of `versioned`
    * @returns false if it has been set since: `versioned` has the new count
-   * @throws OPTION_INVALID; NO_NODE when the node was deleted; CONNECTION_LOSS: it may be set or not
+   * @throws OPTION_INVALID; NO_NODE when the node was deleted; CONNECTION_LOSS: the count may be set or not
    */
   async trySet(before: VersionedCount, count: number, options: CallOptions = {}): Promise<boolean> {
     const data = encodeCount(count, this.path);
@@ -121,7 +124,7 @@ export class SharedCount {
     }
   }
 
-  /** The last count read stays readable. Never rejects. */
+  /** Stops following changes; the last count read stays readable. Never rejects. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#listeners.clear();
@@ -154,7 +157,7 @@ export class SharedCount {
     if (!this.#last) await this.#read({});
   }
 
-  /** @returns undefined when it exists */
+  /** @returns undefined if the node exists already */
   async #create(data: Buffer, options: CallOptions): Promise<Stat | undefined> {
     for (;;) {
       try {
@@ -164,9 +167,10 @@ export class SharedCount {
         return (await session.create(this.path, data, options)).stat;
       } catch (error) {
         if (isZooKeeperError(error, "NODE_EXISTS")) return undefined;
-        // A node directly below the root can lack only the root: the client's chroot does not exist.
+        // The only possible missing parent of a node directly below the root is the root itself: the client's chroot does not
+        // exist.
         if (isZooKeeperError(error, "NO_NODE") && parentOf(error.path) === "/") throw error;
-        // The parent was deleted meanwhile, or it is unknown whether the node was created: the next try finds it, or makes it.
+        // The parent was deleted meanwhile, or it is unknown whether the node was created: the next try finds or creates the node.
         if (!isZooKeeperError(error, "NO_NODE", "CONNECTION_LOSS", "SESSION_EXPIRED")) throw error;
       }
     }
@@ -177,7 +181,10 @@ export class SharedCount {
     this.#take(decodeCount(data, this.path), stat);
   }
 
-  /** Answers and events may cross: an older one changes nothing, unless the data was wiped and the numbers began again. */
+  /**
+   * Takes over a newer count. Answers and events may arrive out of order, so an older one is ignored, unless the server's data was
+   * wiped and the transaction numbers began again.
+   */
   #take(count: number, { version, mzxid, czxid }: Stat): void {
     const last = this.#last;
     const wiped = last?.czxid !== czxid && this.#zk.session.rewoundFrom !== undefined;

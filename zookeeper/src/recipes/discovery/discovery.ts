@@ -1,6 +1,6 @@
 /**
- * Service discovery on the layout of Java's curator-x-discovery: `<path>/<service>/<id>` holds an instance as JSON. Parents
- * are containers. A registration stays from session to session.
+ * Service discovery on the layout of Java's curator-x-discovery: `<path>/<service>/<id>` holds an instance as JSON. Parents are
+ * containers. A registration is kept across sessions.
  */
 import { isZooKeeperError } from "../../base/errors.ts";
 import { checkNames } from "../../base/options.ts";
@@ -28,7 +28,7 @@ export interface DiscoveryOptions {
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface DiscoveryListener {
-  /** A registration has to be made again and meets something that is tried again. For a log. */
+  /** An operation of a registration failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -42,11 +42,11 @@ const instanceNames: ReadonlySet<string> = new Set<keyof NewInstance>([...change
 export interface Registration<Payload = unknown> {
   readonly instance: ServiceInstance<Payload>;
   /**
-   * Changes parts of it.
-   * @throws CONNECTION_LOSS or SESSION_EXPIRED: not known to be written, it is written later
+   * Changes parts of the registered instance.
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the change was written; it is written again later
    */
   update(changes: Partial<Pick<NewInstance<Payload>, Changeable>>): Promise<void>;
-  /** Removes it. Never rejects. */
+  /** Removes the registration. Never rejects. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -56,7 +56,7 @@ export class ServiceDiscovery<Payload = unknown> {
   readonly #zk: ZooKeeper;
   readonly #acl: readonly Acl[] | undefined;
   readonly #listeners = new Listeners<DiscoveryListener>();
-  /** Nodes of registrations, and caches, those of providers too. */
+  /** Open nodes of registrations, and open caches, including the caches of providers. */
   readonly #open = new Set<{ close(): Promise<void> }>();
 
   /** @throws PATH_INVALID, OPTION_INVALID */
@@ -74,7 +74,7 @@ export class ServiceDiscovery<Payload = unknown> {
   }
 
   /**
-   * Registers an instance until it is closed. One that is there under the same id is replaced.
+   * Registers an instance until the registration is closed. An existing instance of the same id is replaced.
    * @throws PATH_INVALID, OPTION_INVALID; CLOSED; the error that makes registration impossible, such as NO_AUTH
    */
   async register(given: NewInstance<Payload>): Promise<Registration<Payload>> {
@@ -119,16 +119,16 @@ export class ServiceDiscovery<Payload = unknown> {
   }
 
   /**
-   * Reads the instances of a service now, in the order of their ids; none where there is no such service.
+   * Reads the current instances of a service, in the order of their ids; an empty list if there is no such service.
    * @throws DATA_INVALID for a node that is no instance
    */
   async instances(name: string, options: CallOptions = {}): Promise<ServiceInstance<Payload>[]> {
     const ids = await this.#children(this.#pathOf(name), options);
     const found = await Promise.all(ids.map((id) => this.instance(name, id, options)));
-    return found.filter((one) => one !== undefined); // some may be gone meanwhile
+    return found.filter((one) => one !== undefined); // an instance may have been deleted meanwhile
   }
 
-  /** @returns undefined when it is not there @throws DATA_INVALID */
+  /** @returns undefined if there is no such instance @throws DATA_INVALID */
   async instance(name: string, id: string, options: CallOptions = {}): Promise<ServiceInstance<Payload> | undefined> {
     const path = this.#pathOf(name, id);
     try {
@@ -139,19 +139,19 @@ export class ServiceDiscovery<Payload = unknown> {
     }
   }
 
-  /** The instances of a service, kept current. */
+  /** Opens a cache of a service's instances that is kept up to date. */
   cache(name: string): ServiceCache<Payload> {
     const cache: ServiceCache<Payload> = new ServiceCache(this.#zk, this.#pathOf(name), () => this.#open.delete(cache));
     this.#open.add(cache);
     return cache;
   }
 
-  /** Gives one instance of a service at a time. @throws OPTION_INVALID */
+  /** Opens a provider, which chooses one instance of a service for each call. @throws OPTION_INVALID */
   provider(name: string, options?: ProviderOptions<Payload>): ServiceProvider<Payload> {
     return new ServiceProvider(() => this.cache(name), name, options);
   }
 
-  /** Closes its registrations, caches and providers. Never rejects. */
+  /** Closes all registrations, caches and providers of this object. Never rejects. */
   async close(): Promise<void> {
     const open = [...this.#open];
     this.#open.clear();

@@ -8,7 +8,7 @@ import { checkPath } from "../../base/paths.ts";
 import { localAddress } from "../locks/mutex.ts";
 import { parseUriSpec, type UriSpec } from "./uri-spec.ts";
 
-/** dynamic: an ephemeral node. static and permanent: a node that stays when its process dies. */
+/** DYNAMIC: an ephemeral node. STATIC and PERMANENT: a node that stays when its process dies. */
 export type ServiceType = "DYNAMIC" | "STATIC" | "PERMANENT";
 
 export interface ServiceInstance<Payload = unknown> {
@@ -18,7 +18,7 @@ export interface ServiceInstance<Payload = unknown> {
   readonly address: string | null;
   readonly port: number | null;
   readonly sslPort: number | null;
-  /** Any JSON value. Java reads an object as the class that its field `@class` names, else as a map. */
+  /** Any JSON value. Java reads an object as the class that the field `@class` names; without this field as a map. */
   readonly payload: Payload | null;
   /** Epoch milliseconds. */
   readonly registrationTimeUTC: number;
@@ -84,7 +84,7 @@ export function checkServiceName(name: string): void {
   throw new ZooKeeperError("PATH_INVALID", `${JSON.stringify(name)} has a slash in it`, { hint });
 }
 
-/** JSON as Jackson writes it: as JSON.stringify does, but control characters with capital digits. */
+/** JSON as Jackson writes it: like JSON.stringify, except that control characters are escaped with upper-case hexadecimal digits. */
 export function encodeInstance(instance: ServiceInstance): string {
   const { name, id, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec, enabled } = instance;
   const parts = uriSpec && { parts: uriSpec.parts.map(({ value, variable }) => ({ value, variable })) };
@@ -93,7 +93,7 @@ export function encodeInstance(instance: ServiceInstance): string {
   return text.replace(/\\(\\|u00..)/g, (found) => (found === "\\\\" ? found : `\\u${found.slice(2).toUpperCase()}`));
 }
 
-/** Fields that are missing have Curator's defaults. @throws DATA_INVALID */
+/** Missing fields get Curator's defaults. @throws DATA_INVALID */
 export function decodeInstance<Payload>(data: Buffer, path: string): ServiceInstance<Payload> {
   let read: Partial<ServiceInstance<Payload>> | null;
   try {
@@ -124,10 +124,10 @@ function invalidInstance(path: string, cause?: unknown): ZooKeeperError {
 }
 
 /**
- * The instance's URI by its `uriSpec`. Known variables: scheme (https with an `sslPort`, else http), name, id, address,
- * port, ssl-port, registration-time-utc, service-type.
- * @param variables further ones; they win
- * @throws OPTION_INVALID for a variable that is not known, DATA_INVALID for an instance without a `uriSpec`
+ * The instance's URI by its `uriSpec`. Known variables: scheme (https with an `sslPort`, else http), name, id, address, port,
+ * ssl-port, registration-time-utc, service-type.
+ * @param variables additional variables; they override the known ones
+ * @throws OPTION_INVALID for an unknown variable, DATA_INVALID for an instance without a `uriSpec`
  */
 export function uriOf(instance: ServiceInstance, variables: Readonly<Record<string, string>> = {}): string {
   const { name, id, address, port, sslPort, uriSpec } = instance;

@@ -1,4 +1,4 @@
-/** Gives one instance of a service at a time, and passes over those that failed. Curator: ServiceProvider. */
+/** Chooses one instance of a service for each call, and skips instances that failed. Curator: ServiceProvider. */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { checkNames } from "../../base/options.ts";
 import type { ServiceInstance } from "./instance.ts";
@@ -8,11 +8,11 @@ import { type ProviderStrategy, roundRobin } from "./strategies.ts";
 export interface ProviderOptions<Payload = unknown> {
   /** Default: `roundRobin()`. */
   readonly strategy?: ProviderStrategy<Payload>;
-  /** Only instances for which it returns true are given. */
+  /** Only instances for which the filter returns true are chosen. */
   readonly filter?: (instance: ServiceInstance<Payload>) => boolean;
-  /** An instance is passed over after this number of errors (`noteError`). Default 2. */
+  /** An instance is skipped after this number of errors (`noteError`). Default 2. */
   readonly downAfter?: number;
-  /** Errors count for this time from the first of them on. Default 30,000. */
+  /** The number of ms for which errors count, from the first error on. Default 30,000. */
   readonly downMs?: number;
 }
 
@@ -21,7 +21,7 @@ const names: ReadonlySet<string> = new Set<keyof ProviderOptions>(["strategy", "
 /** Errors of one instance. */
 interface Errors {
   count: number;
-  /** The time of the first error, by the monotonic clock. */
+  /** Monotonic ms of the first error. */
   readonly since: number;
 }
 
@@ -33,7 +33,7 @@ export class ServiceProvider<Payload = unknown> {
   readonly #downMs: number;
   readonly #errors = new Map<string, Errors>();
 
-  /** @param open begins to read the instances @throws OPTION_INVALID */
+  /** @param open opens the cache of instances @throws OPTION_INVALID */
   constructor(open: () => ServiceCache<Payload>, name: string, options: ProviderOptions<Payload> = {}) {
     checkNames(`the provider of ${name}`, "", options, names);
     const { strategy = roundRobin(), filter = () => true, downAfter = 2, downMs = 30_000 } = options;
@@ -49,7 +49,7 @@ export class ServiceProvider<Payload = unknown> {
     this.#downMs = downMs;
   }
 
-  /** As of a `ServiceCache`. */
+  /** The same as the `ready` of a `ServiceCache`. */
   get ready(): Promise<void> {
     return this.#cache.ready;
   }

@@ -1,4 +1,4 @@
-/** The instances of one service at hand, kept current by a children cache (servers from 3.6). Curator: ServiceCache. */
+/** A local copy of one service's instances, kept up to date by a children cache (servers from 3.6). Curator: ServiceCache. */
 import type { ZooKeeper } from "../../operations/session.ts";
 import { Listeners } from "../base/listeners.ts";
 import { ChildrenCache } from "../cache/children-cache.ts";
@@ -7,9 +7,9 @@ import { decodeInstance, type ServiceInstance } from "./instance.ts";
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface ServiceCacheListener {
-  /** An instance came, went or changed: `instances` has changed. */
+  /** An instance was added, removed or changed: `instances` has changed. */
   changed?(): void;
-  /** A node that is no instance and is left out, or something that is tried again. For a log. */
+  /** A node does not hold an instance and is left out, or an operation failed and will be retried. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -20,7 +20,7 @@ export class ServiceCache<Payload = unknown> {
   readonly #byPath = new Map<string, ServiceInstance<Payload>>();
   #instances: readonly ServiceInstance<Payload>[] | undefined;
 
-  /** @param path of the service @param closed is called as it closes */
+  /** @param path of the service @param closed called when the cache closes */
   constructor(zk: ZooKeeper, path: string, closed: () => void) {
     this.#closed = closed;
     this.#cache = new ChildrenCache(zk, path);
@@ -49,7 +49,7 @@ export class ServiceCache<Payload = unknown> {
     return this.#cache.fresh;
   }
 
-  /** In the order of their ids, as last read. */
+  /** The instances as last read, in the order of their ids. */
   get instances(): readonly ServiceInstance<Payload>[] {
     this.#instances ??= [...this.#byPath].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, instance]) => instance);
     return this.#instances;

@@ -1,4 +1,7 @@
-/** How an instance is reached, as Java Curator's UriSpec has it: text with variables, as in `{scheme}://{address}:{port}`. */
+/**
+ * A template for an instance's URI, in the form of Java Curator's UriSpec: text with variables, as in
+ * `{scheme}://{address}:{port}`.
+ */
 import { ZooKeeperError } from "../../base/errors.ts";
 
 export interface UriSpec {

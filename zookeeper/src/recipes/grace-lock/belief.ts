@@ -1,12 +1,12 @@
 /**
  * How long this process may rely on being the only holder of a grace lock: while it holds the lock, and for most of the grace
- * after.
+ * period after that.
  */
 import type { Holding, LockClock } from "./place.ts";
 
-/** The share of the grace that a cut-off owner leaves unused: two monotonic clocks differ by far less. */
+/** The share of the grace that a cut-off owner leaves unused as a margin: the rates of two monotonic clocks differ by far less. */
 const driftShare = 0.05;
-/** The remaining time of the holding is sampled this often until its end, but at most every `shortestSampleMs`. */
+/** The holding's remaining time is sampled at intervals of a quarter of that time, but no shorter than `shortestSampleMs`. */
 const samplesPerLapse = 4;
 const shortestSampleMs = 20;
 
@@ -18,7 +18,7 @@ export class Belief {
   #untilMono = Number.NEGATIVE_INFINITY;
   #cancel: () => void = () => undefined;
 
-  /** @param holding the present one @param over is called once the belief has ended, see `watch` */
+  /** @param holding returns the current holding @param over called once the belief has ended, see `watch` */
   constructor(clock: LockClock, graceMs: number, holding: () => Holding | undefined, over: () => void) {
     this.#clock = clock;
     this.#graceMs = graceMs;
@@ -32,7 +32,7 @@ export class Belief {
     return this.#leftMs > 0;
   }
 
-  /** Follows the holding, and its end, until the belief ends or `stop` is called. */
+  /** Follows the holding, and the grace after it, until the belief ends or `stop` is called. */
   watch(): void {
     this.stop();
     const holdingMs = this.#renew();
@@ -41,7 +41,7 @@ export class Belief {
     else this.#over();
   }
 
-  /** The holding ended, perhaps before its time: the grace of other contenders runs from now at the latest. */
+  /** Records that the holding ended, perhaps early: the other contenders' grace runs from now at the latest. */
   lapse(): void {
     this.#untilMono = Math.min(this.#untilMono, this.#clock.monotonic() + this.#ownGraceMs);
   }
@@ -58,7 +58,7 @@ export class Belief {
     return Math.max(0, this.#untilMono - this.#clock.monotonic());
   }
 
-  /** @returns ms left of the holding */
+  /** Extends the belief by the current holding. @returns ms left of the holding */
   #renew(): number {
     const holdingMs = this.#holding()?.remainingMs ?? 0;
     if (holdingMs > 0) this.#untilMono = this.#clock.monotonic() + holdingMs + this.#ownGraceMs;

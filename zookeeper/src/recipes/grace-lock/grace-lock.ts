@@ -1,16 +1,16 @@
 /**
- * A lock for long work that one of several processes does, again and again: a nightly run of two hours. The holder keeps it
- * between uses. When the holder vanishes, all other contenders wait a grace, because the holder is often only cut off for a
- * moment and can continue best; it gets the lock back first.
+ * A lock for long, recurring work that one of several processes does, such as a nightly run of two hours. The holder keeps it
+ * between uses. When the holder vanishes, all other contenders wait for a grace period, because the holder is often cut off only
+ * for a moment and is best placed to continue; it can take the lock back before them.
  *
- * A newcomer cannot know of a grace that began before it came. It sees that the last holder did not release the lock, and waits a
- * whole grace from the moment when it first saw that. No two machines' clocks are compared: each contender measures on its own,
- * from a moment that cannot lie before the vacancy, and the take is a compare-and-set on the very vacancy that it watched. So no
- * contender takes early, and of all that take in the end, one succeeds.
+ * A new contender cannot know when the grace began. It sees that the last holder did not release the lock, and waits a whole grace
+ * from the moment when it first saw that. No two machines' clocks are compared: each contender measures on its own, from a moment
+ * that cannot lie before the vacancy, and the take is a compare-and-set on the vacancy that the contender watched. So no contender
+ * takes the lock early, and only one of the contenders that try succeeds.
  *
- * The same bound serves the holder: a session that ended here by the clock cannot have ended earlier at the place, so no other
- * contender has the lock before the grace has passed from there. Until then the running use may go on, and the lock is taken back
- * under it, with a new fence; after the grace the use must stop, and its signal aborts.
+ * The same bound serves the holder: a session that ended by this process's clock cannot have ended earlier at the place, so no
+ * other contender gets the lock before the grace has passed since then. Until then the running use may continue while the lock is
+ * taken back, with a new fence; after the grace the use must stop, and its signal aborts.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -26,18 +26,18 @@ import { Turns } from "./turns.ts";
 import { RunningUse, type TakenOver, type Use } from "./use.ts";
 
 const defaultGraceMs = 10_000;
-/** A failed look is repeated after this, while a use waits to get the lock back. */
+/** Pause before a failed read of the place is repeated while a use waits to get the lock back. */
 const retryMs = 250;
 
 export interface GraceLockOptions {
   /** The contender's name: the same after a restart, and used by no other process. It identifies a previous owner. */
   readonly owner: string;
-  /** Default 10,000 ms. Each contender waits for the longer of its own and the vanished holder's. */
+  /** The grace period in ms, default 10,000. A contender waits for the longer of its own grace and the vanished holder's. */
   readonly graceMs?: number;
   /**
-   * The lock was taken over from a holder that vanished or gave it up in the midst of a use; also from this owner's former
-   * life. Called before `tryLock` resolves. With this option a contender that `tryLock` refused takes the lock over by itself
-   * at the grace's end: it holds it then, and `tryLock` uses it.
+   * Called if the lock was taken over from a holder that vanished, or released the lock in the middle of a use; the holder may be a
+   * former process of this owner. Called before `tryLock` resolves. With this option, a contender whose `tryLock` was refused takes
+   * the lock over by itself at the end of the grace; a later `tryLock` then uses it.
    */
   readonly onTakenOver?: (from: TakenOver) => void;
   /** The running use has lost the lock and must stop; its signal aborts with the same error (NOT_HELD). */
@@ -66,14 +66,14 @@ export class GraceLock {
   readonly #turns: Turns;
   #situation: Situation = "CREATED";
   #holding: Holding | undefined;
-  /** The record at the place while this process holds the lock; otherwise the last one seen. */
+  /** The record at the place while this process holds the lock; otherwise the last record seen. */
   #record: LockRecord | undefined;
   #vacancy: { version: string; sinceMono: number } | undefined;
   #takenOver: TakenOver | undefined;
   #use: RunningUse | undefined;
   #asking = false;
   #closing = false;
-  /** Another process had the lock when this one tried to take it; this one has not had it since. */
+  /** True if another process had the lock when this process last tried to take it, and this process has not had it since. */
   #refused = false;
   readonly #belief: Belief;
   #attending = false;
@@ -103,21 +103,21 @@ export class GraceLock {
     return stateOf(this.#situation);
   }
 
-  /** Defined while this process holds the lock by the clock at the call. */
+  /** The fence of the current holding; defined while this process holds the lock, by the clock at the moment of the call. */
   get fence(): bigint | undefined {
     return this.#holding && this.#holding.remainingMs > 0 ? this.#holding.fence : undefined;
   }
 
-  /** Aborts once it is closed. */
+  /** Aborts once this lock object is closed. */
   get closed(): AbortSignal {
     return this.#turns.closed;
   }
 
   /**
-   * Takes the lock, or uses it again if it is already held, which asks the place. Waits for a connection, and after a holder
-   * vanished for the end of the grace (not if it was this owner).
+   * Takes the lock, or uses it again if this process already holds it; both send a request to the place. Waits for a connection; if
+   * another owner's holder vanished, also waits for the end of the grace.
    * @returns undefined when another process holds it, or another caller of this process uses it
-   * @throws CLOSED, ABORTED, errors of the place (NO_AUTH, …)
+   * @throws CLOSED, ABORTED, or an error of the place (NO_AUTH, …)
    */
   async tryLock(options: CallOptions = {}): Promise<Use | undefined> {
     checkNames(`the grace lock ${this.#place.name}`, this.#place.name, options, callNames);
@@ -145,7 +145,7 @@ export class GraceLock {
     }
   }
 
-  /** The same, but waits while another contender holds it. */
+  /** Like `tryLock`, but waits while another contender holds the lock. */
   async lock(options: CallOptions = {}): Promise<Use> {
     for (;;) {
       const seen = this.#turns.changes;
@@ -156,23 +156,23 @@ export class GraceLock {
   }
 
   /**
-   * Gives the lock up for good, so that the next one need not wait. A use that still runs ends with it.
-   * @returns false, and nothing is changed, when it was not held
+   * Releases the lock, so that the next contender need not wait for the grace. A use that still runs ends with it.
+   * @returns false, and changes nothing, if this process did not hold the lock
    */
   async release(): Promise<boolean> {
     this.#requireOpen();
     return this.#release();
   }
 
-  /** The last use as the place has it now, of whatever owner. */
+  /** Reads the record of the last use, by any owner. */
   async lastUse({ signal }: CallOptions = {}): Promise<LastUse | undefined> {
     this.#requireOpen();
-    // In the line: an abandoned look removes its watch, and another look must not rely on that watch.
+    // Queued like all other work, because an abandoned look removes its watch, and a concurrent look must not rely on that watch.
     const { record } = await this.#turns.inLine(() => this.#place.look(this.#turns.withClose(signal)), signal);
     return record?.use ?? undefined;
   }
 
-  /** Releases the lock if it is held, and contends no more. */
+  /** Releases the lock if it is held, and stops contending. */
   async close(): Promise<void> {
     if (this.#closing) return;
     this.#closing = true;
@@ -191,7 +191,7 @@ export class GraceLock {
     await this.close();
   }
 
-  /** @returns the use; "held"; or how long to wait before the next attempt, ms */
+  /** @returns the use; "held" if another contender has the lock; or ms to wait before the next attempt */
   async #attempt(signal?: AbortSignal): Promise<Use | "held" | number> {
     if (this.#holding) {
       const use = await this.#begin(this.#holding, signal);
@@ -212,7 +212,7 @@ export class GraceLock {
     return (await this.#begin(holding, signal)) ?? 0;
   }
 
-  /** No caller waits for it any more, and an owner without a caller must not keep it. */
+  /** True if no caller waits for the lock any more: then this process must not keep it. */
   #isUnwanted(signal?: AbortSignal): boolean {
     return signal?.aborted || this.#closing;
   }
@@ -228,10 +228,10 @@ export class GraceLock {
     if (sight.record && sight.record.life !== this.#life) this.#step("overtaken");
     this.#record = sight.record ?? (sight.forgetful ? this.#record : undefined);
     const lingers = sight.record ? !sight.record.released : sight.forgetful === true;
-    // A holder of this owner without a present holding was left by its last session or its last process.
+    // A holder with this owner's name, while this object has no holding, was left by an earlier session or process.
     const found = sight.held && !this.#isOurs(sight.record) ? "held" : lingers ? "vacant" : "free";
     if (found !== "vacant") this.#vacancy = undefined;
-    // The place answered after the holder was gone, so the vacancy is at least as old as this moment.
+    // The place answered after the holder had vanished, so the vacancy began before this moment.
     else if (this.#vacancy?.version !== sight.version) {
       this.#vacancy = { version: sight.version, sinceMono: this.#clock.monotonic() };
     }
@@ -239,13 +239,13 @@ export class GraceLock {
     return found;
   }
 
-  /** True if the record is of this life, or of a former process of this owner. */
+  /** True if the record was written by this process, or by a former process of this owner. */
   #isOurs(record: LockRecord | undefined): boolean {
     if (record?.owner !== this.owner) return false;
     return record.life === this.#life || !this.#place.lives.has(record.life);
   }
 
-  /** How long this contender must not yet take the vacant or free lock. */
+  /** The remaining ms for which this contender must not take the vacant or free lock. */
   #graceLeftMs(sight: Sight): number {
     if (!this.#vacancy || this.#isOurs(this.#record)) return 0;
     const graceMs = Math.max(this.#graceMs, sight.record?.graceMs ?? 0);
@@ -272,14 +272,14 @@ export class GraceLock {
     return holding;
   }
 
-  /** @returns undefined when it is not held any more; 0 when its caller gave up, and it was released */
+  /** @returns undefined if the lock is no longer held; 0 if the caller gave up and the lock was released */
   async #begin(holding: Holding, signal?: AbortSignal): Promise<Use | 0 | undefined> {
     const before = this.#record;
     const beganMs = this.#clock.wall();
     const lastUse = { owner: this.owner, fence: String(holding.fence), beganMs, endedMs: null, note: null };
     if (!(await this.#write(holding, lastUse))) return undefined;
     if (this.#isUnwanted(signal)) {
-      this.#record = before; // a use that nobody was given never was
+      this.#record = before; // no caller received this use, so the record must not show it
       await this.#release(true);
       return 0;
     }
@@ -294,7 +294,7 @@ export class GraceLock {
     return use;
   }
 
-  /** @returns whether the holding stood, and stands */
+  /** @returns true if the record was written and the holding is still current */
   async #write(holding: Holding, use: LastUse): Promise<boolean> {
     const record = { ...(this.#record as LockRecord), use };
     try {
@@ -319,7 +319,10 @@ export class GraceLock {
     }
   }
 
-  /** A use that was cut off takes the lock back first: work that was done must not be recorded as cut off. */
+  /**
+   * Records a change of the use. If the use was cut off, the lock is taken back first, because finished work must not be recorded
+   * as cut off.
+   */
   async #recordUse(use: RunningUse, change: () => Partial<LastUse>): Promise<boolean> {
     const work = async () => {
       while (this.#use === use) {
@@ -345,7 +348,7 @@ export class GraceLock {
     this.#stopUse();
     if (!this.#holding) return false;
     const work = async () => {
-      this.#stopUse(); // one that was on its way when the release was asked for, before it in the line
+      this.#stopUse(); // a use whose start was queued before this release
       const [holding, record] = [this.#holding, this.#record];
       if (!holding || !record) return false;
       // A use that was stopped stays recorded without an end: the next holder of the lock sees it.
@@ -372,11 +375,11 @@ export class GraceLock {
 
   /** @returns false when the holding ended before */
   async #giveUp(holding: Holding, record: LockRecord): Promise<boolean> {
-    this.#unhear(); // a place may end the holding with its release, which is no loss of the session
+    this.#unhear(); // the place may abort the holding on release, which must not count as a lost session
     try {
       return await holding.release(record);
     } catch (error) {
-      // Its session ended first: other contenders wait for the grace, which is the only cost.
+      // The session ended before the release: the only effect is that other contenders wait for the grace.
       if (holding.signal.aborted) return false;
       this.#hold(holding);
       throw error;
@@ -428,7 +431,7 @@ export class GraceLock {
     });
   }
 
-  /** Something may have changed: waiting callers look again; without any, this lock looks itself. */
+  /** Called when something may have changed: waiting callers look again; without waiting callers the lock itself looks. */
   #onChange(): void {
     this.#turns.wake();
     if (this.#attending || this.#turns.closed.aborted) return;
@@ -440,8 +443,8 @@ export class GraceLock {
       })
       .catch((error: unknown) => {
         this.#attending = false;
-        // A caller that tries meets the same error. A running use needs the next look; if no look succeeds, the grace ends the
-        // use. A contender that would take over also needs it, if waiting can mend the error.
+        // A caller in `tryLock` gets the same error by itself. A running use needs the next look; if no look succeeds, the grace
+        // ends the use. A contender that would take the lock over also needs the next look, if the error can pass by itself.
         if (isZooKeeperError(error, "CLOSED") || !(this.#use || (this.#refused && isPassing(error)))) return;
         this.#clock.after(retryMs, () => this.#onChange());
       });
@@ -479,7 +482,7 @@ export class GraceLock {
   }
 }
 
-/** The use in the midst of which the lock was given up, if it was. */
+/** The unfinished use in the record, if the lock was released or lost in the middle of a use. */
 function cutOff(record: LockRecord | undefined): TakenOver | undefined {
   const use = record?.use;
   return use && use.endedMs === null ? { owner: use.owner, use } : undefined;

@@ -1,7 +1,7 @@
 /**
  * A grace lock in ZooKeeper: at `path` a persistent node with the record (JSON), below it the ephemeral node `holder`. A take
- * creates the one and sets the other in one transaction on the record's version. So the server decides between two contenders for
- * the same vacancy, and the record never names a contender that did not get the lock.
+ * creates `holder` and writes the record in one transaction, on condition of the record's version. So the server decides between
+ * two contenders for the same vacancy, and the record never names a contender that did not get the lock.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -25,17 +25,17 @@ export interface GraceLockNodesOptions extends GraceLockOptions {
 
 const optionNames: ReadonlySet<string> = new Set([...graceLockNames, "acl"]);
 
-/** A grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
+/** Creates a grace lock at this path. @throws PATH_INVALID, OPTION_INVALID */
 export function graceLock(client: ZooKeeper, path: string, given: GraceLockNodesOptions): GraceLock {
   checkNames(`the grace lock ${path}`, path, given, optionNames);
   const { acl, ...options } = given;
   return new GraceLock(new LockNodes(client, path, acl), options);
 }
 
-/** The lives that contend through each client. */
+/** The lives (one for each lock object) that contend through each client. */
 const livesOf = new WeakMap<ZooKeeper, Set<string>>();
 
-/** Which session read it, and the record node's numbers. */
+/** A sight together with the session that read it and the record node's numbers. */
 interface NodeSight extends Sight {
   readonly session: Session;
   readonly recordStat: Stat | undefined;
@@ -53,7 +53,7 @@ class LockNodes implements LockPlace {
   readonly lives: Set<string>;
   readonly #client: ZooKeeper;
   readonly #listeners = new Set<() => void>();
-  /** The session in which a watch on the holder waits to fire; one at a time. */
+  /** The session in which a watch on the holder node is set; there is at most one watch. */
   #watching: Session | undefined;
 
   readonly #acl: readonly Acl[] | undefined;
@@ -94,7 +94,7 @@ class LockNodes implements LockPlace {
     const data = JSON.stringify(record);
     const put: Operation[] = recordStat ? [] : [{ type: "create", path: this.name, acl: this.#acl }];
     put.push({ type: "set", path: this.name, data, version: recordStat?.version ?? 0 });
-    // It need not be the same holder node: the record's version proves that the lock is in the state that was seen.
+    // The holder node may be another one than was seen: the record's version proves that the lock is in the state that was seen.
     if (holderStat) put.push({ type: "delete", path: this.#holder });
     try {
       for (;;) {
@@ -121,8 +121,9 @@ class LockNodes implements LockPlace {
   }
 
   async #lookIn(session: Session, signal?: AbortSignal): Promise<NodeSight> {
-    // The record first: found vacant after it was read, the lock was vacant under this version or this version is old,
-    // and then the take on it fails. The other way round a later holder's version could pass for that of a vacancy.
+    // The record is read before the holder. If the holder is missing afterwards, either the lock was vacant under this version, or
+    // the version is outdated and a take with it fails. In the opposite order, a later holder's version could be mistaken for the
+    // version of a vacancy.
     const reading = readRecord(session, this.name, signal);
     const isWatched = this.#watching === session;
     this.#watching = session;
@@ -147,7 +148,7 @@ class LockNodes implements LockPlace {
     };
   }
 
-  /** Also fires when the session has ended, before there is another. */
+  /** The watch's listener; also called when the session ends. */
   readonly #fired = (): void => {
     this.#watching = undefined;
     for (const changed of [...this.#listeners]) changed();
@@ -158,12 +159,12 @@ class LockNodes implements LockPlace {
       const holder: Operation = { type: "create", path: this.#holder, data: token, ephemeral: true, acl: this.#acl };
       const set = (await session.multi([...put, holder])).find(({ type }) => type === "set");
       if (set?.type !== "set") throw new ZooKeeperError("PROTOCOL", `multi at ${this.name}: no node's numbers`);
-      // All parts of a multi are one transaction, with one number: the holder node's is the record's.
+      // All operations of a multi have the same transaction number, so the holder node's czxid equals the record's mzxid.
       return { czxid: set.stat.mzxid, version: set.stat.version };
     } catch (error) {
       if (isZooKeeperError(error, "NODE_EXISTS", "BAD_VERSION")) return "lost";
       if (isZooKeeperError(error, "NO_NODE")) {
-        if (put[0]?.type !== "create") return "lost"; // the record was deleted by someone's hand, or the holder went
+        if (put[0]?.type !== "create") return "lost"; // a person deleted the record, or the holder node vanished
         await createPersistent(session, parentOf(this.name), undefined, this.#acl);
         return "again";
       }
@@ -182,7 +183,7 @@ class LockNodes implements LockPlace {
     }
   }
 
-  /** After a lost answer: a holder node of this session with this token proves that the take was carried out. */
+  /** Called after a lost answer: a holder node of this session with this token proves that the take was carried out. */
   async #findTaken(session: Session, token: string): Promise<Taken | undefined> {
     await session.sync(this.name);
     try {
@@ -251,7 +252,10 @@ class HeldNodes implements Holding {
     }
   }
 
-  /** @returns whether it was done, or undefined: it was not, and can still be */
+  /**
+   * Finds out the result of a write whose answer was lost. @returns whether it was carried out; undefined if it was not and can be
+   * repeated
+   */
   async #find(data: string, released: boolean): Promise<boolean | undefined> {
     await this.#session.sync(this.#path);
     const [held, read] = await Promise.all([
@@ -261,7 +265,7 @@ class HeldNodes implements Holding {
         throw error;
       }),
     ]);
-    if (!read) return false; // deleted by someone's hand; the next look finds out
+    if (!read) return false; // a person deleted the node; the next look finds out
     const done = read.data.toString() === data && read.stat.version === this.#version + 1;
     const ours = held?.czxid === this.#czxid;
     if (done && ours !== released) {
@@ -294,7 +298,7 @@ function parseRecord(path: string, text: string): LockRecord {
   try {
     record = JSON.parse(text);
   } catch {
-    record = null; // told below, like any other text that is none of ours
+    record = null; // reported below, like any other text that is not a record
   }
   const { owner, life, graceMs, released } = record ?? {};
   const right = typeof owner === "string" && typeof life === "string";

@@ -3,40 +3,40 @@
  * heartbeat can be another. A place decides only by compare-and-set: the version of a sight is the condition of the next write.
  */
 
-/** The last time that the lock was used: for people, and to decide whether the work must be done again. */
+/** The last use of the lock: shown to people, and the basis for deciding whether the work must be repeated. */
 export interface LastUse {
   readonly owner: string;
   /** Decimal, because JSON has no large numbers. */
   readonly fence: string;
   /** Epoch ms by the owner's clock. */
   readonly beganMs: number;
-  /** null: it did not end, it was stopped by a release, or its end could not be recorded any more. */
+  /** Epoch ms by the owner's clock. null: the use has not ended, was stopped by a release, or its end could not be recorded. */
   readonly endedMs: number | null;
   /** The text that the use left, see `Use.note`. */
   readonly note: string | null;
 }
 
-/** The data that the place keeps about the lock, also without a holder. */
+/** The data that the place stores about the lock, even while there is no holder. */
 export interface LockRecord {
-  /** The last holder: a name that stays the same over sessions and restarts. */
+  /** The last holder's name, which stays the same across sessions and restarts. */
   readonly owner: string;
-  /** The life of that owner: a new one each time the program starts. */
+  /** A random id of the owner's process: new each time the program starts. */
   readonly life: string;
-  /** Everyone else waits at least this long when the holder vanishes. */
+  /** ms: all other contenders wait at least this long when the holder vanishes. */
   readonly graceMs: number;
-  /** True if the holder released it in order: then there is no grace. */
+  /** True if the holder released the lock regularly: then there is no grace. */
   readonly released: boolean;
-  /** Perhaps of an earlier owner, when the last one vanished before it did anything. */
+  /** The last use; perhaps by an earlier owner, if the last owner vanished before it used the lock. */
   readonly use: LastUse | null;
 }
 
-/** The lock at one moment. */
+/** The state of the lock at one moment, as read from the place. */
 export interface Sight {
   /** The lock has a holder, perhaps this process. */
   readonly held: boolean;
-  /** undefined when it was never held. */
+  /** undefined if the lock was never held. */
   readonly record: LockRecord | undefined;
-  /** Changes with every change of the record: equal versions of a vacant lock are one and the same vacancy. */
+  /** Changes with every change of the record: two sights of a vacant lock with equal versions show the same vacancy. */
   readonly version: string;
   /**
    * The place lost its data (wiped, restored) while this process lived: the absence of a record does not prove that the lock was
@@ -48,49 +48,52 @@ export interface Sight {
 /** The lock, held by this process, until `signal` aborts. It never comes back: a reclaim is a new holding. */
 export interface Holding {
   readonly fence: bigint;
-  /** Aborts when it is over by this process's own clock, which is before anyone else can find it vacant. */
+  /** Aborts when the holding is over by this process's own clock, which is before any other contender can find the lock vacant. */
   readonly signal: AbortSignal;
-  /** ms until the holding is over unless its life is proved again; by the monotonic clock at the call, 0 once over. */
+  /**
+   * ms until the holding is over, unless the place confirms it again before; by the monotonic clock at the moment of the call, 0
+   * once over.
+   */
   readonly remainingMs: number;
-  /** True if this sight shows this holding. */
+  /** True if the sight shows this holding. */
   seenIn(sight: Sight): boolean;
-  /** @returns false, and nothing is changed, when it is not held any more */
+  /** Writes the record. @returns false, and changes nothing, if the lock is no longer held */
   write(record: LockRecord): Promise<boolean>;
-  /** Gives it up, with a last record. @returns false, and nothing is changed, when it was not held any more */
+  /** Releases the lock and writes a last record. @returns false, and changes nothing, if the lock was no longer held */
   release(record: LockRecord): Promise<boolean>;
 }
 
 export interface LockPlace {
-  /** For messages. */
+  /** The name of the lock, for messages. */
   readonly name: string;
   /**
-   * The lives that contend from this process now. A holder of the same owner with another life than these is what a
-   * former process of this owner left behind.
+   * The lives that currently contend from this process. A holder of the same owner with any other life was left behind by a former
+   * process of this owner.
    */
   readonly lives: Set<string>;
   /**
-   * Looks. Waits for a connection as long as that takes.
-   * @throws CLOSED, ABORTED, or what will not mend by itself
+   * Reads the state of the lock. Waits for a connection without a limit.
+   * @throws CLOSED, ABORTED, or an error that does not pass by itself
    */
   look(signal?: AbortSignal): Promise<Sight>;
   /**
    * Takes the lock if it has not changed since `sight`. A holder in the sight is replaced in the same step: it belongs to an
-   * earlier session of this process, or to a former process of the same owner. When this settles, an unknown outcome has become
-   * known, or the session is over and the holding with it.
+   * earlier session of this process, or to a former process of the same owner. If an answer is lost, the promise settles only once
+   * the outcome is known, or once the session, and with it the holding, is over.
    * @returns undefined if the lock could not be taken: look again
    */
   take(sight: Sight, record: LockRecord): Promise<Holding | undefined>;
-  /** Calls back whenever a look may find something else. It may be called too often. @returns ends it */
+  /** Calls `changed` whenever the state may have changed, perhaps too often. @returns a function that ends the watch */
   watch(changed: () => void): () => void;
 }
 
-/** Time arrives as an argument. */
+/** The clock of a grace lock; tests pass their own. */
 export interface LockClock {
   /** ms from an arbitrary zero; never steps. */
   monotonic(): number;
-  /** Epoch ms; only ever recorded. */
+  /** Epoch ms; only recorded, never compared. */
   wall(): number;
-  /** Calls once, `ms` from now at the earliest. @returns cancels it */
+  /** Calls `fire` once, `ms` from now at the earliest. @returns a function that cancels the timer */
   after(ms: number, fire: () => void): () => void;
 }
 

@@ -1,9 +1,9 @@
 /**
- * The grace lock as one contender sees it: every state and every event, also those that change nothing. The page
- * docs/grace-lock.md is kept equal to this table by a test.
+ * The state machine of the grace lock as one contender sees it: every state and every event, including events that change nothing.
+ * A test keeps the page docs/grace-lock.md equal to this table.
  *
- * The four states are those of the lock; whether a use is under way in this process splits two of them, because it
- * decides what their owner does when its node vanishes. In `RELEASED` and `CREATED` no use is possible.
+ * The lock has four states. Two of them, `OWN` and `WAITING`, are split by whether a use is running in this process, because that
+ * decides what the owner does when its node vanishes. In `RELEASED` and `CREATED` no use is possible.
  */
 
 /**
@@ -42,7 +42,8 @@ export const graceLockEvents = [
 export type GraceLockEvent = (typeof graceLockEvents)[number];
 
 /**
- * reclaim: take it back at once. lose: the use must stop. refuse: it cannot happen; a fault of the caller of this table.
+ * reclaim: take the lock back at once. lose: the use must stop. refuse: the event is impossible in this state, so the caller has a
+ * bug.
  */
 export type GraceLockAct = "reclaim" | "lose" | "refuse";
 
@@ -66,7 +67,7 @@ const no = (situation: Situation): Step => ({ to: situation, act: "refuse" });
 const reclaim: Step = { to: "WAITING running", act: "reclaim" };
 
 const table: Readonly<Record<GraceLockEvent, Row>> = {
-  // If an owner finds its lock free, a person has released it. While its use runs, the owner takes it back all the same.
+  // If an owner finds its lock free, a person has released it. While a use runs, the owner takes the lock back all the same.
   "found free": {
     ...stay,
     "OWN idle": { to: "CREATED" },
@@ -83,7 +84,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": { to: "RELEASED" },
     "WAITING running": { to: "RELEASED", act: "lose" },
   },
-  // An idle owner does not reclaim the lock: it waits for nothing, and another contender gets its chance.
+  // An idle owner does not reclaim the lock: no use needs the lock, and another contender gets its chance.
   "found vacant": {
     CREATED: { to: "WAITING idle" },
     "OWN idle": { to: "WAITING idle" },
@@ -92,7 +93,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": { to: "WAITING idle" },
     "WAITING running": reclaim,
   },
-  // Ours means the holding that this process knows of. A contender that took nothing owns nothing.
+  // "Ours" means the holding that this process knows of, so a contender without a holding never finds the lock its own.
   "found ours": {
     ...stay,
     CREATED: no("CREATED"),
@@ -100,7 +101,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
     "WAITING idle": no("WAITING idle"),
     "WAITING running": no("WAITING running"),
   },
-  // Comes before the other result of the same look: another contender may have held it and vanished in its turn, so that it is
+  // Sent before the other event of the same look: another contender may have held the lock and vanished too, so that the lock is
   // vacant again.
   overtaken: {
     ...stay,
@@ -128,7 +129,7 @@ const table: Readonly<Record<GraceLockEvent, Row>> = {
   finished: { ...stay, "OWN running": { to: "OWN idle" }, "WAITING running": { to: "WAITING idle" } },
   released: { ...stay, "OWN idle": { to: "CREATED" }, "OWN running": no("OWN running") },
   "session ended": { ...stay, "OWN idle": { to: "WAITING idle" }, "OWN running": reclaim },
-  // The owner could not take it back in time: from here on other contenders may take it.
+  // The owner could not take the lock back in time: from now on other contenders may take it.
   "grace over": { ...stay, "WAITING running": { to: "WAITING idle", act: "lose" } },
 };
 
@@ -140,7 +141,7 @@ export function stateOf(situation: Situation): GraceLockState {
   return situation.split(" ")[0] as GraceLockState;
 }
 
-/** As the page shows it: a dash where nothing changes. */
+/** The step in the form that the page shows: a dash if nothing changes. */
 export function stepText(situation: Situation, event: GraceLockEvent): string {
   const { to, act } = nextStep(situation, event);
   if (act === "refuse") return "impossible";

@@ -1,6 +1,6 @@
 /**
- * Callers of one lock in one process: their steps at the place come one after the other, and between two attempts they
- * wait for a change.
+ * Coordinates the callers of one lock in one process: their requests to the place run one after another, and between two attempts
+ * the callers wait for a change.
  */
 import { setMaxListeners } from "node:events";
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -18,11 +18,11 @@ export class Turns {
   constructor(name: string, clock: LockClock) {
     this.#name = name;
     this.#clock = clock;
-    // As many callers wait as the process has; Node would take more than ten for a leak.
+    // Any number of callers may wait, and Node would report more than ten listeners as a leak.
     setMaxListeners(0, this.#closed.signal);
   }
 
-  /** How many changes there were; see `change`. */
+  /** The number of changes so far; see `change`. */
   get changes(): number {
     return this.#changes;
   }
@@ -31,17 +31,17 @@ export class Turns {
     return this.#closed.signal;
   }
 
-  /** Does `work` after all work requested before it. @throws ABORTED, CLOSED, errors of the work */
+  /** Runs `work` after all work that was requested before it. @throws ABORTED, CLOSED, errors of the work */
   async inLine<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const run = this.#line.then(() => {
       if (signal?.aborted) throw this.#given(signal);
       return work();
     });
-    this.#line = run.catch(() => undefined); // whoever asked for the work hears of it
+    this.#line = run.catch(() => undefined); // the caller that requested the work receives the error
     return this.#abortable(run, signal);
   }
 
-  /** Resolves once there were more changes than `seen`, or after `withinMs`. @throws ABORTED, CLOSED */
+  /** Resolves once there are more changes than `seen`, or after `withinMs`. @throws ABORTED, CLOSED */
   async change(seen: number, signal?: AbortSignal, withinMs = Number.POSITIVE_INFINITY): Promise<void> {
     if (this.#changes !== seen || withinMs === 0) return;
     let wake: () => void = () => undefined;
@@ -81,7 +81,7 @@ export class Turns {
     });
   }
 
-  /** A signal that aborts with either. */
+  /** A signal that aborts when `signal` aborts or the lock is closed. */
   withClose(signal?: AbortSignal): AbortSignal {
     return signal ? AbortSignal.any([signal, this.#closed.signal]) : this.#closed.signal;
   }

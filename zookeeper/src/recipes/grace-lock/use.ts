@@ -1,31 +1,31 @@
-/** The use of a grace lock: the object that its holder gets. */
+/** The use of a grace lock: the object that `lock` and `tryLock` return. */
 import type { ZooKeeperError } from "../../base/errors.ts";
 import type { LastUse } from "./place.ts";
 
-/** The owner that vanished, or gave the lock up in the midst of a use, and how far that use came. */
+/** The owner that vanished, or released the lock in the middle of a use, and the record of that use. */
 export interface TakenOver {
   readonly owner: string;
-  /** undefined if the lock was never used. `endedMs: null` means that the work was cut off, or may have been. */
+  /** undefined if the lock was never used. `endedMs: null` means that the work was, or may have been, cut off. */
   readonly use: LastUse | undefined;
 }
 
-/** One use of the lock: one caller of one process at a time. */
+/** One use of the lock. Only one caller of one process has a use at a time. */
 export interface Use extends AsyncDisposable {
-  /** Send it with every write. It rises if the lock had to be taken back meanwhile, so read it each time. */
+  /** Send the fence with every write. It increases if the lock had to be taken back meanwhile, so read it again each time. */
   readonly fence: bigint;
   /** Aborts when the lock is lost or released; the reason is a ZooKeeperError (NOT_HELD). */
   readonly signal: AbortSignal;
-  /** No other contender can have the lock at this moment, by the clock at the call. */
+  /** True if no other contender can have the lock, by the clock at the moment of the call. */
   readonly held: boolean;
   /** Set if the lock was taken over, before this use, from an owner that vanished or was stopped. */
   readonly takenOver: TakenOver | undefined;
-  /** Leaves a text in the record, for the next holder to read. @returns false if the lock was not held */
+  /** Writes a text into the record, for the next holder to read. @returns false if the lock was not held */
   note(text: string): Promise<boolean>;
-  /** The lock stays with this owner. @returns false when the end could not be recorded: the lock was not held */
+  /** Ends the use; the lock stays with this owner. @returns false if the end could not be recorded because the lock was not held */
   end(): Promise<boolean>;
 }
 
-/** The lock's functions for its use. */
+/** The functions of the lock that its use calls. */
 export interface Ties {
   held(): boolean;
   note(text: string): Promise<boolean>;

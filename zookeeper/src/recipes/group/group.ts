@@ -1,8 +1,8 @@
 /**
- * Group membership: while a member is in, there is an ephemeral node `<path>/<id>` with its data, as Java Curator's GroupMember
- * makes it; a children cache lists the members. The node is made again after its deletion and in each new session. A node with
- * this id that another session owns, this client's last one or that of a second program with this id, is left alone until it
- * goes: then this member makes its own.
+ * Group membership: while a member is in the group, there is an ephemeral node `<path>/<id>` with its data, as with Java Curator's
+ * GroupMember; a children cache lists the members. The node is created again after its deletion and in each new session. If another
+ * session owns a node of this id (this client's previous session, or a second program with the same id), the member waits until
+ * that node is deleted and then creates its own.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { checkPath, childOf } from "../../base/paths.ts";
@@ -14,7 +14,7 @@ import { ChildrenCache } from "../cache/children-cache.ts";
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface GroupListener {
-  /** A member came, went, or changed its data. */
+  /** A member joined, left, or changed its data. */
   joined?(id: string, data: Buffer): void;
   left?(id: string): void;
   changed?(id: string, data: Buffer): void;
@@ -31,7 +31,7 @@ export class GroupMember {
   #cache: ChildrenCache | undefined;
   #started: Promise<void> | undefined;
 
-  /** @throws PATH_INVALID, also when the id is no name */
+  /** @throws PATH_INVALID, also if the id is not a valid node name */
   constructor(zk: ZooKeeper, path: string, id: string, data: Data = "") {
     checkPath(path);
     const at = childOf(path, id);
@@ -46,13 +46,13 @@ export class GroupMember {
   }
 
   /**
-   * Joins, and stays in from session to session.
-   * @returns when it is in and all members have been read
-   * @throws CLOSED; and what keeps it from joining at first, as NO_AUTH: then it is closed
+   * Joins the group, and remains a member across sessions.
+   * @returns when this member has joined and all members have been read
+   * @throws CLOSED; and the error that prevents the first join, such as NO_AUTH: then the membership is closed
    */
   start(): Promise<void> {
     this.#started ??= this.#start();
-    return this.#started.then(() => this.#node.start()); // rejects once it is closed
+    return this.#started.then(() => this.#node.start()); // rejects once the node is closed
   }
 
   /** Ids and data of the present members, as last read; empty before `start`. */
@@ -76,17 +76,17 @@ export class GroupMember {
   }
 
   /**
-   * Changes this member's data, now if it is in, else as it joins, and for each time that it joins again.
-   * @throws CONNECTION_LOSS or SESSION_EXPIRED: not known to be written, it is written later
+   * Changes this member's data: at once if it has joined, otherwise when it joins. Later joins use the same data.
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED: if it is unknown whether the data was written; it is written again later
    */
   setData(data: Data): Promise<void> {
     return this.#node.setData(data);
   }
 
-  /** Leaves. @returns when its node is gone, at the latest with the session. Never rejects. */
+  /** Leaves the group. @returns when the member's node is deleted, at the latest with the session. Never rejects. */
   async close(): Promise<void> {
     this.#listeners.clear();
-    this.#started?.catch(() => undefined); // who waits for the start receives it
+    this.#started?.catch(() => undefined); // the caller of `start` receives the error
     await Promise.all([this.#node.close(), this.#cache?.close()]);
   }
 

@@ -1,12 +1,12 @@
 /**
- * A leader latch: of all that stand in line at a path the first leads, until it closes, its session ends or its
- * connection is in doubt. Shares its paths with Java Curator's LeaderLatch: `<path>/_c_<uuid>-latch-<number>`, ephemeral,
- * its data the participant's id.
+ * A leader latch: of all participants in line at a path, the first leads until it closes, its session ends or its connection is in
+ * doubt. Shares its paths with Java Curator's LeaderLatch: `<path>/_c_<uuid>-latch-<number>`, ephemeral, with the participant's id
+ * as data.
  *
- * Why there are never two leaders: a latch stands in line with one node at a time, created, looked at and deleted within
- * one session; a node that another session made, be it this process's previous one, is never taken for its own. It leads
- * only while that session is live by this process's clock, which ends before a server can give the place to the next.
- * And leadership ends here before the node is deleted, so the next one's begins after.
+ * Why there are never two leaders: a latch has one node in line at a time, which it creates, checks and deletes within one session;
+ * it never treats a node of another session, even this process's previous session, as its own. It leads only while that session is
+ * live by this process's clock, which runs out before a server can expire the session. And leadership ends here before the node is
+ * deleted, so the next leadership begins later.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -32,7 +32,7 @@ export interface Leadership {
    * It stays the same after a short loss of the connection, if no other participant led meanwhile.
    */
   readonly fence: bigint;
-  /** Aborts when it ends: by close, by the session's end, or because the connection is in doubt. */
+  /** Aborts when this leadership ends: the latch is closed, the session ends, or the connection is in doubt. */
   readonly signal: AbortSignal;
 }
 
@@ -40,7 +40,7 @@ export interface Leadership {
 export interface LatchListener {
   isLeader?(leadership: Leadership): void;
   notLeader?(): void;
-  /** Something went wrong that the latch tries again: for a log. */
+  /** An operation failed and the latch will retry it. Meant for a log. */
   trouble?(error: unknown): void;
 }
 
@@ -51,13 +51,13 @@ export interface LatchOptions {
   readonly acl?: readonly Acl[];
 }
 
-/** The node that a place in line waits for. */
+/** The node that the participant watches: the one before it in line, or its own if it is first. */
 interface Watched {
   path: string;
   readonly told: () => void;
 }
 
-/** silent: listeners are not called any more. notify_leader: if it leads, they get notLeader first. */
+/** silent: listeners are no longer called. notify_leader: if the latch leads, its listeners get `notLeader` first. */
 export type CloseMode = "silent" | "notify_leader";
 
 const optionNames: ReadonlySet<string> = new Set<keyof LatchOptions>(["id", "acl"]);
@@ -87,15 +87,15 @@ export class LeaderLatch {
     this.#acl = acl;
   }
 
-  /** latent: not started yet. started: in line, or on the way there. closed: for good. */
+  /** latent: not started yet. started: in line, or about to be. closed: final. */
   get state(): "latent" | "started" | "closed" {
     return this.#closing.signal.aborted ? "closed" : this.#started ? "started" : "latent";
   }
 
   /**
-   * Gets in line, and from then on stays there from session to session. Calling it again changes nothing.
-   * @returns when it is in line
-   * @throws CLOSED; and what keeps it from getting there at first, as NO_AUTH: then the latch is closed
+   * Joins the line, and stays in line across sessions. Calling it again has no effect.
+   * @returns when the participant is in line
+   * @throws CLOSED; and the error that prevents the first join, such as NO_AUTH: then the latch is closed
    */
   start(): Promise<void> {
     if (this.state === "closed") return Promise.reject(this.#endedError());
@@ -106,23 +106,23 @@ export class LeaderLatch {
   }
 
   /**
-   * True if it leads at this moment, by the clock: also right in a process that was stopped for a while and has not noticed yet.
-   * False while the connection is suspended.
+   * True if this participant leads, by the clock at the moment of the call: also correct in a process that was stopped for a while
+   * and has not noticed yet. False while the connection is suspended.
    */
   get hasLeadership(): boolean {
     return this.leadership !== undefined;
   }
 
-  /** The leadership of this moment, as `hasLeadership` sees it. */
+  /** The current leadership; undefined if `hasLeadership` is false. */
   get leadership(): Leadership | undefined {
     const leading = this.#leading;
     return leading?.session.live && leading.session.state === "connected" ? leading.leadership : undefined;
   }
 
   /**
-   * Waits until it leads.
+   * Waits until this participant leads.
    * @returns undefined if the limit passes first
-   * @throws ABORTED by the signal; CLOSED when the latch is closed before, or why it cannot go on
+   * @throws ABORTED by the signal; CLOSED if the latch is closed before; or the error that ended the latch
    */
   async awaitLeadership(options: WaitOptions = {}): Promise<Leadership | undefined> {
     checkNames(`leadership of ${this.path}`, this.path, options, waitNames);
@@ -140,7 +140,7 @@ export class LeaderLatch {
     return this.#listeners.add(listener);
   }
 
-  /** All participants in line, the leader first, whatever program they are in. */
+  /** All participants in line, of all programs, the leader first. */
   participants(options?: CallOptions): Promise<Participant[]> {
     return participantsOf(this.#zk, this.path, marker, options);
   }
@@ -151,9 +151,9 @@ export class LeaderLatch {
   }
 
   /**
-   * Leads no more, at once, and leaves the line.
-   * @returns when its node is gone: soon, or without a connection at the latest with the session
-   * @throws what kept the node from being deleted, as NO_AUTH: then it stays in line until the session ends
+   * Ends the leadership at once and leaves the line.
+   * @returns when the participant's node is deleted; without a connection, at the latest when the session ends
+   * @throws the error that prevents the node's deletion, such as NO_AUTH: then the node stays in line until the session ends
    */
   close(mode: CloseMode = "silent"): Promise<void> {
     this.#closed ??= this.#close(mode);
@@ -167,12 +167,12 @@ export class LeaderLatch {
   async #close(mode: CloseMode): Promise<void> {
     if (mode === "silent") this.#listeners.clear();
     this.#end();
-    this.#started?.catch(() => undefined); // whoever waits for the start hears of it; a close needs nobody to
+    this.#started?.catch(() => undefined); // the caller of `start` receives the error
     await this.#running;
     if (this.#failure !== undefined) throw this.#failure;
   }
 
-  /** Also called when the client is closed, or after a permanent error. */
+  /** Ends the latch: called by `close`, when the client is closed, and after a permanent error. */
   #end(): void {
     this.#closing.abort();
     this.#lose();
@@ -200,7 +200,7 @@ export class LeaderLatch {
           return "again";
         },
         (error) => {
-          // An error before the first place in line is the user's mistake; a later one comes from outside, and may pass.
+          // An error before the first join in line is a mistake of the caller; a later error has an external cause and may pass.
           if (!wasIn && !isPassing(error)) throw error;
           this.#listeners.tell((one) => one.trouble?.(error));
         },
@@ -212,7 +212,7 @@ export class LeaderLatch {
     }
   }
 
-  /** Until the node is gone, the session has ended, or the latch closes; the node is gone afterwards. */
+  /** Stays in line until the node is deleted, the session ends, or the latch closes; deletes the node at the end. */
   async #standInLine(session: Session, node: Created): Promise<void> {
     let wake: () => void = () => undefined;
     const onChange = () => wake();
@@ -234,7 +234,7 @@ export class LeaderLatch {
       stopListening();
       this.#closing.signal.removeEventListener("abort", onChange);
       this.#lose();
-      // A watch on our own node goes with it.
+      // A watch on this participant's own node ends with the node.
       if (watched.path !== node.path) unwatch(session, watched.path, onChange);
       await this.#leave(session, node.path);
     }
@@ -244,7 +244,7 @@ export class LeaderLatch {
     try {
       await deleteSurely(session, path);
     } catch (error) {
-      // An ended session takes its node along.
+      // The server deletes the node of an ended session.
       if (!session.live) return;
       if (this.#closing.signal.aborted) this.#failure = error;
       throw error;
@@ -252,7 +252,7 @@ export class LeaderLatch {
   }
 
   /**
-   * Looks for the participant before this one, and watches only that one; leads, if there is none.
+   * Finds the participant before this one and watches only that participant's node; leads if there is none.
    * @returns false if this participant's node is gone
    */
   async #look(session: Session, node: Created, watched: Watched): Promise<boolean> {
@@ -261,8 +261,8 @@ export class LeaderLatch {
       const order = inOrder(names, marker).map((name) => `${this.path}/${name}`);
       const place = order.indexOf(node.path);
       if (place < 0) return false;
-      // It uses get, not exists: a watch on a missing node would stay on the server for ever. The first in line watches its own
-      // node: if a person deletes it, leadership is over.
+      // It uses get, not exists, because a watch on a missing node would stay on the server for ever. The first in line watches its
+      // own node: if a person deletes that node, leadership is over.
       watched.path = order[Math.max(0, place - 1)] ?? node.path;
       const there = await watchNode(session, watched.path, watched.told);
       if (!there) return this.#lookAgain(session, node, watched);
@@ -274,7 +274,10 @@ export class LeaderLatch {
     }
   }
 
-  /** The node before this one was deleted between listing and reading, or this node itself, or all nodes with the parent. */
+  /**
+   * Repeats `#look` after a missing node: between listing and reading, the node before this one, this node itself, or the parent
+   * with all nodes was deleted.
+   */
   async #lookAgain(session: Session, node: Created, watched: Watched): Promise<boolean> {
     return (await session.exists(node.path)) !== undefined && this.#look(session, node, watched);
   }

@@ -1,4 +1,4 @@
-/** The participants in line, as Curator's latch and selector show them: a node's data is its participant's id. */
+/** Lists the participants in line of a latch or selector, Curator's included: a node's data is the participant's id. */
 import { isZooKeeperError } from "../../base/errors.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import type { ZooKeeper } from "../../operations/session.ts";
@@ -6,11 +6,11 @@ import { inOrder } from "../base/protect.ts";
 
 export interface Participant {
   readonly id: string;
-  /** It is the first in line. Whether it has noticed that is not visible from here. */
+  /** True for the first in line. The participant itself may not have noticed yet that it leads. */
   readonly leader: boolean;
 }
 
-/** @returns in line's order, without those that left between the listing and the reading */
+/** @returns the participants in the order of the line, without those that left between the listing and the reading */
 export async function participantsOf(
   zk: ZooKeeper,
   path: string,
@@ -33,7 +33,7 @@ export async function leaderOf(
     const [first] = inOrder(await namesOf(zk, path, options), marker);
     if (first === undefined) return undefined;
     const id = await idOf(zk, `${path}/${first}`, options);
-    // Gone since the listing: another participant is the first now.
+    // Otherwise the node was deleted after the listing: another participant is the first now.
     if (id !== undefined) return { id, leader: true };
   }
 }

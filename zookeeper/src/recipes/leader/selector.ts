@@ -1,12 +1,12 @@
 /**
- * A leader selector: of all participants in line at a path one leads, for as long as its `takeLeadership` runs. It is a mutex
- * that calls back, on the paths of Java Curator's LeaderSelector: `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the
- * participant's id.
+ * A leader selector: of all participants in line at a path, one leads for as long as its `takeLeadership` runs. It is a mutex that
+ * calls back, on the paths of Java Curator's LeaderSelector: `<path>/_c_<uuid>-lock-<number>`, ephemeral, with the participant's id
+ * as data.
  *
  * The callback's signal aborts when it must stop: the connection is in doubt, the session has ended, it was interrupted or the
- * selector closes. Only when the callback has settled is the place given up and another taken: one selector never runs its
- * callback twice at once. A callback that goes on after its signal runs beside the next leader; then its fence keeps it from
- * doing harm.
+ * selector closes. The selector leaves the line, and queues again, only once the callback has settled: one selector never runs its
+ * callback twice at once. A callback that continues after its signal aborted runs concurrently with the next leader; then only its
+ * fence prevents harm.
  */
 
 import { inspect } from "node:util";
@@ -28,7 +28,7 @@ const marker = "lock-";
 export interface SelectorOptions {
   /** The participant's name for other participants; default "". */
   readonly id?: string;
-  /** Gets in line again after each turn, until it is closed. Default: one turn for each `run`. */
+  /** Queues again after each turn, until it is closed. Default: one turn for each `run`. */
   readonly autoRequeue?: boolean;
   /** The ACL of the participant's node; default: everyone may do anything. */
   readonly acl?: readonly Acl[];
@@ -36,7 +36,10 @@ export interface SelectorOptions {
 
 /** Listeners must not throw: an error that a listener throws becomes an uncaught exception. */
 export interface SelectorListener {
-  /** Something went wrong that is tried again; with autoRequeue also what `takeLeadership` threw, which is a warning of the process without a listener. */
+  /**
+   * An operation failed and will be retried; with autoRequeue also an error of `takeLeadership`, which becomes a process warning if
+   * there is no listener.
+   */
   trouble?(error: unknown): void;
 }
 
@@ -55,8 +58,8 @@ export class LeaderSelector {
   #running: Promise<void> | undefined;
 
   /**
-   * @param takeLeadership runs while this participant leads; leadership ends when it settles, which should be soon after its
-   * signal aborts. A rejection because of the signal is no error.
+   * @param takeLeadership runs while this participant leads; leadership ends when its promise settles, which should be soon after
+   * its signal aborts. A rejection because of the signal does not count as an error.
    * @throws PATH_INVALID
    */
   constructor(
@@ -77,12 +80,12 @@ export class LeaderSelector {
   }
 
   /**
-   * Gets in line and leads when its turn comes: once, or with autoRequeue again and again. (Curator: start, requeue.)
-   * While it runs, another call is the same run.
-   * @returns when `takeLeadership` has settled and the place is given up; with autoRequeue, or while it still waits, when
-   * the selector or its client is closed
-   * @throws CLOSED; what `takeLeadership` threw, unless it queues again; what keeps it from standing in line, or from
-   * leaving it after its turn, as NO_AUTH
+   * Joins the line and leads when its turn comes: once, or repeatedly with autoRequeue. (Curator: start, requeue.) While a run is
+   * in progress, another call returns the same run.
+   * @returns when `takeLeadership` has settled and the line is left; with autoRequeue, or while still waiting, when the selector or
+   * its client is closed
+   * @throws CLOSED; the error of `takeLeadership`, unless autoRequeue is set; the error that prevents joining the line, or leaving
+   * it after the turn, such as NO_AUTH
    */
   run(): Promise<void> {
     if (this.#closing.signal.aborted) {
@@ -95,13 +98,16 @@ export class LeaderSelector {
     return this.#running;
   }
 
-  /** True if it leads at this moment, by the clock. False while the connection is suspended, and once its signal has aborted. */
+  /**
+   * True if this participant leads, by the clock at the moment of the call. False while the connection is suspended, and once its
+   * signal has aborted.
+   */
   get hasLeadership(): boolean {
     const leading = this.#leading;
     return leading !== undefined && !leading.end.signal.aborted && leads(leading.held);
   }
 
-  /** Aborts the signal of the turn that runs. @returns whether one did */
+  /** Aborts the signal of the running turn. @returns false if no turn is running */
   interruptLeadership(): boolean {
     return this.#stop("it was interrupted");
   }
@@ -111,7 +117,7 @@ export class LeaderSelector {
     return this.#listeners.add(listener);
   }
 
-  /** All participants in line, the leader first, whatever program they are in. */
+  /** All participants in line, of all programs, the leader first. */
   participants(options?: CallOptions): Promise<Participant[]> {
     return participantsOf(this.#zk, this.path, marker, options);
   }
@@ -123,12 +129,12 @@ export class LeaderSelector {
 
   /**
    * Leaves the line; a running turn's signal aborts.
-   * @returns when the turn has ended and its node is gone: do not await this inside `takeLeadership`. Never rejects.
+   * @returns when the turn has ended and the participant's node is deleted: do not await it inside `takeLeadership`. Never rejects.
    */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#stop("the selector was closed");
-    await this.#running?.catch(() => undefined); // `run` tells its caller
+    await this.#running?.catch(() => undefined); // the caller of `run` receives the error
     this.#listeners.clear();
   }
 
@@ -159,7 +165,8 @@ export class LeaderSelector {
           hadTurn = true;
           outcome = await this.#turn(held);
         } finally {
-          // Not thrown from here: `follow` would take the end of the session in which the waiting began for the cause.
+          // The error is stored, not thrown here, because `follow` would attribute it to the end of the session in which the wait
+          // began.
           await this.#release(held).catch((error: unknown) => {
             outcome ??= { error };
           });
@@ -168,7 +175,7 @@ export class LeaderSelector {
         return this.#autoRequeue ? "again" : "done";
       },
       (error) => {
-        // A place that cannot be given up is no reason for another turn.
+        // Without autoRequeue, a node that cannot be deleted does not lead to another turn.
         if (hadTurn && !this.#autoRequeue) throw (outcome ?? { error }).error;
         if (!wasIn && !isPassing(error)) throw error;
         this.#listeners.tell((one) => one.trouble?.(error));
@@ -183,12 +190,12 @@ export class LeaderSelector {
     try {
       if (held.held) await held.release();
     } catch (error) {
-      // An ended session takes its node along; the turn has been had all the same.
+      // The server deletes the node of an ended session; the turn counts all the same.
       if (held.session.live) throw error;
     }
   }
 
-  /** @returns what went wrong in it, if anything did */
+  /** Runs one turn of leadership. @returns the error of `takeLeadership`, if any */
   async #turn(held: Held): Promise<{ error: unknown } | undefined> {
     const end = new AbortController();
     const lost = () => this.#stop("the connection is in doubt, or the session has ended");
@@ -211,7 +218,7 @@ export class LeaderSelector {
     }
   }
 
-  /** If no listener takes the error, it goes to standard error as a warning: the selector gets its next turn. */
+  /** Reports an error to the listeners; if none handles it, emits a process warning. The selector continues with its next turn. */
   #complain(error: unknown): void {
     let told = false;
     this.#listeners.tell((one) => {
@@ -227,7 +234,7 @@ function leads(held: Held): boolean {
   return held.held && held.session.state === "connected";
 }
 
-/** Thrown because the signal aborted: its reason, or what calls throw that were given the signal. */
+/** True if the error is a consequence of the aborted signal: the signal's reason, or an error of a call that received the signal. */
 function isConsequence(error: unknown, signal: AbortSignal): boolean {
   if (error === signal.reason || isZooKeeperError(error, "ABORTED", "SESSION_EXPIRED", "CLOSED", "NOT_HELD"))
     return true;

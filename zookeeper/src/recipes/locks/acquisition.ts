@@ -1,4 +1,4 @@
-/** Acquiring locks: with a time limit or without, and again by an owner that holds one already. */
+/** Acquires locks: with or without a time limit, and repeatedly by an owner that already holds the lock. */
 import { checkNames } from "../../base/options.ts";
 import type { CallOptions } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -9,21 +9,21 @@ import { type Line, type TurnOptions, takeTurn } from "./line.ts";
 
 export interface AcquireOptions extends CallOptions {
   /**
-   * A call with an owner that already holds the lock (any value, compared as a Map's key) gets the same lock once more, and must
-   * release it as often. Without an owner every call stands in line for itself.
+   * A call with an owner that already holds the lock (any value, compared as a Map's key) gets the same hold once more, and must
+   * release it once for each acquisition. Without an owner every call queues for itself.
    */
   readonly owner?: unknown;
 }
 
 export interface TryOptions extends AcquireOptions {
-  /** The longest wait; 0, the default, allows only the time that the server takes to answer whether the lock is free. */
+  /** The longest wait in ms. With 0, the default, the call waits only for the server's answer whether the lock is free. */
   readonly limitMs?: number;
 }
 
 const acquireNames: ReadonlySet<string> = new Set<keyof AcquireOptions>(["owner", "signal"]);
 const tryNames: ReadonlySet<string> = new Set<keyof TryOptions>(["owner", "limitMs", "signal"]);
 
-/** A multi-lock passes its owner to each of its locks, so a semaphore accepts one too. @throws OPTION_INVALID */
+/** A multi-lock passes its owner option to each of its locks, so a semaphore accepts the option too. @throws OPTION_INVALID */
 export function checkAcquireOptions(what: string, options: AcquireOptions): void {
   checkNames(what, "", options, acquireNames);
 }
@@ -36,17 +36,17 @@ export function checkTryOptions(what: string, options: TryOptions): void {
 /** A lock: a mutex, or either side of a read-write lock. */
 export interface Lock {
   /**
-   * Waits for its turn. Where the session ends before, it gets in line again in the next one, at the end.
+   * Waits for its turn. If the session ends before, it queues again in the next session, at the end of the line.
    * @throws ABORTED, CLOSED, NO_AUTH
    */
   acquire(options?: AcquireOptions): Promise<Held>;
   /** @returns undefined if the limit passes first. @throws as `acquire` */
   tryAcquire(options?: TryOptions): Promise<Held | undefined>;
-  /** Paths of the nodes in line, holders first. `revoke` takes them. */
+  /** Paths of the nodes in line, holders first, as `revoke` takes them. */
   participants(options?: CallOptions): Promise<string[]>;
 }
 
-/** Runs `run`, which acquires something, with a time limit. If it succeeds after the limit or the abort, the value is given back. */
+/** Runs `run`, which acquires a value, with a time limit. If it succeeds only after the limit or the abort, the value is released. */
 export function limited<T>(
   what: string,
   { limitMs, signal }: { limitMs?: number; signal?: AbortSignal },
@@ -65,9 +65,9 @@ export function limited<T>(
 }
 
 /**
- * Stands in line until it holds.
- * @param fence default: by the node's czxid
- * @returns undefined when it should not wait and would have to
+ * Queues until the lock is held.
+ * @param fence the hold's fence; default: derived from the node's czxid
+ * @returns undefined if it would have to wait but `wait` is false
  */
 export async function takeHold(
   session: Session,
@@ -90,7 +90,7 @@ export async function takeHold(
   }
 }
 
-/** One hold and how often its owner has it. */
+/** A hold, and the number of times that its owner has acquired it. */
 interface Share {
   readonly hold: Hold;
   count: number;
@@ -105,8 +105,8 @@ export class Acquisition {
   readonly #pending = new Map<unknown, Promise<unknown>>();
 
   /**
-   * @param take gets hold of it for the first time
-   * @param giveUp lets go of it when its owner has released it as often as it acquired it
+   * @param take acquires the hold for the first time
+   * @param giveUp releases the hold once its owner has released every acquisition
    */
   constructor(
     what: string,
@@ -118,7 +118,7 @@ export class Acquisition {
     this.#giveUp = giveUp;
   }
 
-  /** This owner's present hold. */
+  /** The current hold of this owner, if any. */
   of(owner: unknown): Hold | undefined {
     const share = owner === undefined ? undefined : this.#shares.get(owner);
     return share?.hold.held ? share.hold : undefined;
@@ -128,7 +128,7 @@ export class Acquisition {
     checkAcquireOptions(this.#what, options);
     const { owner, signal } = options;
     const held = await this.tryAcquire({ owner, signal, limitMs: Number.POSITIVE_INFINITY });
-    // Nothing but a limit ends the waiting without a lock and without an error.
+    // Unreachable: only a limit ends the wait without a lock and without an error.
     if (!held) throw new Error(`${this.#what}: waited without a limit, and in vain`);
     return held;
   }
@@ -140,7 +140,7 @@ export class Acquisition {
       this.#what,
       { limitMs, signal },
       (turn) => this.#acquire(turn, owner),
-      // It is not held any more, or about to end with its session: either way it keeps no other process out.
+      // A release fails only if the lock is no longer held, or ends with its session: in both cases it blocks no other process.
       (held) => held.release().catch(() => undefined),
     );
   }
@@ -156,7 +156,7 @@ export class Acquisition {
       const pending = this.#pending.get(owner);
       if (!pending) break;
       if (!options.wait) return undefined;
-      // This call's own attempt follows if that one fails.
+      // If the pending attempt of the same owner fails, this call makes its own.
       await waitFor(this.#what, options, (resolve) => {
         pending.then(resolve, resolve);
         return () => undefined;

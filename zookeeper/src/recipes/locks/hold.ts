@@ -9,28 +9,27 @@ import { leave } from "./line.ts";
 /** The data that Curator's Revoker writes into a holder's node to request the lock. */
 export const revokeRequest: Buffer = Buffer.from("__REVOKE__");
 
-/** A lock or lease as its holder has it. */
+/** A lock or lease that is held. */
 export interface Held {
   /** The path of the holding node. */
   readonly path: string;
-  /** The session that it depends on. */
+  /** The session that the hold depends on. */
   readonly session: Session;
   /**
    * Larger than that of every earlier holder: pass it to the protected resource, which should refuse smaller ones. It is the only
    * protection against a process that goes on after it was stopped for too long without noticing.
    */
   readonly fence: bigint;
-  /** Aborts when it is no longer held: released, the session ended, or the node was deleted. */
+  /** Aborts when the hold ends: it was released, the session ended, or the node was deleted. */
   readonly signal: AbortSignal;
-  /** Aborts when the lock is requested (`revoke`, or Curator's Revoker). The holder decides whether to give it up. */
+  /** Aborts when another client requests the lock (`revoke`, or Curator's Revoker). The holder decides whether to release it. */
   readonly revocation: AbortSignal;
-  /** By the clock at the moment of the call, so it is right in a process that was stopped and has not noticed yet. */
+  /** True while held, by the clock at the moment of the call: also correct in a process that was stopped and has not noticed yet. */
   readonly held: boolean;
   /**
-   * Ends the hold, from the call on.
-   * @returns when other processes can have it
-   * @throws NOT_HELD if it is no longer held, and then changes nothing; errors that keep the node from being deleted, such as
-   * NO_AUTH
+   * Releases the hold; it counts as ended from the moment of the call.
+   * @returns when other processes can acquire the lock
+   * @throws NOT_HELD, without any effect, if it is no longer held; errors that prevent the node's deletion, such as NO_AUTH
    */
   release(): Promise<void>;
   /** Releases it if it is still held. */
@@ -47,7 +46,7 @@ export class Hold implements Held {
   #fence = 0n;
   #left: Promise<void> | undefined;
 
-  /** @param what as messages name it */
+  /** @param what the name of the lock, for messages */
   constructor(session: Session, path: string, what: string) {
     this.session = session;
     this.path = path;
@@ -75,7 +74,7 @@ export class Hold implements Held {
 
   /**
    * Begins to watch the node.
-   * @returns false if the node is gone, or was never this session's: then nothing is held
+   * @returns false if the node is deleted, or belongs to another session: then nothing is held
    * @throws SESSION_EXPIRED; ABORTED by the signal
    */
   async begin(fence: Promise<bigint>, signal?: AbortSignal): Promise<boolean> {
@@ -99,7 +98,7 @@ export class Hold implements Held {
     if (this.held) await this.release();
   }
 
-  /** Ends the hold; the node still exists, so no other process can have the lock until `leave`. */
+  /** Marks the hold as ended. The node still exists, so no other process can have the lock until `leave`. */
   end(): void {
     this.#end(new ZooKeeperError("NOT_HELD", `${this.#what} has been released`, { path: this.path }));
   }

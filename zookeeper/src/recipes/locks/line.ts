@@ -1,10 +1,10 @@
 /**
- * Standing in line: each contender makes a node with a number that the server counts up, and waits for the nearest node before it
- * that blocks it; only for that one, so that a departure wakes no more than those that waited for it.
+ * The line (queue) of a lock: each contender creates a node with a number from the server, and waits only for the nearest blocking
+ * node before its own, so that a deletion wakes only the contenders that waited for that node.
  *
- * The requests of one acquisition do not depend on the length of the line: create, list, watch the node before, list again when
- * it has gone (its owner may have given up in the middle), look at one's own node. Deciding by the first list would save the
- * second, but then a contender after one that gave up would have to check all nodes before it.
+ * The requests of one acquisition do not depend on the length of the line: create, list, watch the node before, list again after
+ * its deletion (its owner may have given up while waiting), read the own node. Deciding by the first list would save the second,
+ * but then a contender behind one that gave up would have to check all nodes before it.
  */
 
 import { parentOf } from "../../base/paths.ts";
@@ -17,25 +17,25 @@ import { deleteSurely, placeOf, protectedCreate } from "../base/protect.ts";
 export interface Line {
   /** The parent of the nodes. */
   readonly path: string;
-  /** The node's name after its token and before its number, as in `lock-`. */
+  /** The part of the node's name between its token and its number, such as `lock-`. */
   readonly marker: string;
   readonly data: Data;
   readonly acl: readonly Acl[] | undefined;
-  /** Markers of the nodes that block this one, if their number is smaller. */
+  /** Markers of the nodes that block this node if their number is smaller. */
   readonly blockedBy: readonly string[];
 }
 
 export interface TurnOptions {
   readonly signal?: AbortSignal;
-  /** false: does not wait, but gives up if a node before it blocks it. */
+  /** false: gives up instead of waiting if an earlier node blocks it. */
   readonly wait: boolean;
 }
 
 /**
- * Gets in line and waits for its turn. If its node is deleted by another client meanwhile, it gets in line again, at the end.
- * @returns undefined if it is blocked and should not wait; it has left the line then
- * @throws ABORTED, SESSION_EXPIRED and the like; it has left the line then, or is about to. ABORTED may take until the server
- * answers: the caller has got its error by then, see `limited`.
+ * Joins the line and waits for its turn. If another client deletes its node meanwhile, it joins again, at the end.
+ * @returns undefined if it is blocked and `wait` is false; it has left the line then
+ * @throws ABORTED, SESSION_EXPIRED and the like; it has left the line then, or is about to. The rejection with ABORTED may come
+ * only after the server's answer; `limited` rejects its caller before that.
  */
 export async function takeTurn(session: Session, line: Line, options: TurnOptions): Promise<Created | undefined> {
   const { signal, wait } = options;
@@ -75,7 +75,7 @@ async function ownTurn(
 }
 
 /**
- * The name with the largest place below `place`, of those names that contain one of the markers.
+ * Of the names that contain one of the markers, returns the one with the largest place below `place`.
  * @param place a result of `placeOf`
  */
 export function nearestBefore(names: readonly string[], place: string, markers: readonly string[]): string | undefined {
@@ -90,7 +90,7 @@ export function nearestBefore(names: readonly string[], place: string, markers: 
   return nearest;
 }
 
-/** @returns undefined for a name with none of the markers: it stands in no line */
+/** @returns undefined for a name without any of the markers: it is not in this line */
 export function placeIn(name: string, markers: readonly string[]): string | undefined {
   const marker = markers.find((one) => name.includes(one));
   return marker === undefined ? undefined : placeOf(name, marker);
@@ -105,7 +105,7 @@ export async function leave(session: Session, path: string): Promise<void> {
   }
 }
 
-/** The same after the caller has already got its error. */
+/** Like `leave`, for a caller that has already got another error: failures are ignored. */
 export function leaveBehind(session: Session, path: string): void {
   // An error that keeps a live session from deleting its own node, such as a withdrawn permission, leaves the node until the
   // session ends; the caller gets the failure that came first.

@@ -1,7 +1,7 @@
 /**
- * Several locks as one: all of them are held, or none. Takes them one after the other in the given order, as Java Curator's
- * InterProcessMultiLock does, so programs that share some of them must name these in the same order: otherwise each may
- * hold what the other waits for.
+ * Several locks as one: either all of them are held, or none. It acquires them one after another in the given order, like Java
+ * Curator's InterProcessMultiLock. Programs that share some of the locks must name these in the same order, because otherwise they
+ * can deadlock.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import { heardByMany } from "../../base/signals.ts";
@@ -16,19 +16,19 @@ import {
 import type { Held } from "./hold.ts";
 import type { TurnOptions } from "./line.ts";
 
-/** Several locks as their holder has them. */
+/** Several locks that are held together. */
 export interface HeldTogether {
-  /** In the order of the locks. Each has its own fence, for what that lock protects. */
+  /** The holds, in the order of the locks. Each has its own fence, for the resource that the lock protects. */
   readonly parts: readonly Held[];
   /** Aborts when one of them is no longer held. The others stay held until `release`. */
   readonly signal: AbortSignal;
-  /** Aborts when one of them is requested (`revoke`). */
+  /** Aborts when another client requests one of the locks (`revoke`). */
   readonly revocation: AbortSignal;
   /** Judged by the monotonic clock at the moment of the call. */
   readonly held: boolean;
   /**
-   * Releases all that are still held, the last one first.
-   * @throws NOT_HELD when one of them was lost before, or all have been released; what keeps a node from being deleted
+   * Releases all locks that are still held, in reverse order.
+   * @throws NOT_HELD if one of them was lost before, or all have been released; an error that prevents a node's deletion
    */
   release(): Promise<void>;
   /** Releases those that are still held. */
@@ -47,7 +47,7 @@ export class MultiLock {
     this.#locks = [...locks];
   }
 
-  /** Waits until all are held. If one is lost meanwhile, it begins again. @throws as the locks: ABORTED, CLOSED, NO_AUTH */
+  /** Waits until all locks are held. If one is lost meanwhile, it starts again. @throws as the locks: ABORTED, CLOSED, NO_AUTH */
   async acquire(options: AcquireOptions = {}): Promise<HeldTogether> {
     checkAcquireOptions("a multi-lock", options);
     const held = await this.tryAcquire({ ...options, limitMs: Number.POSITIVE_INFINITY });
@@ -64,7 +64,7 @@ export class MultiLock {
       "a multi-lock",
       { limitMs, signal },
       (turn) => this.#take(turn, owner),
-      // Lost, or about to end with its session: no other is kept from it.
+      // A release fails only for a lock that is lost, or ends with its session: it blocks no other process.
       (together) => together[Symbol.asyncDispose]().catch(() => undefined),
     );
   }
@@ -89,7 +89,7 @@ export class MultiLock {
     const attempt = new AbortController();
     const stop = () => attempt.abort(signal.reason);
     heardByMany(signal).addEventListener("abort", stop);
-    together.signal.addEventListener("abort", stop); // what it waits for would be of no use
+    together.signal.addEventListener("abort", stop); // the lock that this attempt waits for would be useless
     try {
       for (const lock of this.#locks) {
         const asked = { owner, signal: attempt.signal };
@@ -152,7 +152,7 @@ class Together implements HeldTogether {
   }
 }
 
-/** @returns what ends it */
+/** Aborts `to` when `from` aborts. @returns a function that ends the forwarding */
 function forward(from: AbortSignal, to: AbortController): () => void {
   const abort = () => to.abort(from.reason);
   if (from.aborted) abort();

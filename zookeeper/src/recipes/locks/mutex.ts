@@ -1,11 +1,12 @@
 /**
- * A mutex: of all contenders in line at a path the first holds it. Shares its paths with Java Curator's InterProcessMutex:
- * `<path>/_c_<uuid>-lock-<number>`, ephemeral, its data the holder's address (nothing, where Java's is revocable), or
- * `__REVOKE__` when the lock is requested.
+ * A mutex: of all contenders in line at a path, the first holds the lock. Shares its paths with Java Curator's InterProcessMutex:
+ * `<path>/_c_<uuid>-lock-<number>`, ephemeral. The data is the contender's address (empty if a Java lock is revocable), or
+ * `__REVOKE__` once the lock is requested.
  *
- * Why there are never two holders: one acquisition belongs to one session, from its node to its end; the node must be the
- * session's own; and the lock is held only while that session lives by this process's clock, which gives up before a server can
- * pass the place on. Only the fence protects against a process that was stopped between reading `held` and acting.
+ * Why there are never two holders: one acquisition belongs to one session from the creation of its node to its end; the node must
+ * be owned by that session; and the lock counts as held only while the session is live by this process's clock, which runs out
+ * before a server can expire the session. Only the fence protects against a process that was stopped between reading `held` and
+ * acting.
  */
 
 import { networkInterfaces } from "node:os";
@@ -21,9 +22,9 @@ import { type Held, revokeRequest } from "./hold.ts";
 import { placeIn } from "./line.ts";
 
 export interface LockOptions {
-  /** The data of its nodes in line, for people who look at them; default: this host's address. */
+  /** The data of the lock's nodes in line, shown to people; default: this host's address. */
   readonly data?: Data;
-  /** The ACL of its nodes in line; default: everyone may do anything. */
+  /** The ACL of the lock's nodes in line; default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 
@@ -58,7 +59,7 @@ export class Mutex implements Lock {
     return this.#acquisition.tryAcquire(options);
   }
 
-  /** True if this owner holds it now, through this object. */
+  /** True if this owner now holds the lock through this object. */
   heldBy(owner: unknown): boolean {
     return this.#acquisition.of(owner) !== undefined;
   }
@@ -69,7 +70,7 @@ export class Mutex implements Lock {
 }
 
 /**
- * Requests that a holder, of any program, gives up its lock; the holder is notified by `revocation`, and decides itself.
+ * Requests that a holder, in any program, releases its lock; the holder is notified by `revocation`, and decides itself.
  * @param path of its node: see `participants`
  * @returns false if the node is gone already
  */
@@ -80,13 +81,13 @@ export async function revoke(zk: ZooKeeper, path: string, options: CallOptions =
       return true;
     } catch (error) {
       if (isZooKeeperError(error, "NO_NODE")) return false;
-      // Asking twice does no harm.
+      // A repeated request does no harm.
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
     }
   }
 }
 
-/** Paths in line's order. */
+/** The paths of the nodes, in the order of the line. */
 export async function nodesInLine(
   zk: ZooKeeper,
   path: string,
@@ -108,12 +109,12 @@ export async function nodesInLine(
   }
 }
 
-/** The root cannot be a lock: its line would be everybody's. @throws PATH_INVALID */
+/** Refuses the root as a lock's path, because all clients share the root's children. @throws PATH_INVALID */
 export function checkLockPath(path: string): void {
   checkPath(path === "/" ? "//" : path);
 }
 
-/** Curator's label for nodes without data. */
+/** This host's address, the default data of a lock's node, as in Curator. */
 export function localAddress(): string {
   const outward = Object.values(networkInterfaces())
     .flatMap((all) => all ?? [])

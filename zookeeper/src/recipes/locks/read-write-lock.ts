@@ -1,10 +1,10 @@
 /**
- * A read-write lock: many readers at once, or one writer; in line's order, so that writers do not starve. Shares its
- * paths with Java Curator's InterProcessReadWriteLock: `<path>/_c_<uuid>-__READ__<number>` and `…-__WRIT__<number>`.
+ * A read-write lock: many readers at once, or one writer; granted in the order of the line, so that writers do not starve. Shares
+ * its paths with Java Curator's InterProcessReadWriteLock: `<path>/_c_<uuid>-__READ__<number>` and `…-__WRIT__<number>`.
  *
- * A writer may take the read lock too, and keep it when it gives up writing. Its read node then stands at the end of the
- * line, behind writers that wait already; were its write node deleted, the first of them would write beside it. (Curator's
- * own does that.) So the write node stays until the reading ends when a writer stands between the two.
+ * A writer may acquire the read lock too, and keep it when it releases the write lock. Its read node is then at the end of the
+ * line, behind waiting writers. If its write node were deleted, the first of these writers would write concurrently with the reader
+ * (a flaw that Curator has). So if a writer waits between the two nodes, the write node stays until the read lock is released.
  */
 
 import { ZooKeeperError } from "../../base/errors.ts";
@@ -22,9 +22,9 @@ const write = "__WRIT__";
 
 export class ReadWriteLock {
   readonly path: string;
-  /** Held by many at once. The holder of the write lock gets it without waiting, if it uses the same owner. */
+  /** Held by many owners at once. The holder of the write lock gets the read lock without waiting if it passes the same owner. */
   readonly read: Lock;
-  /** Held alone. An owner that holds the read lock only cannot get it: it would wait for itself (OPTION_INVALID). */
+  /** Held exclusively. An owner that holds only the read lock cannot acquire it, because it would wait for itself (OPTION_INVALID). */
   readonly write: Lock;
   readonly #zk: ZooKeeper;
   readonly #what: string;
@@ -32,7 +32,7 @@ export class ReadWriteLock {
   readonly #writeLine: Line;
   readonly #reading: Acquisition;
   readonly #writing: Acquisition;
-  /** Write holds that are over and whose nodes stay until the reading ends, by the read hold. */
+  /** Maps a read hold to a released write hold whose node stays until the read hold ends. */
   readonly #kept = new Map<Hold, Hold>();
 
   /** @throws PATH_INVALID */
@@ -63,11 +63,12 @@ export class ReadWriteLock {
     const what = `the read ${this.#what}`;
     const writing = this.#writing.of(owner);
     if (writing) {
-      // One stretch of holding, one fence: the node's own would be above those of writers that come after.
+      // The read hold gets the write hold's fence: the fence of its own node would be larger than those of writers queued before
+      // it.
       const line = { ...this.#readLine, blockedBy: [] };
       const hold = await takeHold(writing.session, line, what, options, writing.fence);
       if (writing.held || !hold) return hold;
-      // The writing ended before the read node was there: another may write by now.
+      // The write hold ended before the read node existed: another writer may hold the lock by now.
       hold.end();
       await hold.leave();
     }
@@ -95,7 +96,7 @@ export class ReadWriteLock {
     const reading = this.#reading.of(owner);
     if (!reading) return hold.release();
     hold.end();
-    // The reading may end, or be lost, at any time from here on: the write node goes then, whatever is found out below.
+    // From here on the read hold may end at any time; the write node is then deleted, whatever the check below finds.
     this.#kept.set(reading, hold);
     const over = () => {
       this.#kept.delete(reading);
@@ -108,7 +109,10 @@ export class ReadWriteLock {
     await hold.leave();
   }
 
-  /** A later contender stands behind the read node, so "no" stays true. */
+  /**
+   * Checks for a waiting writer between the two nodes. A later contender queues behind the read node, so a negative answer stays
+   * valid.
+   */
   async #writerBetween(writing: Hold, reading: Hold): Promise<boolean> {
     const place = placeIn(nameOf(reading), [read]) ?? "";
     const { names } = await writing.session.children(this.path);

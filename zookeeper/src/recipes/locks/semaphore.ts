@@ -1,10 +1,11 @@
 /**
  * A semaphore: at most a fixed number of leases at once. Shares its paths with Java Curator's InterProcessSemaphoreV2: a process
- * that wants a lease gets the mutex at `<path>/locks`, adds `<path>/leases/_c_<uuid>-lease-<number>`, ephemeral, and waits until
- * there are no more nodes than leases. So one process at a time watches the leases, first come, first served.
+ * that wants a lease acquires the mutex at `<path>/locks`, creates the ephemeral node `<path>/leases/_c_<uuid>-lease-<number>`, and
+ * waits until there are no more nodes than leases. So only one process at a time watches the leases, in first-come, first-served
+ * order.
  *
- * A process that wants several leases gets them under one turn of the mutex; taken one by one, two processes with half of their
- * leases each would wait for each other.
+ * A process that wants several leases gets them under one hold of the mutex; if it took them one by one, two processes with half of
+ * their leases each would deadlock.
  */
 
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -26,14 +27,14 @@ import { checkLockPath, type LockOptions, localAddress, lockOptionNames, Mutex, 
 /** The number of leases as a shared count, so that it can change. */
 export interface PermitCount {
   readonly countPath: string;
-  /** While there is no such node. */
+  /** The number of leases while the node of `countPath` does not exist. */
   readonly seed: number;
 }
 
 export interface PermitOptions extends CallOptions {
   /**
-   * The longest wait; 0, the default, allows only the time that the server takes to answer whether there are enough leases. The
-   * answer is also no while another process is just acquiring.
+   * The longest wait in ms. With 0, the default, the call waits only for the server's answer whether there are enough leases. The
+   * attempt also fails while another process is acquiring.
    */
   readonly limitMs?: number;
 }
@@ -48,9 +49,9 @@ export class Semaphore {
   readonly #acl: readonly Acl[] | undefined;
   readonly #mutex: Mutex;
   readonly #what: string;
-  /** Calls of this process that wait for a change: at most one, unless a mutex was lost. */
+  /** Wakes the calls of this process that wait for a change: at most one call, unless a mutex was lost. */
   readonly #waiting = new Set<() => void>();
-  /** Always the same function: the client keeps it once, so one that is left unfired does not pile up. */
+  /** Always the same function, because the client stores it only once: watches that never fired do not accumulate. */
   readonly #told = () => {
     for (const wake of [...this.#waiting]) wake();
   };
@@ -87,7 +88,8 @@ export class Semaphore {
   }
 
   /**
-   * Waits for `count` leases, all or none; if the session ends first, in the next one. Each is released by itself.
+   * Waits for `count` leases, all or none; if the session ends first, it queues again in the next session. Each lease is released
+   * separately.
    * @throws ABORTED, CLOSED; OPTION_INVALID
    */
   async acquireMany(count: number, options: CallOptions = {}): Promise<Held[]> {
@@ -115,7 +117,7 @@ export class Semaphore {
     );
   }
 
-  /** Paths of the nodes of all leases, the one that waits included; oldest first. */
+  /** Paths of all lease nodes, including that of a waiting process; oldest first. */
   participants(options?: CallOptions): Promise<string[]> {
     return nodesInLine(this.#zk, `${this.path}/leases`, [marker], options);
   }
@@ -135,22 +137,22 @@ export class Semaphore {
           const begun = leases.map((lease, index) => lease.begin(fences(index), signal));
           got = (await Promise.all(begun)).every((there) => there);
         }
-        // Otherwise one of these nodes was deleted meanwhile: start again.
+        // Otherwise one of the new nodes was deleted meanwhile: start again.
         if (got) return leases;
       } finally {
         if (!got) for (const lease of leases) lease.abandon();
-        // The turn may have been lost meanwhile. Other processes may then have acquired at the same time, but each of them counts
-        // all nodes.
+        // The mutex may have been lost meanwhile. Other processes may then have acquired concurrently, but each of them counts all
+        // nodes.
         if (turn.held) await turn.release();
       }
     }
   }
 
-  /** @returns the fence of each */
+  /** Creates `count` lease nodes. @returns the fence of each lease, by index */
   async #add(session: Session, leases: Hold[], count: number): Promise<(index: number) => Promise<bigint>> {
     const czxids: bigint[] = [];
     while (leases.length < count) {
-      // Must not be abandoned half-way: see line.ts.
+      // Not cancellable, because an abandoned creation may leave an unknown node: see line.ts.
       const options = { ephemeral: true, acl: this.#acl };
       const node = await protectedCreate(session, `${this.path}/leases`, marker, this.#data, options);
       czxids.push(node.stat.czxid);
@@ -172,12 +174,12 @@ export class Semaphore {
       if (!leases.every(({ path }) => there.has(path))) return "gone";
       return there.size <= most ? "enough" : "none";
     };
-    // If there is no need to wait, no watch is left.
+    // The first look sets no watch, so none is left if there is no need to wait.
     const first = await look();
     if (first !== "none" || !wait) return first;
     for (;;) {
       const found = await waitFor<"enough" | "gone" | "changed">(this.#what, { signal }, (resolve, reject) => {
-        // Also called at the session's end: then the next look rejects.
+        // Also called when the session ends: then the next look rejects.
         const wake = () => resolve("changed");
         this.#waiting.add(wake);
         look(this.#told).then((room) => room === "none" || resolve(room), reject);

@@ -1,4 +1,4 @@
-/** The paths of mailboxes, and the one step that decides which member gets a letter. */
+/** The paths of mailboxes, and the transaction that decides which member gets a letter. */
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
 import { checkPath } from "../../base/paths.ts";
 import type { Session, ZooKeeper } from "../../operations/session.ts";
@@ -7,8 +7,8 @@ import { createContainers, deleteSurely } from "../base/protect.ts";
 import { pause } from "../base/waiting.ts";
 
 /**
- * `members/<member>`: ephemeral, while the member lives. `assign/<member>/<id>`: an unclaimed letter. `claims/<member>/<id>`: the
- * mark of its claimer, for a moment. `sent/<id>`: the receipt of its sending, for a moment, ephemeral.
+ * `members/<member>`: ephemeral node while the member lives. `assign/<member>/<id>`: an unclaimed letter. `claims/<member>/<id>`:
+ * the claimer's mark, short-lived. `sent/<id>`: the sender's receipt, short-lived and ephemeral.
  */
 export class MailPaths {
   readonly root: string;
@@ -66,12 +66,12 @@ function oneName(name: string, what: string): string {
 }
 
 /**
- * Claims a letter: deletes its node, and in the same transaction leaves a mark with the claimer's life. The client that deletes
- * the node has the letter; no other client can. If the answer is lost, the mark shows the result, in the next session as well: it
- * is persistent, because a letter that was claimed without the claimer's knowledge would be lost.
- * @param life of the claimer: unique to this start of this process
- * @returns false if the letter was another's: reclaimed, or claimed
- * @throws errors that do not pass by themselves; CLOSED, and then the result is unknown
+ * Claims a letter: deletes its node and, in the same transaction, creates a mark with the claimer's life. Only the client that
+ * deletes the node has the letter. If the answer is lost, the mark shows the result, also in the next session: the mark is
+ * persistent, because a letter that was claimed without the claimer's knowledge would be lost.
+ * @param life of the claimer: an id that is unique to this mailbox object
+ * @returns false if the letter was already reclaimed, or claimed by another client
+ * @throws errors that do not pass by themselves; CLOSED: then the result is unknown
  */
 export async function claimLetter(
   zk: ZooKeeper,
@@ -98,10 +98,11 @@ export async function claimLetter(
       ]);
       return true;
     } catch (error) {
-      // Nothing may throw from here once a claim is unsure, save what ends the client.
+      // Once the result of a claim is unknown, only the client's end may throw from here.
       if (isZooKeeperError(error, "NO_NODE") && error.path === letter) return false;
       if (isZooKeeperError(error, "NO_NODE")) missing = true;
-      // Under an id that came back: the mark of an earlier letter, about to go. Were it ours, it would have been seen.
+      // The mark belongs to an earlier letter with the same id and is about to be deleted: this claim's own mark would have been
+      // found above.
       else if (isZooKeeperError(error, "NODE_EXISTS")) stale = true;
       else if (zk.signal.aborted || (session.live && !isPassing(error))) throw error;
       else {

@@ -1,6 +1,6 @@
 /**
- * A member's box. While the member lives it has an ephemeral node. Letters come into its box, and it claims each by deleting it,
- * before it acts on it. Letters that are unclaimed when its session ends are given to another member by the senders.
+ * A member's mailbox. While the member lives it has an ephemeral node. Senders put letters into its box; the member claims a letter
+ * by deleting its node before it acts on it. When its session ends, the senders move the unclaimed letters to another member.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -16,11 +16,11 @@ export interface Letter {
 }
 
 export interface MailboxOptions {
-  /** The letter now belongs to this member alone, for good. Called in the order of sending. Must not throw. */
+  /** Called for each claimed letter, in the order of sending; from now on the letter belongs only to this member. Must not throw. */
   readonly onLetter: (letter: Letter) => void;
-  /** An operation failed and will be retried. Meant for a log. Must not throw. */
+  /** Called when an operation failed and will be retried. Meant for a log. Must not throw. */
   readonly onTrouble?: (error: unknown) => void;
-  /** How old a mark of a former life must be to be removed at the start, ms by the servers' clock. Default 600,000. */
+  /** The age (ms, by the servers' clock) from which marks of this member's former lives are removed at the start. Default 600,000. */
   readonly markKeptMs?: number;
 }
 
@@ -28,7 +28,7 @@ const optionNames: ReadonlySet<string> = new Set<keyof MailboxOptions>(["onLette
 
 const defaultMarkKeptMs = 600_000;
 
-/** Letters that are read and claimed at one time. */
+/** The most letters that are read and claimed at once. */
 const claimsAtOnce = 64;
 
 export class Mailbox {
@@ -36,7 +36,7 @@ export class Mailbox {
   readonly #zk: ZooKeeper;
   readonly #paths: MailPaths;
   readonly #options: MailboxOptions;
-  /** Identifies this start of this process: a mark with it is this member's own. */
+  /** Identifies this mailbox object: marks with this id are its own. */
   readonly #life = randomUUID();
   readonly #closing = new AbortController();
   #session: Session | undefined;
@@ -45,7 +45,7 @@ export class Mailbox {
   #running: Promise<void> | undefined;
 
   /**
-   * @param member its name, one at a time has it: a second process waits until the first one's node is gone
+   * @param member the member's name, used by one process at a time: a second process waits until the first one's node is deleted
    * @throws PATH_INVALID, OPTION_INVALID
    */
   constructor(zk: ZooKeeper, path: string, member: string, options: MailboxOptions) {
@@ -57,12 +57,15 @@ export class Mailbox {
     this.#options = options;
   }
 
-  /** Letters can be delivered now. */
+  /** True if letters can be delivered now. */
   get live(): boolean {
     return this.#session?.live ?? false;
   }
 
-  /** Resolves once it is live; it stays so from session to session. @throws what keeps it from that, as NO_AUTH; CLOSED */
+  /**
+   * Resolves once the member is live; it is registered again in each new session. @throws the error that prevents this, such as
+   * NO_AUTH; CLOSED
+   */
   start(): Promise<void> {
     if (this.#closing.signal.aborted) return Promise.reject(this.#closedError());
     this.#started ??= new Promise((resolve, reject) => {
@@ -83,10 +86,10 @@ export class Mailbox {
     return this.#started;
   }
 
-  /** Takes no more letters; letters in the box are left for other members. Never rejects. */
+  /** Stops claiming; letters in the box are left for other members. Never rejects. */
   async close(): Promise<void> {
     this.#closing.abort();
-    this.#started?.catch(() => undefined); // whoever waits for the start hears of it
+    this.#started?.catch(() => undefined); // the caller of `start` receives the error
     await this.#running;
   }
 
@@ -120,7 +123,7 @@ export class Mailbox {
     return "again";
   }
 
-  /** @returns whether the member's node is this session's */
+  /** @returns true if this session owns the member's node */
   async #register(session: Session, watch: () => void): Promise<boolean> {
     const at = this.#paths.member(this.member);
     for (;;) {
@@ -138,8 +141,8 @@ export class Mailbox {
   }
 
   /**
-   * Deletes marks of this member's former lives, except recent ones: if two processes used this name one right after the other,
-   * the first may still have to find out which letters it claimed.
+   * Deletes marks of this member's former lives, except recent ones: if two processes used this name in quick succession, the first
+   * may still have to find out which letters it claimed.
    */
   async #sweep(session: Session): Promise<void> {
     if (this.#swept) return;
@@ -152,12 +155,12 @@ export class Mailbox {
         if (stat && stat.ctimeMs <= before) await deleteSurely(session, mark);
       }
     } catch (error) {
-      if (!isZooKeeperError(error, "NO_NODE")) throw error; // there never was one
+      if (!isZooKeeperError(error, "NO_NODE")) throw error; // no mark was ever made
     }
     this.#swept = true;
   }
 
-  /** @returns whether there may be more already */
+  /** Claims the letters in the box. @returns true if there may be more letters already */
   async #receive(session: Session, watch: () => void): Promise<boolean> {
     const box = this.#paths.box(this.member);
     let names: string[];
@@ -180,7 +183,7 @@ export class Mailbox {
     return false;
   }
 
-  /** In the order of sending. */
+  /** Reads letters; returns them in the order of sending. */
   async #read(session: Session, names: readonly string[]): Promise<Letter[]> {
     const found: { letter: Letter; czxid: bigint }[] = [];
     for (let at = 0; at < names.length; at += claimsAtOnce) {
@@ -189,7 +192,7 @@ export class Mailbox {
           const { data, stat } = await session.get(this.#paths.letter(this.member, id));
           found.push({ letter: { id, data }, czxid: stat.czxid });
         } catch (error) {
-          if (!isZooKeeperError(error, "NO_NODE")) throw error; // taken back meanwhile
+          if (!isZooKeeperError(error, "NO_NODE")) throw error; // a sender reclaimed the letter meanwhile
         }
       });
       await Promise.all(some);
@@ -199,7 +202,7 @@ export class Mailbox {
 
   async #claim(id: string): Promise<boolean> {
     const claimed = await claimLetter(this.#zk, this.#paths, this.member, id, this.#life);
-    // No caller waits for this. If the mark stays, the member's next life sweeps it.
+    // Deletes the mark in the background. If the mark stays, the member's next life deletes it.
     if (claimed) this.#forget(id).catch((error: unknown) => this.#options.onTrouble?.(error));
     return claimed;
   }
@@ -221,7 +224,7 @@ export class Mailbox {
       const stat = await session.exists(at);
       if (stat?.ephemeralOwner === session.id) await deleteSurely(session, at);
     } catch (error) {
-      if (session.live) throw error; // an ended session takes its node along
+      if (session.live) throw error; // the server deletes the node of an ended session
     }
   }
 

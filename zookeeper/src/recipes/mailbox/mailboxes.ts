@@ -1,8 +1,7 @@
 /**
- * Mailboxes, as their senders use them: a letter goes to a live member, which claims it by deleting it. A letter that is
- * unclaimed when a member's session ends is moved to another member in one transaction: gone from the one box and present in the
- * other, or neither. So a sender that dies in the middle of it loses nothing, and any number of senders may do the same at once:
- * each letter is claimed or reclaimed, never both.
+ * The senders' side of mailboxes: a letter goes to a live member, which claims it by deleting its node. A letter that is unclaimed
+ * when a member's session ends is moved to another member in one transaction. So a sender that dies in the middle loses nothing,
+ * and any number of senders may move letters concurrently: each letter is either claimed or reclaimed, never both.
  */
 import { randomUUID } from "node:crypto";
 import { isZooKeeperError, ZooKeeperError } from "../../base/errors.ts";
@@ -15,7 +14,7 @@ import { MailPaths } from "./claim.ts";
 import type { Letter } from "./mailbox.ts";
 
 export interface DeliverOptions extends CallOptions {
-  /** The letter's name, unique among those that lie in boxes. Default: a random one. */
+  /** The letter's name, unique among the letters in all boxes. Default: random. */
   readonly id?: string;
 }
 
@@ -31,7 +30,7 @@ export interface Reclaimed {
   readonly to: string;
 }
 
-/** @returns the member that shall have it; any other value: it stays where it is until the next time */
+/** @returns the member that gets the letter; with any other value the letter stays where it is until the next attempt */
 export type Route = (letter: Stranded, members: readonly string[]) => string | undefined;
 
 export interface KeepOptions extends CallOptions {
@@ -53,22 +52,22 @@ export class Mailboxes {
     this.#paths = new MailPaths(path);
   }
 
-  /** The live members. */
+  /** The names of the live members. */
   async members({ signal }: CallOptions = {}): Promise<string[]> {
     return namesIn(await this.#zk.established(signal), this.#paths.members);
   }
 
-  /** The unclaimed letters in a member's box, whether the member is alive or not. In no order. */
+  /** The ids of the unclaimed letters in a member's box, whether the member is alive or not, in no particular order. */
   async unclaimed(member: string, { signal }: CallOptions = {}): Promise<string[]> {
     return namesIn(await this.#zk.established(signal), this.#paths.box(member));
   }
 
   /**
-   * Puts a letter into the box of a live member. It does so once, even if the answer is lost, as long as the session lives: a
-   * receipt of this session, made in the same transaction, shows the result.
+   * Puts a letter into the box of a live member. The letter is delivered exactly once, even if the answer is lost, as long as the
+   * session lives: a receipt that is created in the same transaction shows the result.
    * @returns the letter's id
-   * @throws NO_NODE when the member is not alive; NODE_EXISTS when a letter of that id lies there already; SESSION_EXPIRED or
-   * CLOSED when the session ended before the answer came: then the letter may have been delivered or not
+   * @throws NO_NODE when the member is not alive; NODE_EXISTS if the box already has a letter of that id; SESSION_EXPIRED or CLOSED
+   * if the session ended before the answer: then the letter may have been delivered or not
    */
   async deliver(member: string, data: Data, options: DeliverOptions = {}): Promise<string> {
     checkNames(`the delivery to ${member}`, this.#paths.root, options, deliverNames);
@@ -98,14 +97,14 @@ export class Mailboxes {
         else throw notAlive(member, alive, error);
       }
     }
-    deleteSurely(session, receipt).catch(() => undefined); // it goes with the session at the latest
+    deleteSurely(session, receipt).catch(() => undefined); // the receipt is deleted with the session at the latest
     return id;
   }
 
   /**
    * Gives every letter in a dead member's box to the member that `route` names.
-   * @returns those that this call moved
-   * @throws the first error, once every other letter was tried
+   * @returns the letters that this call moved
+   * @throws the first error, after all other letters have been tried
    */
   async reclaim(route: Route, options: CallOptions = {}): Promise<Reclaimed[]> {
     checkNames("reclaim", this.#paths.root, options, callNames);
@@ -116,7 +115,8 @@ export class Mailboxes {
   }
 
   /**
-   * Reclaims whenever a member has gone, until the signal aborts. Any number of processes may; usually the leader does.
+   * Reclaims whenever a member has gone, until the signal aborts. Any number of processes may do this; usually only the leader
+   * does.
    * @throws CLOSED
    */
   async keep(route: Route, options: KeepOptions = {}): Promise<void> {
@@ -165,14 +165,14 @@ export class Mailboxes {
           if (to !== undefined) moved({ id, from, to });
         } catch (error) {
           if (!session.live) throw error;
-          failure ??= error; // one letter that cannot be moved keeps no other back
+          failure ??= error; // a letter that cannot be moved does not hold up the others
         }
       }
     }
     if (failure !== undefined) throw failure;
   }
 
-  /** @returns where it went, if it was this call that moved it, or may have been */
+  /** @returns the new receiver, if this call moved, or may have moved, the letter */
   async #reroute(
     session: Session,
     { id, from, members, route }: { id: string; from: string; members: Set<string>; route: Route },
@@ -181,7 +181,7 @@ export class Mailboxes {
       const { data } = await session.get(this.#paths.letter(from, id));
       for (;;) {
         const to = route({ id, data, from }, [...members]);
-        if (to === undefined || !members.has(to)) return undefined; // it stays
+        if (to === undefined || !members.has(to)) return undefined; // the letter stays in the box
         if (await this.#move(session, id, data, from, to)) return to;
         members.delete(to);
       }
@@ -191,7 +191,7 @@ export class Mailboxes {
     }
   }
 
-  /** @returns false when `to` is not alive @throws NO_NODE when the letter is not there any more */
+  /** @returns false if `to` is not alive @throws NO_NODE if the letter is no longer in the box */
   async #move(session: Session, id: string, data: Data, from: string, to: string): Promise<boolean> {
     const [source, target] = [this.#paths.letter(from, id), this.#paths.letter(to, id)];
     const alive = this.#paths.member(to);
@@ -219,7 +219,7 @@ async function namesIn(session: Session, path: string): Promise<string[]> {
   try {
     return (await session.children(path)).names;
   } catch (error) {
-    if (isZooKeeperError(error, "NO_NODE")) return []; // nobody ever made it, or the server removed it once empty
+    if (isZooKeeperError(error, "NO_NODE")) return []; // the node was never created, or the server removed the empty container
     throw error;
   }
 }

@@ -1,11 +1,11 @@
 /**
- * A consumer's steps with one item's node, each of them one transaction, in the two ways of Curator:
+ * The steps of a consumer on one item's node, each a single transaction, in Curator's two modes:
  *
- * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, run, and deleted together with its lock; it is
- * run at least once. The transaction that locks also writes the item's data again, unchanged: the node's version counts the
- * attempts that began, so that an item which kills every process that runs it is found out. Java is not affected by this.
+ * With a lock path, an item is locked by an ephemeral node `<lockPath>/<name>`, run, and deleted together with its lock: it runs at
+ * least once. The locking transaction also rewrites the item's data unchanged, so the node's version counts the attempts; this
+ * detects an item that kills every process that runs it. Java consumers are not affected by this.
  *
- * Without a lock path, the item is deleted and then run: at most once, and lost with the process that took it.
+ * Without a lock path, the item is deleted and then run: at most once. It is lost if the process dies.
  */
 
 import { isZooKeeperError } from "../../base/errors.ts";
@@ -21,7 +21,7 @@ import { digits, type ItemName, type QueueNames } from "./names.ts";
 export interface QueueLayout {
   readonly path: string;
   readonly lockPath: string | undefined;
-  /** Items that failed too often. Named as in the queue, so it is a queue that can be consumed. */
+  /** The path for items that failed too often. Its nodes are named as in the queue, so it can be consumed as a queue itself. */
   readonly poisonPath: string;
   readonly names: QueueNames;
   readonly acl: readonly Acl[] | undefined;
@@ -32,25 +32,25 @@ export interface Claim {
   readonly name: string;
   readonly item: ItemName;
   readonly data: Buffer;
-  /** Attempts that began before this one. */
+  /** The number of attempts that began before this one. */
   readonly begun: number;
   /** The lock's czxid: larger for every later claim. */
   readonly fence: bigint | undefined;
 }
 
 /**
- * gone: another consumer took it, and it no longer exists. locked: another consumer holds its lock. moved: it changed meanwhile,
- * look again.
+ * gone: the item no longer exists, because another consumer took it. locked: another consumer holds its lock. moved: the item
+ * changed meanwhile, so look again.
  */
 export type ClaimOutcome = Claim | "gone" | "locked" | "moved";
 
-/** The room that a lock's transaction needs beyond the item's data. */
+/** The bytes that a locking transaction needs in addition to the item's data. */
 export const marginBytes = 16 * 1_024;
 
-/** Answers to one transaction that are lost in a row before it is taken for what makes the server hang up. */
+/** After this number of consecutive lost answers, the transaction itself is assumed to make the server close the connection. */
 const mostLost = 5;
 
-/** Creates the queue's own missing nodes as Curator does: persistent, their parents as containers. */
+/** Creates the queue's missing nodes as Curator does: persistent nodes, with containers as parents. */
 export async function createQueuePaths(session: Session, layout: QueueLayout, signal?: AbortSignal): Promise<void> {
   for (const path of [layout.path, layout.lockPath]) {
     if (path === undefined || (await session.exists(path, { signal }))) continue;
@@ -61,7 +61,7 @@ export async function createQueuePaths(session: Session, layout: QueueLayout, si
 
 /**
  * @param owner the consumer's own token, which its locks hold: a session may have several consumers
- * @throws what neither another consumer nor the item's end explains
+ * @throws errors that are explained neither by another consumer nor by the item's deletion
  */
 export async function claim(
   session: Session,
@@ -78,7 +78,7 @@ export async function claim(
       await session.delete(path, { version: stat.version });
       return { ...common, fence: undefined };
     }
-    // Where the data leaves no room for the lock in the transaction, that attempt is not counted.
+    // If the data leaves no room for the lock in the transaction, the attempt is not counted.
     const counted = data.length < limits.maxRequestBytes - marginBytes;
     const lock = lockOf(layout, name);
     try {
@@ -86,7 +86,7 @@ export async function claim(
         counted ? { type: "set", path, data, version: stat.version } : { type: "check", path, version: stat.version },
         { type: "create", path: lock, data: owner, ephemeral: true, acl: layout.acl },
       ]);
-      if (written?.type === "set") return { ...common, fence: written.stat.mzxid }; // the same transaction's number
+      if (written?.type === "set") return { ...common, fence: written.stat.mzxid }; // the same transaction created the lock
       return { ...common, fence: (await surely(session, () => session.exists(lock)))?.czxid };
     } catch (error) {
       if (!isZooKeeperError(error, "CONNECTION_LOSS")) throw error;
@@ -104,14 +104,14 @@ export async function claim(
 }
 
 /**
- * The result of a claim whose answer was lost. A consumer claims a name once at a time, so a lock with its token in its session
- * is that claim's.
- * @returns the lock's number if this claim holds it
+ * Finds out the result of a claim whose answer was lost. A consumer makes one claim per name at a time, so a lock with its token in
+ * its session belongs to that claim.
+ * @returns the lock's czxid if this claim holds the lock
  */
 async function holderOf(session: Session, lock: string, owner: string): Promise<bigint | "locked" | "moved"> {
   try {
     const { data, stat } = await surely(session, async () => {
-      // The server that we are connected to now may not know yet what the other one did.
+      // The server of the new connection may not have received the other server's write yet.
       await session.sync(lock);
       return session.get(lock);
     });
@@ -123,24 +123,24 @@ async function holderOf(session: Session, lock: string, owner: string): Promise<
   }
 }
 
-/** The item is done. @throws when the session ended before: another may run it again */
+/** Deletes a finished item. @throws if the session ended before: another consumer may run the item again */
 export async function complete(layout: QueueLayout, claim: Claim): Promise<void> {
   if (layout.lockPath !== undefined) await commit(layout, claim, []);
 }
 
-/** The data and the name that an item has from now on. */
+/** The new data and name of an item that goes back. */
 interface NextItem {
   readonly data: Buffer;
   readonly failures: number;
   readonly notBeforeMs: number;
 }
 
-/** Sends it back, not to be tried again before a time. */
+/** Puts an item back into the queue under a name that delays its next attempt. */
 export async function sendBack(layout: QueueLayout, claim: Claim, next: NextItem): Promise<void> {
   await replace(layout, claim, layout.path, next);
 }
 
-/** Puts it aside, into the poison path. */
+/** Moves an item to the poison path. */
 export async function setAside(layout: QueueLayout, claim: Claim, data: Buffer, failures: number): Promise<void> {
   for (;;) {
     try {
@@ -160,9 +160,9 @@ async function replace(layout: QueueLayout, claim: Claim, parent: string, next: 
 }
 
 /**
- * Puts back an item without a lock, which exists in this process alone. Its new name follows from the old one, so a second try,
- * in whatever session, finds the node of the first one, unless another consumer has taken it by then. Another item of that name
- * is one from before the queue was made again.
+ * Puts back an item of a queue without locks, which exists only in this process. Its new name is derived from the old one, so a
+ * repeated try, in any session, finds the node of the first try, unless another consumer has taken it. A different item of that
+ * name dates from before the queue was deleted and created again.
  */
 async function putBack(
   { names, acl }: QueueLayout,
@@ -182,7 +182,7 @@ async function putBack(
   }
 }
 
-/** True if the node has this data, is already gone, or may not be read. */
+/** True if the node has this data, is already deleted, or this client is not permitted to read it. */
 async function holdsOrHeld(session: Session, path: string, data: Buffer): Promise<boolean> {
   try {
     return (await surely(session, () => session.get(path))).data.equals(data);
@@ -194,8 +194,8 @@ async function holdsOrHeld(session: Session, path: string, data: Buffer): Promis
 
 /**
  * Deletes an item that no consumer has locked, in one transaction.
- * @returns false if a consumer has it, or it is gone
- * @throws CONNECTION_LOSS if it is gone and it is unknown who deleted it
+ * @returns false if a consumer has locked the item, or the item no longer exists
+ * @throws CONNECTION_LOSS if the item is deleted but it is unknown which client deleted it
  */
 export async function removeItem(
   session: Session,
@@ -205,7 +205,8 @@ export async function removeItem(
 ): Promise<boolean> {
   const path = `${layout.path}/${name}`;
   const lock = lockOf(layout, name);
-  // A transaction cannot check that a node is missing. So it makes the lock, which fails where a consumer has it, and deletes it.
+  // A transaction cannot check that a node is missing. So it creates the lock, which fails if a consumer holds it, and deletes it
+  // again.
   const operations: Operation[] =
     layout.lockPath === undefined
       ? [{ type: "delete", path }]
@@ -235,9 +236,10 @@ export async function release(layout: QueueLayout, { session, name }: Claim): Pr
 }
 
 /**
- * Item and lock go, and what takes their place comes. The item goes first, so a second try of a transaction whose answer
- * was lost finds it missing and does nothing twice.
- * @throws CONNECTION_LOSS when every answer is lost: a server whose limit for requests is lower cuts each such connection
+ * Deletes the item and its lock and creates their replacements, in one transaction. The item is deleted first, so a repetition
+ * after a lost answer fails on the missing item and changes nothing.
+ * @throws CONNECTION_LOSS if every answer is lost, as with a server that has a lower limit for requests and closes the connection
+ * each time
  */
 async function commit(layout: QueueLayout, { session, name }: Claim, instead: Operation[]): Promise<void> {
   const path = `${layout.path}/${name}`;

@@ -14,7 +14,7 @@ import type { ConsumeOptions, Consumer, ItemFailure, ItemHandler } from "./consu
 import { decodeItems, encodeItems } from "./items.ts";
 import { deferMs, QueueView } from "./view.ts";
 
-/** The longest time between looks at the clock, which may be set during a sleep. */
+/** The longest sleep before the clock is read again, because the system clock may be set meanwhile. */
 const longestSleepMs = 1_000;
 
 export function defaultBackoffMs(failures: number): number {
@@ -30,32 +30,32 @@ export interface ConsumerSettings extends Required<Omit<ConsumeOptions, "signal"
 
 export class QueueConsumer implements Consumer {
   readonly ended: Promise<void>;
-  /** Resolves when the queue has been listed for the first time; rejects when that will not be, and `ended` does not. */
+  /** Resolves when the queue has been listed for the first time. If that fails, `ready` rejects and `ended` does not. */
   readonly ready: Promise<void>;
-  /** Settles `ready`, once. */
+  /** The functions that settle `ready`; undefined once it has settled. */
   #begun: { resolve: () => void; reject: (error: unknown) => void } | undefined;
   readonly #zk: ZooKeeper;
   readonly #layout: QueueLayout;
   readonly #handler: ItemHandler;
   readonly #settings: ConsumerSettings;
   readonly #view: QueueView;
-  /** The data of its locks. */
+  /** The data of the locks of this consumer. */
   readonly #token: string = randomUUID();
   readonly #stop = new AbortController();
   readonly #abort = new AbortController();
-  /** Claimed items that are due while no handler is free. */
+  /** Resolvers of claimed items that are due and wait for a free handler. */
   readonly #startable: (() => void)[] = [];
   #session: Session | undefined;
-  /** Aborts with the session or the consumer; one for all items, as there may be thousands. */
+  /** Aborts with the session or the consumer; one signal is shared by all items, because there may be thousands. */
   #itemSignal: AbortSignal = this.#abort.signal;
   #running = 0;
-  /** Claimed before their time. */
+  /** The number of items that were claimed before their time. */
   #early = 0;
   #timer: NodeJS.Timeout | undefined;
   #woken = false;
   #idle: (() => void) | undefined;
 
-  /** @param over is called when it has ended */
+  /** @param over called when the consumer has ended */
   constructor(zk: ZooKeeper, layout: QueueLayout, handler: ItemHandler, settings: ConsumerSettings, over: () => void) {
     this.#zk = zk;
     this.#layout = layout;
@@ -67,7 +67,7 @@ export class QueueConsumer implements Consumer {
       () => this.#wake(),
       (error) => settings.onTrouble?.(error),
     );
-    // Each item under way adds a listener: many of them are no leak, so Node must not warn of one.
+    // Each item in work adds a listener; many listeners are no leak here, so Node's warning is turned off.
     setMaxListeners(0, this.#stop.signal, this.#abort.signal);
     this.ready = new Promise((resolve, reject) => {
       this.#begun = { resolve, reject };
@@ -87,7 +87,7 @@ export class QueueConsumer implements Consumer {
 
   async close(): Promise<void> {
     this.#stop.abort();
-    // `ended` reports why it ended.
+    // `ended` reports the error.
     await this.ended.catch(() => undefined);
   }
 
@@ -121,11 +121,11 @@ export class QueueConsumer implements Consumer {
       this.#begun.reject(failure ?? new ZooKeeperError("ABORTED", `consume ${path}: given up`, { path, hint }));
       return;
     }
-    // Closing the client ends its consumers, and that is no failure of theirs.
+    // Closing the client ends its consumers regularly, so that is not an error.
     if (failure !== undefined && !this.#zk.signal.aborted) throw failure;
   }
 
-  /** One session's time. */
+  /** Consumes the queue during one session. */
   async #serve(session: Session): Promise<"again" | "done"> {
     const signal = this.#stop.signal;
     await createQueuePaths(session, this.#layout, signal);
@@ -146,8 +146,8 @@ export class QueueConsumer implements Consumer {
       return signal.aborted ? "done" : "again";
     } finally {
       this.#session = undefined;
-      // While it closes gracefully, the session goes on: handlers keep their locks, and their signals still abort when the locks
-      // go.
+      // During a graceful close the session continues: handlers keep their locks, and their signals still abort if the locks are
+      // lost.
       if (!session.live) {
         end();
         session.signal.removeEventListener("abort", end);
@@ -156,7 +156,7 @@ export class QueueConsumer implements Consumer {
     }
   }
 
-  /** Soon, once for many events. */
+  /** Schedules `#advance`, once for many events. */
   #wake(): void {
     if (this.#woken) return;
     this.#woken = true;
@@ -182,7 +182,7 @@ export class QueueConsumer implements Consumer {
         this.#timer = setTimeout(() => this.#advance(), waitMs);
         return;
       }
-      // Items claimed early have capacity of their own, so that they delay no due item.
+      // Items claimed early have a capacity of their own, so that they do not delay due items.
       if (early ? this.#view.held >= concurrency : this.#view.held - this.#early >= concurrency) return;
       const name = this.#view.take();
       if (name === undefined) return;
@@ -191,7 +191,7 @@ export class QueueConsumer implements Consumer {
     }
   }
 
-  /** Handles one item from the claim to the end. Never rejects. */
+  /** Handles one item from its claim to its settlement. Never rejects. */
   async #handle(session: Session, name: string, early: boolean): Promise<void> {
     let again: "drop" | "offer" | "locked" | "defer" = "drop";
     let onTime = !early;
@@ -210,7 +210,7 @@ export class QueueConsumer implements Consumer {
         again = await this.#inTurn(outcome);
       }
     } catch (error) {
-      // All claims ended with the session; the next session's list shows which items are left.
+      // If the session ended, its claims ended too; the next session's list shows which items are left.
       again = session.live ? "defer" : "offer";
       if (session.live && !this.#stop.signal.aborted) this.#settings.onTrouble?.(error);
     }
@@ -223,7 +223,7 @@ export class QueueConsumer implements Consumer {
     this.#wake();
   }
 
-  /** Waits for an item's time, if it was claimed before. */
+  /** Waits until an item is due, if it was claimed before its time. */
   #due(atMs: number): Promise<void> | undefined {
     if (!this.#settings.timed || Date.now() >= atMs) return undefined;
     return new Promise((resolve) => {
@@ -240,7 +240,7 @@ export class QueueConsumer implements Consumer {
     });
   }
 
-  /** Runs it when a handler is free. */
+  /** Runs the item once a handler is free. */
   async #inTurn(claim: Claim): Promise<"drop" | "offer"> {
     if (this.#running >= this.#settings.concurrency) {
       await new Promise<void>((resolve) => {
@@ -251,7 +251,7 @@ export class QueueConsumer implements Consumer {
     try {
       return await this.#work(claim);
     } catch (error) {
-      // It could not be settled. A lock left in a session that goes on would keep all consumers from the item.
+      // The item could not be settled. A lock that stays in a live session would block the item for all consumers.
       if (claim.session.live) await release(this.#layout, claim);
       throw error;
     } finally {
@@ -286,9 +286,9 @@ export class QueueConsumer implements Consumer {
       try {
         await this.#handler({ data: items[i] as Buffer, ...about, dueMs, priority, id });
       } catch (error) {
-        // If a node holds several items, the completed ones do not come again.
+        // If a node holds several items, the completed ones are not run again.
         const rest = i === 0 ? claim.data : encodeItems(items.slice(i));
-        // A handler that was stopped has not failed.
+        // An item whose handler was stopped has not failed.
         if (this.#abort.signal.aborted) await this.#giveBack({ ...claim, data: rest }, i > 0);
         else await this.#fail(claim, rest, claim.begun + 1, error, claim.begun + 1 < attempts);
         return "drop";
@@ -298,7 +298,7 @@ export class QueueConsumer implements Consumer {
     return "drop";
   }
 
-  /** Returns the item as if it had not been claimed, except that with a lock the attempt is counted. */
+  /** Puts the item back as if it had not been claimed, except that with a lock the attempt is counted. */
   async #giveBack(claim: Claim, changed = false): Promise<void> {
     if (this.#layout.lockPath !== undefined && !changed) await release(this.#layout, claim);
     else await this.#sendBack(claim, claim.data, claim.begun, claim.item.notBeforeMs);
@@ -310,7 +310,7 @@ export class QueueConsumer implements Consumer {
     try {
       await this.#sendBack(claim, data, attempt, retryAtMs);
     } catch (trouble) {
-      // With a lock the item stays as it is, and is run again; without one it is lost, and only a failure report can name it.
+      // With a lock the item stays in place and is run again; without a lock it is lost, and only the failure report can name it.
       const locking = this.#layout.lockPath !== undefined;
       const staysAtMs = locking ? Date.now() + deferMs : undefined;
       if (claim.session.live || !locking) this.#settings.onFailure?.({ name, attempt, error, retryAtMs: staysAtMs });
@@ -319,10 +319,10 @@ export class QueueConsumer implements Consumer {
     this.#settings.onFailure?.({ name, attempt, error, retryAtMs });
   }
 
-  /** @param notBeforeMs undefined: aside */
+  /** Puts a failed item back. @param notBeforeMs epoch ms of the next attempt; undefined: set the item aside */
   async #sendBack(claim: Claim, data: Buffer, failures: number, notBeforeMs: number | undefined): Promise<void> {
     for (;;) {
-      // Without a lock the item is in this process alone, so it goes back in whatever session there is.
+      // Without a lock the item exists only in this process, so it is put back in the current session, whichever that is.
       const session = this.#layout.lockPath === undefined ? await this.#zk.established() : claim.session;
       try {
         const its = { ...claim, session };
@@ -330,7 +330,7 @@ export class QueueConsumer implements Consumer {
         return await sendBack(this.#layout, its, { data, failures, notBeforeMs });
       } catch (error) {
         if (this.#layout.lockPath !== undefined || session.live || this.#zk.signal.aborted) throw error;
-        await pause(0); // the client may not have found out yet what the clock says: give its timers a turn
+        await pause(0); // the session is over by the clock but the client has not noticed yet: let its timers run
       }
     }
   }

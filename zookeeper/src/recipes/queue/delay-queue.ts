@@ -5,19 +5,19 @@ import { delayNames, delayPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface DelayPutOptions extends CallOptions {
-  /** Epoch ms from which on it may be consumed, by the consumers' clocks. A time in the past is due at once. */
+  /** Epoch ms from which on the item may be consumed, by the consumers' clocks. A time in the past is due at once. */
   readonly at: number;
 }
 
 const putNames: ReadonlySet<string> = new Set<keyof DelayPutOptions>(["at", "signal"]);
 
 /**
- * Items that come due at a time; on the same path as Java Curator's DistributedDelayQueue. It is as punctual with a
- * million items waiting as with none: a consumer lists the queue once and then follows a watch. An item that fails goes
- * back with its time and a back-off. With a `lockPath`, items are locked a little ahead of their time (`claimAheadMs`).
+ * A queue whose items become due at a given time; compatible with Java Curator's DistributedDelayQueue on the same path. It is as
+ * punctual with a million waiting items as with none: a consumer lists the queue once and then follows a watch. A failed item goes
+ * back with its original time and a back-off. With a `lockPath`, items are locked a little ahead of their time (`claimAheadMs`).
  *
- * Java's consumers must list every item each time, which fails, with no error, at some 32,000 (a reply of 1 MB, Java's
- * default jute.maxbuffer): raise that limit where they share a queue as large.
+ * Java consumers list all items each time. That fails, without an error, at about 32,000 items (a reply of 1 MB, Java's default
+ * jute.maxbuffer): raise that limit if Java consumers share a queue of this size.
  */
 export class DelayQueue {
   readonly #queue: QueuePath;
@@ -35,7 +35,7 @@ export class DelayQueue {
     return this.putAll([item], options);
   }
 
-  /** Several of one time in one node, which are consumed by one consumer, one after the other. See `put`. */
+  /** Puts several items with the same time into one node; one consumer consumes them, one after another. See `put`. */
   async putAll(items: readonly Data[], options: DelayPutOptions): Promise<string> {
     this.#queue.checkPutOptions(options, putNames);
     return this.#queue.put(delayPrefix(options.at), items, options);

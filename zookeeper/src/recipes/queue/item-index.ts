@@ -1,9 +1,9 @@
 /**
- * A consumer's copy of its queue: the names of all nodes, first come first, a million of them in some 30 MB. A name that follows
- * from its rank and sequence is not stored but computed; only other names are stored as text.
+ * A consumer's copy of its queue: the names of all nodes in the order of consumption; a million names take about 30 MB. A name that
+ * can be computed from its rank and sequence is not stored; only other names are stored as text.
  *
- * A binary heap over numbered slots, and a hash table (open addressing) that finds the slot of a name, because other consumers
- * take nodes away from the middle all the time.
+ * It consists of a binary heap over numbered slots and a hash table (open addressing) from names to slots, because other consumers
+ * keep deleting nodes from the middle.
  */
 import type { ItemName, QueueNames } from "./names.ts";
 
@@ -17,17 +17,17 @@ export class ItemIndex {
   #sequences = new Uint32Array(firstCapacity);
   /** A slot's place in the heap. */
   #places = new Uint32Array(firstCapacity);
-  /** Slots in heap order, and from `#count` on the free ones. */
+  /** Used slots in heap order; from index `#count` on, free slots. */
   #heap = Uint32Array.from({ length: firstCapacity }, (_, slot) => slot);
-  /** By hash: slot + 1, or 0. Its size is twice the capacity, so that it is at most half full. */
+  /** The hash table: slot + 1, or 0 for an empty place. Its size is twice the capacity, so it is at most half full. */
   #table = new Uint32Array(2 * firstCapacity);
-  /** The listing in which a slot was seen last; only the change of this bit matters. */
+  /** One bit per slot: the parity of the listing in which the slot was last seen. */
   #seen = new Uint8Array(firstCapacity);
   #listing = 0;
   readonly #oddNames = new Map<number, string>();
   readonly #oddSlots = new Map<string, number>();
 
-  /** @param rankOf what comes first; default: the name's rank */
+  /** @param rankOf returns the sort key of an item; default: the name's rank */
   constructor(names: QueueNames, rankOf: (item: ItemName) => number = ({ rank }) => rank) {
     this.#names = names;
     this.#rankOf = rankOf;
@@ -37,12 +37,12 @@ export class ItemIndex {
     return this.#count;
   }
 
-  /** Rank of the first; Infinity when empty. */
+  /** The rank of the first item; Infinity if the index is empty. */
   get firstRank(): number {
     return this.#count === 0 ? Number.POSITIVE_INFINITY : (this.#ranks[this.#heap[0] as number] as number);
   }
 
-  /** @returns whether it is new here */
+  /** @returns true if the name was not in the index */
   add(name: string, item: ItemName): boolean {
     const found = this.#find(name, item);
     if (found >= 0) {
@@ -64,7 +64,7 @@ export class ItemIndex {
     return true;
   }
 
-  /** @returns whether it was there */
+  /** @returns true if the name was in the index */
   delete(name: string, item: ItemName): boolean {
     const slot = this.#find(name, item);
     if (slot < 0) return false;
@@ -72,7 +72,7 @@ export class ItemIndex {
     return true;
   }
 
-  /** Takes the first away. */
+  /** Removes and returns the first name. */
   take(): string | undefined {
     if (this.#count === 0) return undefined;
     const slot = this.#heap[0] as number;
@@ -86,7 +86,7 @@ export class ItemIndex {
     this.#listing ^= 1;
   }
 
-  /** @returns how many went */
+  /** Removes the names that were not added again since `beginListing`. @returns the number of removed names */
   endListing(): number {
     const gone: number[] = [];
     for (let place = 0; place < this.#count; place++) {
@@ -117,7 +117,7 @@ export class ItemIndex {
   }
 
   #hash(rank: number, sequence: number): number {
-    // Spreads items of close times and numbers over the table, so that their probes do not collide.
+    // Spreads items with close times and numbers over the table, so that their probes do not collide.
     let mixed = Math.imul(sequence ^ Math.imul(rank | 0, 0x85ebca6b), 0x9e3779b1);
     mixed ^= mixed >>> 15;
     return Math.imul(mixed, 0x2c1b3c6d) >>> (32 - Math.log2(this.#table.length));
@@ -130,7 +130,7 @@ export class ItemIndex {
     this.#table[at] = slot + 1;
   }
 
-  /** Takes a slot out of the table and closes the gap, so that those that had to move past it are found. */
+  /** Removes a slot from the table and closes the gap, so that entries that were displaced past it are still found. */
   #unlink(slot: number): void {
     const mask = this.#table.length - 1;
     let gap = this.#hash(this.#ranks[slot] as number, this.#sequences[slot] as number);

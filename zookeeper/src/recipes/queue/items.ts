@@ -1,6 +1,6 @@
 /**
- * The contents of a queue's node, in Curator's layout: the version, `00010001`, per item `01`, its length in four bytes and its
- * bytes, at the end `02`. Java reads no further than that, and neither does this code.
+ * The contents of a queue's node, in Curator's layout: the version `00010001`; for each item `01`, its length in four bytes and its
+ * bytes; at the end `02`. Like Java, this code ignores any bytes after the end.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 import type { Data } from "../../operations/operations.ts";

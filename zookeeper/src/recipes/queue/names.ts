@@ -1,47 +1,49 @@
 /**
- * Names of a queue's nodes. Curator's own, `s` being the server's number of ten digits:
+ * Names of a queue's nodes. Curator uses these, where `s` is the server's number of ten digits:
  *
  *   queue            queue-s
  *   queue with ids   queue-|ID|s
  *   priority queue   queue-0XXXXXXXXs (negative priority), queue-1XXXXXXXXs: %08X of its 32 bits
  *   delay queue      queue-|X…|s: epoch ms in upper-case hexadecimal, at least eight digits (eleven from 2004 to 2527)
  *
- * An item that failed goes back under a name that says how often it was tried, so that the count outlives every
- * process; Curator, which reads a time between the last two bars, an id between the first two, and priorities as text,
- * finds each of them where it looks:
+ * A failed item goes back under a name that contains the number of attempts, so that the count survives every process. Curator
+ * reads a time between the last two bars, an id between the first two, and priorities as text, so it can read these names as well:
  *
  *   queue            queue-rN,TIME-s        N attempts so far; not to be tried again before TIME, hexadecimal epoch ms
  *   queue with ids   queue-rN,TIME|ID|s
  *   priority queue   queue-1XXXXXXXXrN,TIME-s
- *   delay queue      queue-rN,DUE|TIME|s    here TIME is what Java waits for as well; DUE is when it was due at first
+ *   delay queue queue-rN,DUE|TIME|s here Java waits for TIME as well; DUE is the original due time
  *
- * With a lock path, s is a new number of the server's. Without, it is the item's first one: the name is then the same however
- * often the sending back is asked for, so a lost answer makes no second item.
+ * With a lock path, s is a new number from the server. Without, s is the item's first number: repeating the request then yields the
+ * same name, so a lost answer cannot create a second item.
  *
- * Curator itself sends a failed item back as `queue-s` whatever the queue: without time, priority and count.
+ * Curator itself sends a failed item back as `queue-s` in every kind of queue: without time, priority and count.
  */
 import { ZooKeeperError } from "../../base/errors.ts";
 
 export interface ItemName {
-  /** Smaller comes first: the time it is due, the priority, or 0. Equals are taken in the order of `sequence`. */
+  /** The sort key, smaller first: the due time, the priority, or 0. Items of equal rank are taken in the order of `sequence`. */
   readonly rank: number;
   readonly sequence: number;
-  /** Epoch ms; 0 for one that may be taken at once. */
+  /** Epoch ms of the earliest next attempt; 0 if the item may be taken at once. */
   readonly notBeforeMs: number;
   /** The number of failed attempts, from the name. */
   readonly failures: number;
-  /** When it was due before the first attempt; of a delay queue. */
+  /** For a delay queue: the original due time, epoch ms. */
   readonly dueMs?: number;
   readonly priority?: number;
   readonly id?: string;
 }
 
 export interface QueueNames {
-  /** @returns undefined for a node that is none of a queue's */
+  /** @returns undefined for a node that is not an item of the queue */
   parse(name: string): ItemName | undefined;
-  /** The name of an item that has not failed yet, if rank and sequence determine it; otherwise some other name. */
+  /**
+   * The name of an item that has not failed yet, if rank and sequence determine the name; otherwise a name that differs from the
+   * item's.
+   */
   format(rank: number, sequence: number): string;
-  /** The name of one that goes back, up to the server's number. */
+  /** The name of an item that goes back after a failure, without the server's number. */
   retry(name: ItemName, failures: number, notBeforeMs: number): string;
 }
 
@@ -56,13 +58,13 @@ const idName = /^queue-\|([^|]+)\|(?:\d{10}|-\d+)$/;
 const priorityName = /^queue-[01]([0-9A-F]{8})(?:r(\d{1,9}),([0-9A-F]{8,14})-)?(?:\d{10}|-\d+)$/;
 const delayRetry = /^queue-r(\d{1,9}),([0-9A-F]{8,14})\|([0-9A-F]{8,14})\|(?:\d{10}|-\d+)$/;
 
-/** @returns the id as it stands in names @throws OPTION_INVALID */
+/** @returns the id in the form that names contain @throws OPTION_INVALID */
 export function idInName(id: string): string {
   if (typeof id !== "string" || id === "") {
     const problem = typeof id === "string" ? "empty" : `a ${typeof id}`;
     throw new ZooKeeperError("OPTION_INVALID", `an item's id is ${problem}`, { hint: "give a text, or no id" });
   }
-  // As Curator does it: a slash would be a path, a bar another field.
+  // Same as Curator: a slash would start a new path element, a bar a new field.
   return id.replace(/[/|]/g, "_");
 }
 
@@ -149,18 +151,21 @@ function hex(value: number): string {
   return value.toString(16).toUpperCase().padStart(8, "0");
 }
 
-/** As Curator reads times: a text that is not a time is 0, so the item is due. */
+/** Parses a time like Curator: a text that is not a time counts as 0, so the item is due. */
 function timeOf(text: string): number {
   const value = /^[0-9A-Fa-f]{1,14}$/.test(text) ? Number.parseInt(text, 16) : 0;
   return Number.isSafeInteger(value) ? value : 0;
 }
 
-/** As the server writes it at the end of a name. */
+/** Formats the number like the server does at the end of a name. */
 export function digits(sequence: number): string {
   return sequence < 0 ? String(sequence) : String(sequence).padStart(sequenceDigits, "0");
 }
 
-/** The server's number: the last ten digits. One that has run over, past 2^31 − 1, is read without its sign: as late. */
+/**
+ * The server's number: the last ten digits. A number that has overflowed past 2^31 − 1 is read without its sign, so that it sorts
+ * as late.
+ */
 function sequenceOf(name: string): number {
   const value = Number(name.slice(-sequenceDigits));
   return Number.isInteger(value) && value >= 0 && value < 2 ** 32 ? value : 0;

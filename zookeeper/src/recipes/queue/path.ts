@@ -15,18 +15,18 @@ import { delayNames, type ItemName, type QueueNames } from "./names.ts";
 
 export interface QueueOptions {
   /**
-   * Where consumers lock items, as Curator's `lockPath`: items are run at least once, and outlive the process that runs
-   * them. All consumers of a queue, Java's too, must have the same. Default: none; items are run at most once, and one
-   * that a process took is lost with it.
+   * Where consumers lock items, as Curator's `lockPath`: items run at least once, and survive the process that runs them. All
+   * consumers of a queue, including Java's, must use the same lock path. Default: none; items run at most once, and an item is lost
+   * if the process that took it dies.
    */
   readonly lockPath?: string;
-  /** Where items go that failed too often. Default: the queue's path and `-poison`. */
+  /** The path for items that failed too often. Default: the queue's path followed by `-poison`. */
   readonly poisonPath?: string;
   /** The ACL of the nodes it creates. Default: everyone may do anything. */
   readonly acl?: readonly Acl[];
 }
 
-/** With the lock's transaction, which carries the item's data, a request stays within a server's default limit. */
+/** The largest item: the locking transaction, which carries the item's data, stays within a server's default limit for requests. */
 const maxItemBytes = limits.maxRequestBytes - marginBytes;
 
 const optionNames: ReadonlySet<string> = new Set<keyof QueueOptions>(["lockPath", "poisonPath", "acl"]);
@@ -100,7 +100,7 @@ export class QueuePath {
     }
   }
 
-  /** @returns how many nodes were removed: those whose name matches, and that no consumer has locked */
+  /** Removes the nodes whose name matches and that no consumer has locked. @returns the number of removed nodes */
   async remove(matches: (item: ItemName) => boolean, options: CallOptions): Promise<number> {
     const { path, names } = this.layout;
     checkNames(`remove from ${path}`, path, options, callNames);
@@ -112,7 +112,7 @@ export class QueuePath {
       if (item && matches(item)) found.push(name);
     };
     await session.eachChild(path, each, options).catch((error: unknown) => {
-      if (!isZooKeeperError(error, "NO_NODE")) throw error; // nothing was ever put
+      if (!isZooKeeperError(error, "NO_NODE")) throw error; // no item was ever put
     });
     let removed = 0;
     for (const name of found) if (await removeItem(session, this.layout, name, options)) removed++;
@@ -132,7 +132,7 @@ export class QueuePath {
       concurrency: options.concurrency ?? (timed ? 100 : 1),
       attempts: options.attempts ?? 10,
       backoffMs: options.backoffMs ?? defaultBackoffMs,
-      // Without a lock, claiming is deleting, and nothing that is not due yet should be in one process alone.
+      // Without a lock, a claim deletes the node, and an item that is not due yet should not exist only in one process.
       claimAheadMs: timed && this.layout.lockPath !== undefined ? (options.claimAheadMs ?? 250) : 0,
       onFailure: options.onFailure,
       onTrouble: options.onTrouble,

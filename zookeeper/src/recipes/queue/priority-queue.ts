@@ -5,15 +5,15 @@ import { priorityNames, priorityPrefix } from "./names.ts";
 import { type QueueOptions, QueuePath } from "./path.ts";
 
 export interface PriorityPutOptions extends CallOptions {
-  /** A whole number of 32 bits; the lowest comes first. */
+  /** A signed 32-bit integer; the lowest comes first. */
   readonly priority: number;
 }
 
 const putNames: ReadonlySet<string> = new Set<keyof PriorityPutOptions>(["priority", "signal"]);
 
 /**
- * Lowest priority number first, and among equals first in, first out; on the same path as Java Curator's
- * DistributedPriorityQueue. An item that fails keeps its priority.
+ * A queue by priority: lowest number first, and first in, first out among equals; compatible with Java Curator's
+ * DistributedPriorityQueue on the same path. A failed item keeps its priority.
  */
 export class PriorityQueue {
   readonly #queue: QueuePath;
@@ -31,7 +31,7 @@ export class PriorityQueue {
     return this.putAll([item], options);
   }
 
-  /** Several of one priority in one node, which are consumed by one consumer, one after the other. See `put`. */
+  /** Puts several items with the same priority into one node; one consumer consumes them, one after another. See `put`. */
   async putAll(items: readonly Data[], options: PriorityPutOptions): Promise<string> {
     this.#queue.checkPutOptions(options, putNames);
     return this.#queue.put(priorityPrefix(options.priority), items, options);

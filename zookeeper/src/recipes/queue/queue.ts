@@ -12,8 +12,8 @@ export interface PutOptions extends CallOptions {
 const putNames: ReadonlySet<string> = new Set<keyof PutOptions>(["id", "signal"]);
 
 /**
- * First in, first out; on the same path as Java Curator's DistributedQueue, or with ids as DistributedIdQueue.
- * Items begin in order; with one consumer at a time and `concurrency: 1` each ends before the next.
+ * A first-in, first-out queue; compatible with Java Curator's DistributedQueue on the same path, or with DistributedIdQueue if
+ * items have ids. Items start in order; with one consumer and `concurrency: 1`, each item ends before the next starts.
  */
 export class Queue {
   readonly #queue: QueuePath;
@@ -31,7 +31,7 @@ export class Queue {
     return this.putAll([item], options);
   }
 
-  /** Several in one node, which are consumed by one consumer, one after the other. See `put`. */
+  /** Puts several items into one node; one consumer consumes them, one after another. See `put`. */
   async putAll(items: readonly Data[], options: PutOptions = {}): Promise<string> {
     this.#queue.checkPutOptions(options, putNames);
     const { id } = options;
@@ -39,7 +39,7 @@ export class Queue {
   }
 
   /**
-   * Removes the items with that id which no consumer has taken. An item of several attempts counts as the same item.
+   * Removes the items with this id that no consumer has taken. An item keeps its id when it goes back after a failed attempt.
    * @returns how many nodes were removed
    * @throws CONNECTION_LOSS if a node is gone and it is unknown whether this call removed it or a consumer did
    */

@@ -1,7 +1,7 @@
 /**
- * A consumer's view of its queue, kept current without polling: listed once per session, and from then on by recursive watches of
- * the queue and of its locks. A name is in one place at a time: it waits, or waits for a later attempt, or is held (the consumer
- * works on it), locked (by another consumer, until its lock goes), or deferred.
+ * A consumer's view of its queue, kept up to date without polling: the queue is listed once per session, and then followed by
+ * recursive watches on the queue and its locks. A name is in exactly one state: waiting, waiting for a later attempt, held (this
+ * consumer works on it), locked (by another consumer, until its lock is deleted), or deferred.
  */
 import type { NodeEvent, Watch } from "../../operations/operations.ts";
 import type { Session } from "../../operations/session.ts";
@@ -9,7 +9,7 @@ import type { QueueLayout } from "./claims.ts";
 import { ItemIndex } from "./item-index.ts";
 
 const maxWaitingEvents = 200_000;
-/** How long an item waits that could not be claimed or settled for a reason of its own. */
+/** The delay of an item that could not be claimed or settled for a reason specific to the item. */
 export const deferMs = 5_000;
 
 export class QueueView {
@@ -24,13 +24,13 @@ export class QueueView {
   readonly #held = new Set<string>();
   readonly #locked = new Set<string>();
   readonly #deferred = new Map<string, NodeJS.Timeout>();
-  /** Names that went while the queue is being listed: the list may be older than the event. */
+  /** Names deleted while the queue is being listed, because the list may be older than the deletion's event. */
   #wentMeanwhile: Set<string> | undefined;
   #listing: Promise<void> = Promise.resolve();
 
   /**
    * @param timed whether an item's rank is the time it is due
-   * @param changed there may be something to take, or sooner than before
+   * @param changed called when an item may have become available, or available earlier than before
    */
   constructor(layout: QueueLayout, timed: boolean, changed: () => void, trouble: (error: unknown) => void) {
     this.#layout = layout;
@@ -41,7 +41,7 @@ export class QueueView {
     this.#later = new ItemIndex(layout.names, ({ notBeforeMs }) => notBeforeMs);
   }
 
-  /** Names in all places. */
+  /** The number of known names, in all states. */
   get known(): number {
     return this.#waiting.size + this.#later.size + this.held + this.#locked.size + this.#deferred.size;
   }
@@ -50,7 +50,7 @@ export class QueueView {
     return this.#held.size;
   }
 
-  /** When the first may be taken, or its next attempt begins: epoch ms, 0 for now, Infinity when there is none. */
+  /** The time at which the next item may be taken: epoch ms, 0 for now, Infinity if there is none. */
   firstMs(nowMs: number): number {
     while (this.#later.firstRank <= nowMs) {
       const name = this.#later.take() as string;
@@ -61,26 +61,29 @@ export class QueueView {
     return this.#waiting.size > 0 ? 0 : this.#later.firstRank;
   }
 
-  /** The first one is held from now on. Call firstMs before. */
+  /** Takes the first waiting name, which is held from now on. Call `firstMs` before. */
   take(): string | undefined {
     const name = this.#waiting.take();
     if (name !== undefined) this.#held.add(name);
     return name;
   }
 
-  /** A held name: its node is gone, or soon will be. */
+  /** Forgets a held name whose node is deleted or soon will be. */
   drop(name: string): void {
     this.#held.delete(name);
   }
 
-  /** A held name waits again. */
+  /** Moves a held name back to the waiting ones. */
   giveBack(name: string): void {
     this.#held.delete(name);
     this.#add(name);
     this.#changed();
   }
 
-  /** A held name waits until another consumer's lock goes; the lock is checked in case it went before the watch saw it. */
+  /**
+   * Marks a held name as locked until another consumer's lock is deleted; the lock is checked in case its deletion preceded the
+   * watch.
+   */
   layBy(session: Session, name: string): void {
     this.#held.delete(name);
     this.#locked.add(name);
@@ -89,12 +92,12 @@ export class QueueView {
         if (!lock) this.#unlock(name);
       },
       () => {
-        // The session ended, and with the next one all of them are looked at again.
+        // The session ended; in the next session all names are listed again.
       },
     );
   }
 
-  /** A held name waits for a while. */
+  /** Defers a held name for `deferMs`. */
   defer(name: string): void {
     this.#held.delete(name);
     const again = () => {
@@ -111,8 +114,8 @@ export class QueueView {
   }
 
   /**
-   * Keeps it current for one session, until the signal aborts; throws when the session ends.
-   * @param listed is called when all names are known
+   * Keeps the view up to date for one session, until the signal aborts; throws when the session ends.
+   * @param listed called when all names are known
    */
   async keep(session: Session, signal: AbortSignal, listed: () => void): Promise<void> {
     const { path, lockPath } = this.#layout;
@@ -122,7 +125,7 @@ export class QueueView {
       const watch = await session.watch(at, { recursive: true, maxWaiting: maxWaitingEvents, signal });
       watches.push(watch);
       const end = this.#follow(watch, signal, tell);
-      end.catch(() => undefined); // while the list is fetched; waited for below
+      end.catch(() => undefined); // avoids an unhandled rejection while the list is fetched; awaited below
       followed.push(end);
     };
     try {
@@ -144,10 +147,10 @@ export class QueueView {
     }
   }
 
-  /** One after the other: a listing in the middle of another would drop what the other has found. */
+  /** Runs listings one after another: concurrent listings would drop each other's names. */
   #list(session: Session, signal: AbortSignal): Promise<void> {
     const next = this.#listing.then(() => this.#listNow(session, signal));
-    this.#listing = next.catch(() => undefined); // told to who asked for it
+    this.#listing = next.catch(() => undefined); // the caller of this listing receives the error
     return next;
   }
 
@@ -195,7 +198,7 @@ export class QueueView {
     const name = nameIn(lockPath, path);
     if (name === undefined) return;
     if (type === "deleted") this.#unlock(name);
-    // Another consumer locked it: trying it would be useless.
+    // Another consumer locked the item, so a claim would fail.
     if (type === "created" && !this.#held.has(name) && this.#remove(name)) this.#locked.add(name);
   }
 
