@@ -1,7 +1,7 @@
-/** Every filter is in the address, as plain text: `?state=failed,cancelled`. */
+/** A screen's filters, kept in the address as plain text: `?state=failed,cancelled`. */
 export type Filter = Record<string, string | undefined>;
 
-/** Keeps the filters that a screen has, and drops empty ones. */
+/** Returns a function that keeps only the named filters and drops empty ones. */
 export const picks =
   (...names: string[]) =>
   (search: Filter): Filter =>

@@ -9,7 +9,7 @@ import { usePreferences } from "./preferences.ts";
 import { Gate } from "./sign-in/gate.tsx";
 import { theme } from "./theme.ts";
 
-/** Libraries that insert style elements use this page's nonce; one of them looks for it in a global. */
+/** Libraries that insert style elements use this page's nonce; one of them reads the nonce from a global variable. */
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
 Object.assign(globalThis, { __webpack_nonce__: nonce });
 
@@ -33,8 +33,9 @@ function Console() {
 const reloadedKey = "carillon.reloaded";
 const reloadEveryMs = 30_000;
 
-// After an update, an open page may request parts that no longer exist: it then reloads, since the new page has them. Without a
-// server it does not reload: the browser would show its own error page, and the content on screen would be lost.
+// After an update of the server, an open page may request code that no longer exists; then the page reloads itself. While the
+// server is unreachable it does not reload, because the browser would show its own error page and the content on screen would be
+// lost.
 window.addEventListener("vite:preloadError", () => {
   fetch("/v1/sign-in", { cache: "no-store" }).then(
     ({ ok }) => {
@@ -43,7 +44,7 @@ window.addEventListener("vite:preloadError", () => {
       sessionStorage.setItem(reloadedKey, String(Date.now()));
       window.location.reload();
     },
-    () => undefined, // The banner says so already.
+    () => undefined, // The banner already reports the missing server.
   );
 });
 

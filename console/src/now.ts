@@ -1,4 +1,4 @@
-/** The cluster's time: the browser's clock, corrected by the server's last time. */
+/** The cluster's time: the browser's clock plus the offset measured at the server's last answer. */
 import { useSyncExternalStore } from "react";
 
 let offsetMs = 0;
@@ -8,7 +8,7 @@ let second = Math.floor(Date.now() / 1_000);
 
 export const nowMs = (): number => Date.now() + offsetMs;
 
-/** @param toldMs the server's time, requested at `askedMs` and received now */
+/** @param toldMs epoch ms by the server's clock, requested at `askedMs` and received now */
 export function learnTime(toldMs: number, askedMs: number): void {
   offsetMs = toldMs - (askedMs + Date.now()) / 2;
 }
@@ -27,5 +27,5 @@ const subscribe = (listener: () => void) => {
   };
 };
 
-/** The current time; it renders its user again every second, by one timer for the page. */
+/** The current epoch ms, in whole seconds; it re-renders the component every second, by one timer for the whole page. */
 export const useNow = (): number => useSyncExternalStore(subscribe, () => second) * 1_000;

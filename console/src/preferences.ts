@@ -5,10 +5,10 @@ export type Language = "en" | "zh";
 
 export interface Preferences {
   language: Language;
-  /** A zone's name, or the browser's own. */
+  /** The name of a time zone; by default the browser's zone. */
   zone: string;
   scheme: "light" | "dark" | "auto";
-  /** Nothing can be changed, whatever the role: for a screen on a wall. */
+  /** If true, the page offers no changes, whatever the user's role: for a wall display. */
   readOnly: boolean;
 }
 
@@ -38,7 +38,7 @@ function kept(): Partial<Preferences> {
       ...(readOnly === true ? { readOnly } : {}),
     };
   } catch {
-    // A browser that keeps nothing, or keeps what something else wrote.
+    // The browser stores nothing, or the stored text is not valid.
     return {};
   }
 }
@@ -48,7 +48,7 @@ function isZone(zone: string): boolean {
     new Intl.DateTimeFormat("en", { timeZone: zone });
     return true;
   } catch {
-    // It throws if the zone is unknown.
+    // Intl throws if the zone is unknown.
     return false;
   }
 }
@@ -69,7 +69,7 @@ export function prefer(change: Partial<Preferences>): void {
   try {
     localStorage.setItem(place, JSON.stringify(chosen));
   } catch {
-    // The preference then holds for this page only.
+    // If the browser stores nothing, the preference holds for this page only.
   }
   for (const listener of listeners) listener();
 }

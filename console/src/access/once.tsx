@@ -13,7 +13,7 @@ export function Once({
 }: {
   title: string;
   secret: string;
-  /** How it is used. */
+  /** Instructions for using the secret. */
   how: string;
   onClose: () => void;
 }) {

@@ -7,7 +7,7 @@ import { Nothing, Shown } from "../parts/state/notice.tsx";
 import { plain } from "../parts/value/plain.ts";
 import css from "./access.module.css";
 
-/** The ways to sign in. The provider is configured where the server is started, so it is only shown. */
+/** The ways to sign in. The provider is configured in the server's settings, so this screen only shows it. */
 export function Provider() {
   const { t, moment } = useWords();
   const how = useAnswer("howToSignIn", {});

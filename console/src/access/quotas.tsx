@@ -17,7 +17,7 @@ import { Rows } from "./rows.tsx";
 
 type Quota = Answer<"listQuotas">["items"][number];
 
-/** The limits that each kind can have. */
+/** The quotas that each kind of subject can have. */
 const limitsOf = {
   namespace: ["enqueues", "waiting", "bytes", "history"],
   user: ["enqueues", "streams"],
@@ -29,7 +29,7 @@ const kinds = Object.keys(limitsOf) as Kind[];
 
 const seenEveryMs = 5_000;
 
-/** How much namespaces, users and worker keys may take, and how much they do. */
+/** The quotas of namespaces, users and worker keys, with their current use. */
 export function Quotas() {
   const { t } = useWords();
   const may = useReach("admin").everywhere;

@@ -13,7 +13,7 @@ export function Revoke({
   onDo,
 }: {
   name: string;
-  /** An open dialog stays open if its row ends meanwhile. */
+  /** Whether the button is shown. An open dialog stays open even if this becomes false meanwhile. */
   isOffered: boolean;
   consequence: string;
   onDo: (doing: Doing) => Promise<void>;

@@ -28,7 +28,7 @@ export function Rows<Item>({
   of: Listed<Item>;
   told: string;
   act?: ReactNode;
-  /** For items that end: ended ones are hidden until the user shows them. */
+  /** For items that can end (expire or be revoked): ended items are hidden until the user shows them. */
   isEnded?: (item: Item) => boolean;
   none: ReactNode;
   keyOf: (item: Item) => string;

@@ -13,10 +13,10 @@ import type { User } from "./user.ts";
 
 type Grant = { namespace: string; role: Role };
 
-/** A random password of 20 characters without lookalikes: more than 110 bits. */
+/** A random password of 20 characters, without characters that look alike: more than 110 bits of entropy. */
 function passwordOfChance(): string {
   const letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
-  // A byte that would make some letters likelier than others is dropped.
+  // Bytes from this value on are dropped, because they would make some letters likelier than others.
   const most = 256 - (256 % letters.length);
   let made = "";
   while (made.length < 20)
@@ -62,7 +62,7 @@ export function NewUser({ onClose }: { onClose: () => void }) {
 
 export function ChangeUser({ user: present, onClose }: { user: User; onClose: () => void }) {
   const { t } = useWords();
-  /** The user as shown when the form was opened: later changes by another admin are not undone unseen. */
+  /** The user as of the opening of the form, so that saving does not silently undo later changes by another admin. */
   const [user] = useState(present);
   const before = user.grants.filter(({ namespace }) => namespace !== "*");
   const [role, setRole] = useState<Role | null>(user.role);

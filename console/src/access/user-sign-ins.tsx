@@ -7,7 +7,7 @@ import { usePages } from "../parts/table/pages.ts";
 import { SignInRows } from "../settings/sign-in-rows.tsx";
 import type { User } from "./user.ts";
 
-/** A user's sign-ins; an admin ends one of them, or all. */
+/** A user's sign-ins; an admin can end one of them, or all. */
 export function UserSignIns({ user: { name }, onClose }: { user: User; onClose: () => void }) {
   const { t } = useWords();
   const signIns = usePages("listSignInsOf", { user: name, limit: 50 });

@@ -46,7 +46,7 @@ export function Users() {
   );
 }
 
-/** Shows a user's roles, and marks a user of a provider, a second factor and a lock-out. */
+/** Shows a user's roles, and tags for a provider's user, a second factor and a disabled user. */
 function Tags({ user: { role, grants, disabled, provided, secondFactor } }: { user: User }) {
   const { t } = useWords();
   return (

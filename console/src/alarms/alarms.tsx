@@ -22,7 +22,7 @@ import type { Alarm, Rule } from "./rule.ts";
 import { Rules } from "./rules.tsx";
 import { SilenceDialog, Silences } from "./silences.tsx";
 
-/** The alarm of the dialog; it may be over before the user answers. A silence may also concern no particular alarm. */
+/** The open dialog and its alarm, which may end before the user answers. A silence need not belong to an alarm. */
 type Asked = { act: "acknowledge"; alarm: Alarm } | { act: "silence"; alarm?: Alarm };
 
 /** The refetch interval, since no event reports alarms: the leader checks for them every few seconds. */
@@ -133,7 +133,7 @@ interface Place {
   state?: string;
 }
 
-/** The screen to look at first, by the alarm's rule. */
+/** The screen that helps most with an alarm, by the alarm's rule. */
 const places: Record<Rule, Place> = {
   failed: { to: "/runs", state: "failed" },
   exhausted: { to: "/runs", state: "failed" },

@@ -98,7 +98,7 @@ export function SilenceDialog({
       title={t("alarms.silenceTitle")}
       consequence={t("alarms.silenceTold")}
       act={t("alarms.silence").replace("…", "")}
-      // Without a task the silence concerns all tasks.
+      // A silence without a task applies to all tasks.
       blocked={about === "" ? !reach.everywhere : !reach.on(about)}
       onDo={async ({ reason, key }) => {
         const made = await call(

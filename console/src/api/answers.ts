@@ -1,11 +1,11 @@
 /**
- * The cache of the server's answers. An answer's key is the route's id and the parameters, so that an event can name the routes
- * that it makes stale.
+ * The cache of the server's answers. An answer's key consists of the route's id and the parameters, so that an event can mark all
+ * answers of a route as stale.
  */
 import { keepPreviousData, QueryClient, useQuery } from "@tanstack/react-query";
 import { type Answer, call, type Given, isRefusal, type PlainId } from "./call.ts";
 
-/** How long an answer counts as fresh. */
+/** The time for which an answer counts as fresh. */
 const freshMs = 1_000;
 
 export const answers = new QueryClient({
@@ -13,11 +13,11 @@ export const answers = new QueryClient({
     queries: {
       staleTime: freshMs,
       gcTime: 5 * 60_000,
-      // A refusal would only be repeated; an unreachable server may answer the next time.
+      // Only an unreachable server is retried: a server that refused would refuse again.
       retry: (failures, error) => failures < 2 && isRefusal(error, "SERVER_UNREACHABLE"),
       retryDelay: (attempt) => 500 * 2 ** attempt,
       refetchOnWindowFocus: true,
-      // A page on 127.0.0.1 is reached without a network.
+      // Requests are sent even if the browser is offline, because a server on 127.0.0.1 needs no network.
       networkMode: "always",
     },
     mutations: { networkMode: "always" },

@@ -1,4 +1,4 @@
-/** The HTTP API from the page's own server: typed by the contract, with the sign-in's cookie. */
+/** The client of the HTTP API of the page's own server: typed by the API contract, authenticated by the sign-in's cookie. */
 import routes from "virtual:carillon-routes";
 import type { Answer, Event, Given, RouteId, StreamId } from "carillon/contract";
 import { EventReader } from "carillon/events";
@@ -7,14 +7,14 @@ import { newKey } from "./keys.ts";
 export type { Answer, Event, Given };
 export type PlainId = Exclude<RouteId, StreamId>;
 
-/** A server's refusal, or the absence of any answer. */
+/** The error for a request that the server refused, or did not answer (status 0). */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   readonly code: string;
   readonly status: number;
   readonly hint: string;
   readonly retryAfterMs: number | null;
-  /** The invalid part of the request, such as "retry.attempts"; "": none in particular. */
+  /** The invalid part of the request, such as "retry.attempts"; "" if no part in particular is invalid. */
   readonly path: string;
 
   constructor(
@@ -34,9 +34,9 @@ export class Refusal extends Error {
 
 export interface CallOptions {
   signal?: AbortSignal;
-  /** The version that a change is made from. */
+  /** The version on which a change is based. */
   ifVersion?: number;
-  /** Identifies one intention: repetitions with the same key are done once. */
+  /** The idempotency key: requests with the same key are carried out once. */
   key?: string;
 }
 
@@ -52,7 +52,7 @@ export async function call<Id extends PlainId>(
 
 /**
  * Follows a stream until it ends or `signal` aborts. @param opened called once the server has accepted the request @param heard
- * called at every byte, also for comments @throws Refusal
+ * called for all received bytes, including comments @throws Refusal
  */
 export async function follow<Id extends StreamId>(
   id: Id,
@@ -126,7 +126,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   try {
     problem = JSON.parse(text) as typeof problem;
   } catch {
-    // The answer is a proxy's own page: only its status is usable.
+    // The answer is not from the server but a proxy's own page: only its status is usable.
   }
   const { code = "SERVER_UNREACHABLE", detail = `${response.status} ${response.statusText}`, hint = "" } = problem;
   const after = Number(response.headers.get("retry-after"));
@@ -137,7 +137,7 @@ async function refusalOf(response: Response): Promise<Refusal> {
   });
 }
 
-/** True if the request may have been carried out despite the error: no whole answer came, or the server failed. */
+/** True if the request may have been carried out despite the error: the answer was missing or incomplete, or the server failed. */
 export const isUnsure = (error: unknown): boolean =>
   !(error instanceof Refusal) || error.status === 0 || error.status >= 500;
 

@@ -6,8 +6,8 @@ import type { Answer } from "./call.ts";
 const ranks: Role[] = ["viewer", "operator", "editor", "admin"];
 
 /**
- * True if the user has this role somewhere; with `everywhere`, only if for all namespaces, as subjects of the whole cluster need
- * it.
+ * True if the user has at least this role in some namespace; with `everywhere`, in all namespaces, which screens of the whole
+ * cluster require.
  */
 export function useSees(least: Role, everywhere = false): boolean {
   const { data } = useAnswer("getMe", {});
@@ -16,19 +16,19 @@ export function useSees(least: Role, everywhere = false): boolean {
   return has(data.role) || (!everywhere && data.grants.some(({ role }) => has(role)));
 }
 
-/** The user's highest role: for display, not for decisions. */
+/** The user's highest role, for display only; it must not decide what the user may do. */
 export const highestOf = ({ role, grants }: Pick<Answer<"getMe">, "role" | "grants">): Role =>
   [role, ...grants.map((grant) => grant.role)]
     .flatMap((one) => one ?? [])
     .reduce<Role>((a, b) => (ranks.indexOf(b) > ranks.indexOf(a) ? b : a), "viewer");
 
-/** The same for changes: false while the viewer has chosen the read-only view. The server checks again. */
+/** Like `useSees`, for changes: false while the viewer has chosen the read-only view. The server checks the role again. */
 export function useMay(least: Role): boolean {
   const { readOnly } = usePreferences();
   return useSees(least) && !readOnly;
 }
 
-/** Where the user may make changes: everywhere, which subjects of the whole cluster need, or on a given name. */
+/** Where the user may make changes: `everywhere`, which changes to the whole cluster require, or `on` a given task name. */
 export function useReach(least: Role): { everywhere: boolean; on: (name: string) => boolean } {
   const { readOnly } = usePreferences();
   const { data } = useAnswer("getMe", {});

@@ -121,7 +121,7 @@ function Entries() {
   );
 }
 
-/** Keeps the order of the rows: newest first. */
+/** Groups the rows by day and keeps their order, newest first. */
 function byDay(rows: AuditEntry[], dayOf: (entry: AuditEntry) => string): [string, AuditEntry[]][] {
   const days: [string, AuditEntry[]][] = [];
   for (const entry of rows) {
@@ -133,7 +133,7 @@ function byDay(rows: AuditEntry[], dayOf: (entry: AuditEntry) => string): [strin
   return days;
 }
 
-/** A filter that applies when the user stops typing, and then goes into the address. */
+/** A text filter that is written to the address when the user stops typing. */
 function Typed({
   label,
   value = "",

@@ -1,4 +1,4 @@
-/** The acts and the objects that the audit log names. */
+/** The acts and the kinds of objects in the audit log. */
 import type { Answer, Given } from "../api/call.ts";
 
 export type AuditEntry = Answer<"listAudit">["items"][number];
@@ -36,5 +36,5 @@ export const acts = [
   "remove second factor",
   "use recovery code",
 ];
-/** As the catalogue writes it. */
+/** The word in the form of the catalogue's keys. */
 export const keyOf = (word: string): string => word.replaceAll(/[ -]/g, "_");

@@ -1,4 +1,4 @@
-/** One calendar: its year, its effects on tasks, its versions. The user edits it by pressing days. */
+/** One calendar: its year, its effects on tasks, its versions. The user edits the calendar by clicking days. */
 import { ActionIcon, Button } from "@mantine/core";
 import { IconChevronLeft, IconChevronRight, IconPencil, IconTrash } from "@tabler/icons-react";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
@@ -109,7 +109,7 @@ function Whole({
   );
 }
 
-/** The year before and after, by the address. */
+/** Links to the previous and the next year, which is kept in the address. */
 function Years({ year }: { year: number }) {
   const { t } = useWords();
   const navigate = useNavigate({ from: "/calendars/$calendar" });

@@ -1,4 +1,4 @@
-/** All calendars, each with its year, its next free days, and the tasks that use it. */
+/** All calendars, each with a year's overview, its next holidays, and the tasks that use it. */
 import { Button } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";

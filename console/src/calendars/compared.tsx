@@ -1,6 +1,6 @@
 /**
- * The server's preview of a draft before it is saved: changed days with their names, also those from a file, and changed slots of
- * tasks.
+ * The server's preview of a draft before it is saved: the changed days with their names, including days from a file, and the
+ * changed slots of tasks.
  */
 import { useAnswer } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";

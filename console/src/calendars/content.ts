@@ -1,4 +1,4 @@
-/** The content of a calendar, as it is read and as it is drafted. */
+/** The editable content of a calendar, as stored or as a draft. */
 import { outdate } from "../api/answers.ts";
 import type { Answer } from "../api/call.ts";
 import type { Words } from "../messages/words.ts";
@@ -8,7 +8,10 @@ import type { Content } from "./days.ts";
 export type Calendar = Answer<"getCalendar">;
 /** A draft, and the file that the server adds to it. */
 export interface Drafted extends Content {
-  /** As it was read when the draft was begun: what differs from it is the change, and it is stored as the version after it. */
+  /**
+   * The calendar as of the start of the draft. The draft's differences from it are the change, which is saved on condition of its
+   * version.
+   */
   from: Calendar;
   ics?: string | undefined;
 }
@@ -17,7 +20,7 @@ export const contentOf = ({ zone, weekend, holidays }: Content): Content => ({ z
 
 const noticesShown = 5;
 
-/** Parts of the file that the server did not carry out. */
+/** Shows a toast with the parts of the file that the server could not import. */
 export function toastNotices({ notices }: Answer<"setCalendar">, { t }: Pick<Words, "t">): void {
   if (notices.length === 0) return;
   const lines = notices

@@ -14,7 +14,7 @@ export const dayMs = 86_400_000;
 export type DayKind = "work" | "weekend" | "holiday";
 export type Content = Pick<Calendar, "zone" | "weekend" | "holidays">;
 
-/** Days are numbers, counted from 1970-01-01. */
+/** Days are represented as numbers, counted from 1970-01-01. */
 export const dayOf = (year: number, month: number, date: number): number => Date.UTC(year, month, date) / dayMs;
 export const dayText = (day: number): string => new Date(day * dayMs).toISOString().slice(0, 10);
 export const weekdayOf = (day: number): number => (((day + 4) % 7) + 7) % 7;
@@ -32,20 +32,20 @@ export function daysOfYear(year: number): number[] {
   return Array.from({ length: dayOf(year + 1, 0, 1) - first }, (_, at) => first + at);
 }
 
-/** A day on which a task would have run: its first slot then, and where that slot goes. */
+/** A day on which a task would have run but for its calendar: the first slot of that day, and the day to which the slot is moved. */
 export interface Blocked {
   day: number;
   firstMs: number;
-  /** It would have run more than once. */
+  /** True if the day has more than one slot. */
   several: boolean;
-  /** null: its slots are left out. */
+  /** The day to which the slots are moved; null if they are skipped. */
   to: number | null;
 }
 
 /** A slot is moved no further than this; see `movedDaysMax`. */
 const furthest = 400;
 
-/** The days from one to another, both included, whose slots a task loses by its calendar. */
+/** The days in a range, both ends included, whose slots a task loses because of its calendar. */
 export function blockedDays(
   { schedule, calendar: rule }: { schedule: ScheduleSpec; calendar?: CalendarRule | null | undefined },
   content: Content,
@@ -62,7 +62,7 @@ export function blockedDays(
     const firstMs = base.next(instantAt(zone, day * dayMs) - 1);
     if (firstMs === null) break;
     if (firstMs >= end) {
-      // No slot before that, so the loop continues with the day on which the task fires next.
+      // There is no slot before `firstMs`, so the loop continues with the day of that slot.
       day = Math.max(day, localDayOf(zone, firstMs) - 1);
       continue;
     }

@@ -25,14 +25,14 @@ function dayChanges(was: Content, is: Content): { added: string[]; removed: stri
   };
 }
 
-/** The editor above the year, whose days can be pressed. It stores the draft as the next version of the one that was read. */
+/** The editor above the year, in which days can be clicked. It saves the draft as the next version of the calendar that was read. */
 export function Draft({
   present,
   draft,
   onChange,
   onClose,
 }: {
-  /** The version that is there now. */
+  /** The version that is stored now. */
   present: number;
   draft: Drafted;
   onChange: (draft: Drafted) => void;

@@ -1,4 +1,4 @@
-/** The slots that a calendar takes from its tasks, or that a draft of it would take. */
+/** The slots that tasks lose because of a calendar, or would lose because of its draft. */
 import { Button } from "@mantine/core";
 import type { CalendarRule, ScheduleSpec } from "carillon/schedule";
 import { useMemo, useState } from "react";
@@ -122,7 +122,7 @@ function Effect({
   );
 }
 
-/** +: days that it loses, −: days that it gets back. */
+/** +: days that the task loses, −: days that it gets back. */
 function Days({ days, sign }: { days: Blocked[]; sign?: "+" | "−" }) {
   const { t, date } = useWords();
   return (

@@ -27,7 +27,10 @@ export function Weekend({ value, onChange }: { value: number[]; onChange: (weeke
   );
 }
 
-/** The server reads it: what its events touch are holidays, rules carried out for ten years. */
+/**
+ * The field for an iCalendar file. The server parses the file: each day that an event touches becomes a holiday; recurrence rules
+ * are expanded for ten years.
+ */
 export function IcsField({ onChange }: { onChange: (text: string | undefined) => void }) {
   const { t } = useWords();
   const [file, setFile] = useState<File | null>(null);
@@ -49,7 +52,7 @@ export function IcsField({ onChange }: { onChange: (text: string | undefined) =>
   );
 }
 
-/** More days at once than a user would press one by one. */
+/** The most days that can be added at once. */
 const mostDays = 366;
 
 export function DayRange({ onAdd }: { onAdd: (days: string[]) => void }) {

@@ -27,7 +27,7 @@ export function NewCalendar({ onClose }: { onClose: () => void }) {
       blocked={name.trim() === ""}
       onDo={async ({ reason, key, signal }) => {
         const content = { zone, weekend, holidays: [], ...(ics === undefined ? {} : { ics }) };
-        // With version 0, so that making a calendar never changes an existing one.
+        // `ifVersion: 0` means that the calendar must not exist yet, so that an existing calendar is never overwritten.
         const stored = await call("setCalendar", { calendar: name.trim(), ...content, reason }, { key, ifVersion: 0 });
         toastNotices(stored, { t });
         outdate("listCalendars", "getCalendar");

@@ -1,4 +1,4 @@
-/** A year of a calendar, day by day. Where days can be changed each is a button; arrow keys go from day to day and week to week. */
+/** A year of a calendar, day by day. If days can be changed, each day is a button; arrow keys move by days and weeks. */
 import { type KeyboardEvent, useMemo, useState } from "react";
 import { useWords } from "../messages/words.ts";
 import { type Content, type DayKind, dayOf, dayText, kindsOf, weekdayOf } from "./days.ts";
@@ -6,7 +6,7 @@ import css from "./year.module.css";
 
 const weekLength = 7;
 const months = Array.from({ length: 12 }, (_, month) => month);
-/** Weeks begin on Monday. */
+/** The column of a day; weeks begin on Monday. */
 const column = (day: number) => (weekdayOf(day) + 6) % weekLength;
 
 export function Year({
@@ -157,7 +157,7 @@ function weeksOf(year: number, month: number): (number | null)[][] {
 
 const cell = 6;
 
-/** The same in miniature: weeks from left to right. */
+/** A miniature of the year: weeks from left to right. */
 export function YearStrip({ year, content, label }: { year: number; content: Content; label: string }) {
   const paths = useMemo(() => {
     const kind = kindsOf(content);

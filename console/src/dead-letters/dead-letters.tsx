@@ -1,4 +1,4 @@
-/** Runs whose last attempt failed, grouped by cause: one cause is one row, however often it occurred. */
+/** Runs whose last attempt failed, grouped by cause: each cause is one row, however often it occurred. */
 import { Button, Select } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
@@ -23,7 +23,7 @@ const everyMs = 10_000;
 const spans = { "1h": 3_600_000, "1d": 86_400_000, "7d": 7 * 86_400_000 } as const;
 type Span = keyof typeof spans;
 const isSpan = (text: string | undefined): text is Span => text !== undefined && text in spans;
-/** The filter's edge moves in steps of this: otherwise each second would need another request. */
+/** The filter's time limit moves in steps of this size, because otherwise each second would need a new request. */
 const edgeMs = 60_000;
 
 export function DeadLetters() {
@@ -133,8 +133,8 @@ export function DeadLetters() {
 }
 
 /**
- * The group that is open by default: the first one when the list arrives, for as long as it exists. Groups are sorted by size,
- * and one that grows past it must not take its place under the pointer. @param groups undefined: not yet loaded for this list
+ * The group that is open by default: the first one when the list arrives, for as long as it exists. Groups are sorted by size, and
+ * a group that grows larger must not replace it under the user's pointer. @param groups undefined: not yet loaded for this list
  */
 function usePinned(list: string, groups: Group[] | undefined): string | undefined {
   const pinned = useRef({ list, fingerprint: undefined as string | undefined });
@@ -145,10 +145,10 @@ function usePinned(list: string, groups: Group[] | undefined): string | undefine
 }
 
 const tasksShown = 2;
-/** Each reason costs the page a row; the largest come first. */
+/** The most groups that the page shows; the largest come first. */
 const groupsShown = 100;
 
-/** @param more reasons than are listed at all */
+/** @param more true if the server has more groups than the list */
 function Groups({ groups, more, open }: { groups: Group[]; more: number; open: string | undefined }) {
   const { t, count } = useWords();
   const search = useSearch({ from: "/dead-letters" });
@@ -191,7 +191,7 @@ function Groups({ groups, more, open }: { groups: Group[]; more: number; open: s
   );
 }
 
-/** The time span of its failures, on one axis for all groups; the right end is now. */
+/** The time span of a group's failures, on the same axis for all groups; the right end is now. */
 function Stretch({ first, last, oldest, now }: { first: number; last: number; oldest: number; now: number }) {
   const whole = Math.max(1, now - oldest);
   const left = (100 * (first - oldest)) / whole;

@@ -22,7 +22,7 @@ import { type Group, type Narrowing, wordsOf } from "./words.ts";
 
 type Letter = Answer<"listDeadLetters">["items"][number];
 type Kind = "redrive" | "dismiss";
-/** All of the group, as it is narrowed, or one of its letters. */
+/** The open dialog: an act on all letters of the group that match the filter, or on one letter. */
 export type Asked = { kind: Kind; group: Group; letter?: Letter };
 
 const lettersShown = 25;
@@ -30,7 +30,7 @@ const tasksShown = 6;
 
 export const outdateLetters = () => outdate("listDeadGroups", "listDeadLetters", "listRuns", "getRun");
 
-/** @param onAsk the dialog outlives the group, which disappears with its letters */
+/** @param onAsk opens the dialog, which must outlive the group because the group disappears with its letters */
 export function DeadGroup({
   group,
   narrowing,
@@ -109,7 +109,7 @@ export function DeadGroup({
   );
 }
 
-/** The newest of them as an example: the numbers and names that the group's words leave out. */
+/** The newest run as an example: it shows the numbers and names that the group's text leaves out. */
 function Sample({ run }: { run: number }) {
   const { t } = useWords();
   const asked = useAnswer("getRun", { run }, { keep: true });

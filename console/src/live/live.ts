@@ -11,13 +11,13 @@ export type LineState = "live" | "connecting" | "broken" | "paused";
 
 export interface Line {
   state: LineState;
-  /** When the connection was last known to be alive; null: never yet. */
+  /** Epoch ms at which the connection was last known to be alive; null if never. */
   heardMs: number | null;
-  /** When the next attempt begins. */
+  /** Epoch ms at which the next attempt begins; null while none is planned. */
   againMs: number | null;
 }
 
-/** Ends come in bursts; the answers that they make stale are fetched once per this interval. */
+/** Runs end in bursts; the answers that become stale are fetched once per this interval. */
 const gatherMs = 1_000;
 
 let line: Line = { state: "connecting", heardMs: null, againMs: null };
@@ -93,12 +93,12 @@ async function open({ signal, heard }: Attempt): Promise<boolean> {
 }
 
 function onBroken(error: unknown, waitMs: number): void {
-  // The line's state shows the error. A user who is no longer signed in finds out by the next answer.
+  // The line's state shows the error. If the user is no longer signed in, the refetch of `getMe` shows it.
   if (isRefusal(error, "SIGN_IN_NEEDED")) outdate("getMe");
   become({ state: "broken", againMs: Date.now() + waitMs });
 }
 
-/** @returns a function that ends it */
+/** Starts following the events. @returns a function that stops it */
 export function startLine(): () => void {
   const end = whileSeen(
     (signal) => {

@@ -1,7 +1,7 @@
 /**
- * Keeps a stream from the server open. A stream that breaks off or ends is opened again, after short waits at first. A stream
- * without a byte for longer than two of the server's beats counts as broken. The server also ends streams in good order, for
- * example when it stops.
+ * Keeps a stream from the server open. A stream that breaks off or ends is opened again, after waits that grow. A stream without a
+ * byte for longer than two heartbeats of the server counts as broken. The server also ends streams regularly, for example when it
+ * stops.
  */
 const silentMs = 40_000;
 const waitsMs = [500, 1_000, 2_000, 4_000, 8_000, 15_000];
@@ -28,13 +28,13 @@ const pause = (ms: number, signal: AbortSignal) =>
 
 export interface Attempt {
   signal: AbortSignal;
-  /** To be called at every byte. */
+  /** Must be called whenever bytes arrive. */
   heard: () => void;
 }
 
 /**
  * @param open returns true if the stream is complete: then it is not opened again
- * @param onBroken called with the error (undefined for an end in good order) and the wait before the next attempt
+ * @param onBroken called with the error (undefined for a regular end) and the wait before the next attempt
  */
 export async function stand(
   open: (attempt: Attempt) => Promise<boolean>,
@@ -69,7 +69,7 @@ export async function stand(
 
 /**
  * Runs `start` only while the page is visible: a hidden page holds no connection, since a browser has few of them for one server.
- * @returns ends it
+ * @returns a function that stops it
  */
 export function whileSeen(start: (signal: AbortSignal) => void, onHidden: () => void = () => undefined): () => void {
   let over: AbortController | undefined;

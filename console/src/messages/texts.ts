@@ -1,4 +1,7 @@
-/** All text for the viewer: texts of the catalogue, numbers, spans and times in the viewer's language and zone. */
+/**
+ * Formats everything that the viewer reads: texts of the catalogue, numbers, time spans and times, in the viewer's language and
+ * zone.
+ */
 import type { Language } from "../preferences.ts";
 import { en } from "./en/en.ts";
 import { zh } from "./zh/zh.ts";
@@ -88,7 +91,7 @@ export function wordsIn(language: Language, zone: string) {
       numberText(value, language, { style: "percent", maximumFractionDigits: value < 0.995 && value > 0.9 ? 1 : 0 }),
     clock: (ms: number, inZone = zone) => dateText(ms, language, inZone, clockParts),
     minute: (ms: number, inZone = zone) => dateText(ms, language, inZone, { hour: "2-digit", minute: "2-digit" }),
-    /** With its year, where that is another than now's. */
+    /** A date, with the year if it is not the current one. */
     day: (ms: number, inZone = zone, nowMs = Date.now()) =>
       dateText(ms, language, inZone, {
         ...shortDay,
@@ -104,7 +107,7 @@ export function wordsIn(language: Language, zone: string) {
     /** @param weekday 0 is Sunday */
     weekdayName: (weekday: number, length: "narrow" | "short" | "long") =>
       dateText((weekday + 3) * 86_400_000, language, "UTC", { weekday: length }),
-    /** Whole, to the second, with the zone's offset. */
+    /** The full date and time, to the second, with the zone's offset. */
     moment: (ms: number, inZone = zone) =>
       dateText(ms, language, inZone, { ...dayParts, ...clockParts, timeZoneName: "shortOffset" }),
     exact: (ms: number, inZone = zone) => dateText(ms, language, inZone, { ...clockParts, fractionalSecondDigits: 3 }),
@@ -119,7 +122,7 @@ export function wordsIn(language: Language, zone: string) {
   };
 }
 
-/** One unit is enough for a distance in time. */
+/** A time span in its largest unit, rounded. */
 function rounded(ms: number, language: Language): string {
   const [unit, unitMs] = units.find(([, size]) => ms >= size) ?? units[3];
   const value = ms / unitMs;

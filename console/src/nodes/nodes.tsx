@@ -143,7 +143,7 @@ function TermRow({ term: { term, node, elected, ended, endedWhy } }: { term: Ter
 
 const hues = ["run", "late", "ok", "skip", "wait"] as const;
 
-/** The terms one after another, each node in a colour of its own. */
+/** The terms of leadership in order, each node in its own colour. */
 function Reigns({ terms }: { terms: Term[] }) {
   const { t, span } = useWords();
   const now = useNow();

@@ -1,4 +1,4 @@
-/** One dialog to confirm, begin and watch an operation. */
+/** The dialog that confirms, starts and shows an operation. */
 import { Button, Group } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ComponentProps, type ReactNode, useState } from "react";
@@ -22,8 +22,8 @@ const namesShown = 8;
 const everyMs = 500;
 
 /**
- * Asks for confirmation, begins the operation, then shows it in the same place. @param onDone called when the operation has begun
- * and the user has closed the dialog
+ * Asks for confirmation, starts the operation, then shows its progress in the same dialog. @param onDone called when the operation
+ * has started and the user has closed the dialog
  */
 export function Begin({
   request,
@@ -47,7 +47,7 @@ export function Begin({
   );
 }
 
-/** An operation on all matches: the dialog shows their number and the first of them beforehand. */
+/** An operation on all items that match a filter: the dialog first shows their number and the first names. */
 export function BeginMatching({
   kind,
   filter,
@@ -63,7 +63,7 @@ export function BeginMatching({
   /** Fields that the dialog shows above the names. */
   fields?: ReactNode;
   titleOf: (total: number) => string;
-  /** Instead of names where nothing matches. */
+  /** Shown instead of names if no item matches. */
   none: string;
 } & Omit<ComponentProps<typeof Begin>, "request" | "title" | "blocked" | "children">) {
   const { t } = useWords();
@@ -84,7 +84,7 @@ export function BeginMatching({
   );
 }
 
-/** The first of them, and how many more there are. */
+/** The first names, and the number of further ones. */
 export function Names({ names, total, most = namesShown }: { names: string[]; total: number; most?: number }) {
   const { t } = useWords();
   const shown = names.slice(0, most);
@@ -98,7 +98,7 @@ export function Names({ names, total, most = namesShown }: { names: string[]; to
   );
 }
 
-/** Shows the operation, which goes on without being watched, too. */
+/** Shows an operation's progress. The operation continues if the dialog is closed. */
 export function Watched({ operation, onClose }: { operation: number; onClose: () => void }) {
   const { t } = useWords();
   const asked = useOperation(operation, everyMs);

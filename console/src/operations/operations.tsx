@@ -125,7 +125,7 @@ function List({ rows, more, onMore }: { rows: Operation[]; more: boolean; onMore
   );
 }
 
-/** How many of an operation's items are over, whether they were done or needed nothing any more. */
+/** The number of an operation's items that are settled: done, or no longer in need of anything. */
 export const settledOf = ({ done, passed, late }: Operation): number => done + passed + late;
 
 /** Done and failed items as parts of one bar, so that failures stand out. */

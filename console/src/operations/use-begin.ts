@@ -3,7 +3,7 @@ import { call, type Given } from "../api/call.ts";
 import { useWords } from "../messages/words.ts";
 import { toast } from "../parts/state/toasts.tsx";
 
-/** Begins an operation and shows it. If the user has left the dialog meanwhile, a toast reports that the operation goes on. */
+/** Starts an operation and shows it. If the user has left the dialog meanwhile, a toast reports that the operation continues. */
 export function useBegin() {
   const { t } = useWords();
   return async (

@@ -8,7 +8,7 @@ import css from "./overview.module.css";
 
 const listed = 8;
 
-/** Runs that are planned already, and the slots after them, as one list. */
+/** The runs that are already planned, and the later slots, as one list. */
 export function Coming({
   coming,
   ready,
@@ -25,7 +25,7 @@ export function Coming({
       .filter(({ next }) => Date.parse(next) >= now - 1_000)
       .map(({ task, next }) => ({ task, at: next, run: null })),
   ].sort((a, b) => Date.parse(a.at) - Date.parse(b.at));
-  // Each task once, when it fires first: one that fires every second would fill the list.
+  // Each task appears once, at its next slot, because a task that fires every second would fill the list.
   const seen = new Set<string>();
   const shown = soon.filter(({ task }) => !seen.has(task) && seen.add(task)).slice(0, listed);
   if (shown.length === 0) return <Nothing title={t("overview.nothingNext")}>{t("overview.nothingNextTold")}</Nothing>;

@@ -5,7 +5,7 @@ import type { Counted } from "./figures.ts";
 export function useCounts() {
   const { count } = useWords();
   const least = ({ n, isMore }: Counted) => `${count(n)}${isMore ? "+" : ""}`;
-  /** For a sentence, which has another form for one. */
+  /** The number for a sentence, whose form depends on singular or plural. */
   const leastOf = (counted: Counted) => (counted.isMore ? least(counted) : counted.n);
   return { least, leastOf };
 }

@@ -2,14 +2,14 @@ import { useRef } from "react";
 import { useAnswer } from "../api/answers.ts";
 import { useNow } from "../now.ts";
 
-/** A run is overdue once it has been due for longer than a start takes. */
+/** A run counts as overdue once it has been due for longer than this; a normal start takes less. */
 const overdueMs = 2_000;
 const hourMs = 3_600_000;
 export const endedShown = 200;
 const everyMs = 3_000;
 const alarmsShown = 100;
 
-/** A number of rows; `isMore` where the page that was counted is not the last one. */
+/** A number of rows; `isMore` is true if further pages were not counted. */
 export interface Counted {
   n: number;
   isMore: boolean;
@@ -29,13 +29,13 @@ export type Figures = ReturnType<typeof useFigures>;
 /** Reads and counts everything that the overview shows. */
 export function useFigures() {
   const now = useNow();
-  // The hour moves on by minutes: by seconds, each second would be another question.
+  // The last hour is rounded to whole minutes, because otherwise each second would need a new request.
   const since = new Date(Math.floor(now / 60_000) * 60_000 - hourMs).toISOString();
   const live = useAnswer("listRuns", { state: ["claimed", "undecided"], limit: 200 }, { everyMs });
   const ready = useAnswer("listRuns", { state: ["ready"], limit: 100 }, { everyMs });
   const ended = useAnswer("listRuns", { state: ["succeeded", "failed", "cancelled"], limit: endedShown }, { everyMs });
   const asked = useAnswer("listRuns", { state: ["failed"], since, limit: 100 }, { keep: true });
-  // Each minute is another question: until it is answered, the last answer stays.
+  // Each minute sends a new request; until it is answered, the last answer stays.
   const answered = useRef(asked.data);
   if (asked.data) answered.current = asked.data;
   const failed = { data: asked.data ?? answered.current, error: asked.error, refetch: asked.refetch };
@@ -46,7 +46,7 @@ export function useFigures() {
   const alarms = useAnswer("listAlarms", { limit: alarmsShown }, { everyMs: 5_000 });
   const cluster = useAnswer("getCluster", {}, { everyMs: 15_000 });
 
-  // Judged by the time of the answer: while no server answers, all runs of the last answer would come to look overdue.
+  // Judged by the time of the last answer, because otherwise all its runs would look overdue while no server answers.
   const saidMs = now - (ready.dataUpdatedAt > 0 ? Math.max(0, Date.now() - ready.dataUpdatedAt) : 0);
   const overdue = (ready.data?.items ?? []).filter(({ due }) => Date.parse(due) < saidMs - overdueMs);
   const lateness = rowsOf(ended.data)
@@ -63,7 +63,7 @@ export function useFigures() {
     coming,
     workers,
     cluster,
-    // The earliest come first: if one run of the page is not overdue, no run of the next page is.
+    // Runs are sorted by due time: if one run of the page is not overdue, no run of the next page is overdue.
     overdue: { n: overdue.length, isMore: overdue.length === ready.data?.items.length && hasNext(ready.data) },
     running: sumOf(live.data, ({ state }) => (state === "claimed" ? 1 : 0)),
     undecided: sumOf(live.data, ({ state }) => (state === "undecided" ? 1 : 0)),
@@ -75,7 +75,7 @@ export function useFigures() {
     capacity: sumOf(workers.data, (worker) => worker.capacity ?? 0),
     letters: dead.data?.total.letters ?? 0,
     measured: lateness.length,
-    /** The start that is later than 99 of 100; null: none is known. */
+    /** The 99th percentile of the start delays, in ms; null if none is known. */
     lateMost: lateness[Math.floor(lateness.length * 0.99)] ?? null,
     isAlone: workers.data !== undefined && workers.data.items.length === 0,
   };

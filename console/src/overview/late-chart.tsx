@@ -1,4 +1,7 @@
-/** Each run that ended lately as a dot: when it ended, and how late it began. The scale is logarithmic: on time is below. */
+/**
+ * Shows each run that ended recently as a dot: when it ended, and how late it started. The vertical scale is logarithmic, with
+ * punctual runs at the bottom.
+ */
 import { useNavigate } from "@tanstack/react-router";
 import { scaleLinear, scaleLog } from "d3-scale";
 import { useState } from "react";

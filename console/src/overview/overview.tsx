@@ -23,7 +23,7 @@ export function Overview() {
       {isKnown ? (
         <Verdict figures={figures} />
       ) : (
-        // As high as its later content, so that nothing moves when that arrives.
+        // A placeholder as high as the later content, so that nothing moves when the content arrives.
         <section className={css.verdict} data-tone="wait" aria-label={t("overview.verdict")} aria-busy />
       )}
       <Tiles figures={figures} />

@@ -1,4 +1,4 @@
-/** The verdict above the overview: all is well, or each trouble with a link to its cause. */
+/** The verdict above the overview: all is well, or a list of problems, each with a link to its cause. */
 import { IconAlertTriangleFilled, IconCircleCheckFilled, IconCircleXFilled } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";

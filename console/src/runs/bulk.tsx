@@ -1,4 +1,4 @@
-/** Cancels many runs or runs them again: those that were chosen, or, as an operation, all that match the filter. */
+/** Cancels or reruns many runs: the selected runs, or, as an operation, all runs that match the filter. */
 import { Button } from "@mantine/core";
 import { IconBan, IconRefresh } from "@tabler/icons-react";
 import { useRef, useState } from "react";
@@ -47,7 +47,7 @@ function matched(kind: Kind, search: Filter, states: RunState[]): OperationFilte
   };
 }
 
-/** The dialogs stay above the rows: an act may remove all rows from the list. */
+/** The dialogs are rendered outside the rows, because an act may remove all rows from the list. */
 export function RunBulk({
   rows,
   chosen,
@@ -137,7 +137,7 @@ export function RunBulk({
   );
 }
 
-/** Runs that changed their state meanwhile are counted and left alone. */
+/** Acts on the selected runs. Runs whose state has changed meanwhile are counted and left unchanged. */
 function Chosen({
   kind,
   runs,

@@ -2,7 +2,10 @@ import { encodedText, storedKey } from "carillon/task";
 import { useWords } from "../messages/words.ts";
 import { Tree } from "../parts/value/tree.tsx";
 
-/** A payload or a result: only processes with the key can read one that a codec has encoded, or that is kept outside the store. */
+/**
+ * Shows a payload or a result. If a codec has encoded it, or it is stored outside the store, only processes with the key can read
+ * it.
+ */
 export function Kept({ value, label }: { value: unknown; label: string }) {
   const { t } = useWords();
   const key = storedKey(value);

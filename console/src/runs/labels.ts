@@ -1,11 +1,11 @@
-/** The labels of runs as the list's field and its address have them: "customer=42, region=eu". */
+/** The labels of runs in the form of the list's field and its address: "customer=42, region=eu". */
 
 const partsOf = (text: string): string[] => text.split(",").filter((part) => part.trim() !== "");
 
-/** False where a part of the text is no pair. */
+/** False if a part of the text is not a name=value pair. */
 export const isLabels = (text: string): boolean => partsOf(text).every((part) => part.indexOf("=") > 0);
 
-/** A part of an address that is no pair is a name without a value, which no run has: it must not widen the filter. */
+/** A part that is not a pair is treated as a name without a value, which matches no run, so that it does not widen the filter. */
 export const labelsOf = (text: string | undefined): Record<string, string> =>
   Object.fromEntries(
     partsOf(text ?? "").map((part) => {
@@ -14,7 +14,7 @@ export const labelsOf = (text: string | undefined): Record<string, string> =>
     }),
   );
 
-/** As the API's list takes them. */
+/** The labels in the form of the API's list. */
 export const labelTexts = (text: string | undefined): string[] =>
   Object.entries(labelsOf(text)).map(([name, value]) => `${name}:${value}`);
 

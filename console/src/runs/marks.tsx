@@ -8,7 +8,7 @@ export function RunMark({ run }: { run: ListedRun }) {
   return <StateMark state={shownState(run, now)} />;
 }
 
-/** Above this a start counts as late: it stands out. */
+/** The start delay from which a run is highlighted as late. */
 const lateFromMs = 1_000;
 
 export function Lateness({ ms }: { ms: number | null }) {

@@ -174,7 +174,7 @@ function Whole({ run }: { run: Run }) {
   );
 }
 
-/** The policies that its enqueue gave to this run alone. */
+/** The policies that the enqueue call set for this run only. */
 function ownPolicies({ overrides, expires }: Run, t: Words["t"]): [string, React.ReactNode][] {
   const facts: [string, React.ReactNode][] = [];
   const { retry, runTimeout } = overrides ?? {};

@@ -1,4 +1,4 @@
-/** Where a run's time went: each attempt from its claim over its start to its end, beside the time it was due. */
+/** Shows how a run spent its time: for each attempt the claim, the start and the end, relative to the due time. */
 import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";
 import { useNow } from "../now.ts";

@@ -7,13 +7,13 @@ import { ProviderLink } from "../sign-in/sign-in.tsx";
 import { CodeInput, OwnPassword } from "./second-factor.tsx";
 import css from "./settings.module.css";
 
-/** The user signs in again for an act that needs a recent sign-in; then the act is repeated. */
+/** Asks the user to sign in again for an act that needs a recent sign-in; then repeats the act. */
 export function Again({ act, onClose }: { act: () => Promise<unknown>; onClose: () => void }) {
   const { t } = useWords();
   const me = useAnswer("getMe", {}).data;
   const provider = useAnswer("howToSignIn", {}).data?.provider;
   const [password, setPassword] = useState("");
-  /** undefined: the server has not asked for a code. */
+  /** undefined until the server asks for a code. */
   const [code, setCode] = useState<string>();
   const isProvided = me?.provided === true;
   return (

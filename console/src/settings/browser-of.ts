@@ -1,6 +1,6 @@
 import { plain } from "../parts/value/plain.ts";
 
-/** The name that most people know a browser by; the whole text stands beside it. */
+/** A browser's common name, from its User-Agent; the page shows the full text as well. */
 export function browserOf(agent: string | null): string | null {
   if (!agent) return null;
   const browser = [

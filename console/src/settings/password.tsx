@@ -8,7 +8,7 @@ import { Trouble } from "../parts/state/notice.tsx";
 import { toast } from "../parts/state/toasts.tsx";
 import css from "./settings.module.css";
 
-/** The form for the user's own new password, which needs the present one. @param heading above the form */
+/** The form to change the user's own password, which requires the current one. @param heading above the form */
 export function Password({ heading }: { heading?: string }) {
   const { t } = useWords();
   const [present, setPresent] = useState("");

@@ -1,7 +1,7 @@
 import { encode } from "uqr";
 import css from "./second-factor.module.css";
 
-/** A text as a QR code: dark on light in either look, since not every camera reads it the other way round. */
+/** Shows a text as a QR code: dark on light in both colour schemes, because not every camera reads an inverted code. */
 export function Qr({ text, label }: { text: string; label: string }) {
   const { data, size } = encode(text, { border: 3 });
   const dark = data.flatMap((row, y) => row.flatMap((isDark, x) => (isDark ? [`M${x} ${y}h1v1h-1z`] : [])));

@@ -24,7 +24,7 @@ export function SecondFactor() {
     setAct(undefined);
     outdate("getSecondFactor", "listSignIns", "getMe");
   };
-  // Recovery codes stay until their user has kept them, whatever the server answers meanwhile.
+  // The recovery codes stay on screen until the user has saved them, whatever the server answers meanwhile.
   if (act === "add") return <AddFactor onDone={leave} onLeave={leave} />;
   if (act === "remove") return <RemoveFactor onDone={leave} />;
   return (
@@ -54,8 +54,9 @@ export function SecondFactor() {
 }
 
 /**
- * Password → key and a code of it → recovery codes, which are shown once.
- * @param onAdded it counts from now on, and its recovery codes are still shown @param onDone they were kept
+ * The steps to add a second factor: password → key and a code made with it → recovery codes, which are shown once.
+ * @param onAdded called when the second factor is active; its recovery codes are still shown @param onDone called when the user has
+ * saved the codes
  */
 export function AddFactor({
   onAdded,
@@ -238,7 +239,7 @@ export function OwnPassword({ value, onChange }: Field) {
   );
 }
 
-/** A recovery code has letters too, so it is no field of digits alone. */
+/** The field for a code. A recovery code contains letters too, so the field accepts more than digits. */
 export function CodeInput({
   label,
   told,

@@ -18,7 +18,7 @@ type SignIn = NonNullable<Pages["data"]>[number];
 interface Ends {
   /** The list that becomes stale when a sign-in ends. */
   list: "listSignIns" | "listSignInsOf";
-  /** Ends one, by its number. */
+  /** Ends a sign-in, by its number. */
   end: (signIn: number) => Promise<unknown>;
   /** Marks this browser's sign-in, which cannot be ended here. */
   keepsOwn?: true;

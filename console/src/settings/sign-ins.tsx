@@ -10,11 +10,14 @@ import { usePages } from "../parts/table/pages.ts";
 import { Again } from "./again.tsx";
 import { SignInRows } from "./sign-in-rows.tsx";
 
-/** The browsers in which the user is signed in; each sign-in can be ended here. A page that uses a token has none of its own. */
+/**
+ * The browsers in which the user is signed in; each sign-in can be ended here. A page that authenticates by a token has no sign-in
+ * of its own.
+ */
 export function SignIns() {
   const signIns = usePages("listSignIns", { limit: 50 });
   const [refused, setRefused] = useState<() => Promise<unknown>>();
-  /** If this browser's sign-in is too old for the act, its user signs in again, and the act is repeated. */
+  /** If this browser's sign-in is too old for the act, the user signs in again, and then the act is repeated. */
   const end = async <Ended,>(act: () => Promise<Ended>): Promise<Ended> => {
     try {
       return await act();

@@ -6,7 +6,7 @@ import { tryNow } from "../live/standing.ts";
 import { useWords } from "../messages/words.ts";
 import css from "./shell.module.css";
 
-/** An interruption shorter than this is not reported. */
+/** Interruptions shorter than this are not reported. */
 const patienceMs = 1_500;
 
 /** Reports that the page may be out of date, since when, and the next attempt to connect. */

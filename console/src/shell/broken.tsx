@@ -5,7 +5,7 @@ import { useWords } from "../messages/words.ts";
 import { Page } from "../parts/layout/page.tsx";
 import { Trouble } from "../parts/state/notice.tsx";
 
-/** A bug of the console's own, or a screen that could not be fetched: the rest of it stays usable. */
+/** Shown instead of a screen that crashed or could not be loaded; the rest of the console stays usable. */
 export function Broken({ error, reset }: { error: unknown; reset: () => void }) {
   const { t } = useWords();
   const isAway = isRefusal(error, "SERVER_UNREACHABLE");

@@ -1,4 +1,4 @@
-/** Language and scheme, one press each. */
+/** Buttons that switch the language and the colour scheme. */
 import { ActionIcon, Button } from "@mantine/core";
 import { IconDeviceDesktop, IconMoon, IconSun } from "@tabler/icons-react";
 import { useWords } from "../messages/words.ts";

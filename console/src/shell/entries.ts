@@ -1,4 +1,4 @@
-/** The entries of the palette: fixed ones, and those that match a text. */
+/** The entries of the command palette: fixed ones, and search results for a text. */
 import {
   IconAlertTriangle,
   IconKeyboard,
@@ -91,7 +91,7 @@ export function useEntries(text: string, asked: string, onKeys: () => void): { e
 
 const alarmsShown = 5;
 
-/** Operations are numbered without gaps, so the newest number shows whether this one exists. */
+/** Finds an operation by its number. Operations are numbered without gaps, so the newest number shows whether it exists. */
 function useOperation(asked: string) {
   const number = /^[1-9]\d{0,14}$/.test(asked) ? Number(asked) : 0;
   const newest = useAnswer("listOperations", { limit: 1 }, { enabled: number > 0 });

@@ -1,6 +1,6 @@
 /**
- * The palette, which goes anywhere by a few letters: screens, tasks, runs and operations by number, open alarms, workers, and
- * preferences.
+ * The command palette, which navigates by a few letters: to screens, tasks, runs and operations by number, open alarms, workers,
+ * and preferences.
  */
 import { Modal } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";

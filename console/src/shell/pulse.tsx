@@ -1,4 +1,4 @@
-/** The line to the server, and the cluster's time. */
+/** The state of the connection to the server, and the cluster's time. */
 import { useEffect } from "react";
 import { answers } from "../api/answers.ts";
 import { call } from "../api/call.ts";
@@ -19,7 +19,7 @@ export function Pulse() {
         learnTime(Date.parse(cluster.now), askedMs);
         answers.setQueryData(["getCluster", {}], cluster);
       },
-      // The banner reports that the server is away; until it answers, the browser's clock is used.
+      // The banner reports an unreachable server; until the server answers, the browser's clock is used.
       () => undefined,
     );
   }, [state]);

@@ -33,14 +33,14 @@ export interface Screen {
     | "/settings";
   name: Message;
   icon: typeof IconActivity;
-  /** Pressed after g. */
+  /** The key that opens the screen, pressed after g. */
   key: string;
   least: Role;
-  /** The screen shows data of the whole cluster. */
+  /** True if the screen shows data of the whole cluster, so that its role is needed for all namespaces. */
   everywhere?: true;
 }
 
-/** In groups, as the navigation shows them. */
+/** The screens, in the groups of the navigation. */
 export const screens: Screen[][] = [
   [
     { to: "/", name: "screen.overview", icon: IconHeartbeat, key: "o", least: "viewer" },

@@ -33,10 +33,10 @@ export function Shell() {
   const content = useRef<HTMLElement>(null);
   const path = useRouterState({ select: ({ location }) => location.pathname });
   useEffect(startLine, []);
-  // Loads the palette once the screen stands: keys typed right after its shortcut would be lost while it loads.
+  // Loads the palette once the screen is shown, because keys typed right after its shortcut would be lost while it loads.
   useEffect(() => {
     const timer = setTimeout(() => {
-      loadPalette().catch(() => undefined); // Opening the palette loads it again.
+      loadPalette().catch(() => undefined); // Opening the palette tries again.
     }, restMs);
     return () => clearTimeout(timer);
   }, []);
@@ -116,7 +116,7 @@ export function Shell() {
   );
 }
 
-/** The bell, and whose cluster this is. */
+/** The logo and the cluster's name. */
 function Brand() {
   const { t } = useWords();
   const sees = useSees("viewer");

@@ -4,7 +4,10 @@ const sequenceMs = 1_200;
 const isTyping = (target: EventTarget | null) =>
   target instanceof HTMLElement && (target.isContentEditable || /^(?:INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
-/** Keys such as `mod+k`, `?`, and two after another, `g t`. While one types, only those with mod count. */
+/**
+ * Keyboard shortcuts such as `mod+k`, `?`, or a sequence of two, `g t`. While the user types in a field, only shortcuts with mod
+ * work.
+ */
 export function useShortcuts(shortcuts: Record<string, () => void>): void {
   const present = useRef(shortcuts);
   present.current = shortcuts;

@@ -7,7 +7,7 @@ import { useWords } from "../messages/words.ts";
 import { Trouble } from "../parts/state/notice.tsx";
 import css from "./sign-in.module.css";
 
-/** A screen for what a user must do before anything else; it also lets the user sign out. */
+/** A screen for a step that a user must complete before anything else; it also lets the user sign out. */
 export function First({ title, told, children }: { title: string; told: string; children: ReactNode }) {
   const { t } = useWords();
   // A reload discards all data of the previous user.

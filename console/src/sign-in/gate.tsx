@@ -18,7 +18,7 @@ function isKnownHere(): boolean {
   try {
     return localStorage.getItem(knownKey) !== null;
   } catch {
-    // A browser that stores nothing asks each time.
+    // If the browser stores nothing, the sign-in is checked each time.
     return false;
   }
 }
@@ -28,17 +28,18 @@ function rememberHere(isIn: boolean): void {
     if (isIn) localStorage.setItem(knownKey, "yes");
     else localStorage.removeItem(knownKey);
   } catch {
-    // See above.
+    // The browser stores nothing: see above.
   }
 }
 
 /**
  * Shows the page only to a user who is signed in; the address stays, so a deep link survives the sign-in. When the sign-in ends,
- * the user signs in again in front of the page, which keeps what was typed into it.
+ * the user signs in again in a dialog in front of the page, so that typed input is kept.
  */
 export function Gate() {
   const { t } = useWords();
-  // A browser without an earlier sign-in is checked by a call that is not refused: the browser would log a refusal as an error.
+  // In a browser without an earlier sign-in, the first call is one that the server never refuses, because the browser would log a
+  // refusal as an error.
   const [wasIn, setWasIn] = useState(isKnownHere);
   const ways = useAnswer("howToSignIn", {}, { enabled: !wasIn });
   const asks = wasIn || ways.data?.cookie === true;

@@ -10,7 +10,7 @@ export function OwnFactor({
   onDone,
 }: {
   user: string;
-  /** It is on, and its recovery codes are still shown. */
+  /** True while the second factor is active but its recovery codes are still shown. */
   isAdded: boolean;
   onAdded: () => void;
   onDone: () => void;

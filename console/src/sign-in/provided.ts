@@ -1,7 +1,7 @@
 /**
  * Signing in by a provider leads away from the page and back to its root. The tab remembers the former address meanwhile. The
- * reason for a refusal comes back in the address, as words of this list and never as free text, which anyone could have written
- * there.
+ * reason for a refusal comes back in the address as a word of this list. Free text is not accepted, because any link could contain
+ * it.
  */
 const codes = ["SIGN_IN_REFUSED", "PROVIDER_UNREACHABLE", "TOO_MANY_ATTEMPTS", "USER_NAME_TAKEN", "other"] as const;
 const whys = ["attempt", "answer", "nobody", "invalid", "rule", "name", "locked"] as const;
@@ -32,7 +32,10 @@ export function keepPlace(): void {
   sessionStorage.setItem(key, location.pathname + location.search);
 }
 
-/** Returns only to an address of this page, and only from its root, where the provider's way ends. */
+/**
+ * Returns the remembered address, but only if it belongs to this page and the browser is at the root, where a provider's sign-in
+ * ends.
+ */
 export function takePlace(): string | undefined {
   const place = sessionStorage.getItem(key);
   sessionStorage.removeItem(key);

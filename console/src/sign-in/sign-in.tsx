@@ -14,8 +14,8 @@ import { forgetRefusal, keepPlace, readRefusal } from "./provided.ts";
 import css from "./sign-in.module.css";
 
 /**
- * The sign-in in front of the page of a user whose sign-in ended. A modal dialog keeps clicks and focus from the page behind it,
- * and from its dialogs.
+ * The sign-in in front of the page of a user whose sign-in ended. A modal dialog keeps clicks and focus away from the page behind
+ * it, including the page's own dialogs.
  */
 export function SignInAgain() {
   const { t } = useWords();
@@ -36,7 +36,7 @@ export function SignIn() {
   const { t } = useWords();
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
-  /** undefined: the server has not asked for a code. */
+  /** undefined until the server asks for a code. */
   const [code, setCode] = useState<string>();
   const [refused] = useState(readRefusal);
   const provider = useAnswer("howToSignIn", {}).data?.provider;
@@ -56,19 +56,20 @@ export function SignIn() {
     mutationFn: () => call("signIn", { name, password, code: code?.trim() }),
     onSuccess: (me) => {
       answers.setQueryData(["getMe", {}], me);
-      // The calls of a page that waits behind were refused meanwhile; the gate discards the page of another user.
+      // Refetches the data of the page behind the dialog, whose calls were refused meanwhile; if another user signs in, the gate
+      // reloads the page.
       void answers.invalidateQueries({ predicate: ({ queryKey }) => queryKey[0] !== "getMe" });
       tryNow();
     },
     onError: (error) => {
-      // The password was right; a code goes with it.
+      // The password was correct; the server also needs a code.
       const isCode = ["SECOND_FACTOR_NEEDED", "CODE_REFUSED"].some((one) => isRefusal(error, one));
       if (isCode) setCode("");
       else if (code === undefined || isRefusal(error, "SIGN_IN_REFUSED")) forget();
     },
   });
   const asksCode = code !== undefined;
-  // The server's request for a code is the next step, and no failure.
+  // The server's request for a code is the next step, not a failure.
   const failure = isRefusal(signIn.error, "SECOND_FACTOR_NEEDED") ? null : signIn.error;
   return (
     <main className={css.place}>

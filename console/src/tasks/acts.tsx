@@ -16,16 +16,16 @@ import { type Act, ActDialog } from "./act-dialog.tsx";
 import type { Task } from "./answers.ts";
 import { useUndo } from "./undo.ts";
 
-/** True if the schedule's slots can be computed beforehand: a backfill runs such slots of the past. */
+/** True if the schedule's slots can be computed beforehand: a backfill runs past slots of such a schedule. */
 const hasSlots = ({ type, mode }: { type: string; mode?: string }) =>
   type !== "manual" && !(type === "every" && mode === "delay");
 
-/** The buttons and the menu with what can be done with a task. */
+/** The buttons and the menu with the acts on a task. */
 export function Acts({ task }: { task: Task }) {
   const { t } = useWords();
   const mayRun = useReach("operator").on(task.name);
   const mayEdit = useReach("editor").on(task.name);
-  /** Contains the task as it was at opening: the form is filled from it, and the change is based on its version. */
+  /** The open dialog, with the task as of its opening: the form is filled from it, and the change is based on its version. */
   const [open, setOpen] = useState<{ act: Act; read: Task }>();
   const setAct = (next: Act) => setOpen({ act: next, read: task });
   const { resume } = useUndo(task);

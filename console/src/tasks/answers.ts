@@ -1,4 +1,4 @@
 import type { Answer } from "../api/call.ts";
 
-/** A task as its own screen reads it. */
+/** A task as the API returns it for its own screen. */
 export type Task = Answer<"getTask">;

@@ -1,4 +1,4 @@
-/** Past and coming runs on one line, with now between them: each run at its due time, each slot at its time. */
+/** Past runs and coming slots on one time axis, with now between them. */
 import { useNavigate } from "@tanstack/react-router";
 import { scaleLinear } from "d3-scale";
 import { useWords } from "../messages/words.ts";

@@ -1,4 +1,4 @@
-/** Makes runs for past slots without a run, as an operation; the dialog shows their number beforehand. */
+/** Creates runs for past slots that have no run, as an operation; the dialog first shows their number. */
 import { NumberInput, Switch, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
@@ -31,7 +31,7 @@ export function Backfill({ task, onClose }: { task: string; onClose: () => void 
         ...also,
       }
     : undefined;
-  // Kept as a text: an object would differ at every render.
+  // Kept as JSON text, because an object would be a new value at every render.
   const said = given && JSON.stringify(given);
   const [settled] = useDebouncedValue(said, 250);
   const asked = settled === undefined ? undefined : (JSON.parse(settled) as NonNullable<typeof given>);

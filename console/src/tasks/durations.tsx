@@ -1,4 +1,4 @@
-/** How long the last runs took, and how late they began: bars from the oldest to the latest, the lateness as a line of its own. */
+/** Shows the durations of the last runs as bars, oldest first, and their start delays as a line. */
 import { scaleBand, scaleLinear } from "d3-scale";
 import { useState } from "react";
 import { useWords } from "../messages/words.ts";

@@ -1,4 +1,4 @@
-/** Periods of the calendar and recurrence rules in Chinese. The server provides the English text. */
+/** Chinese text for calendar periods and recurrence rules. The server provides the English text. */
 import { parseRule, type ScheduleSpec } from "carillon/schedule";
 
 type Spec<Type> = Extract<ScheduleSpec, { type: Type }>;
@@ -40,7 +40,7 @@ function dayInChinese(unit: Spec<"interval">["unit"], day: number | string): str
 
 const periods = { DAILY: "day", WEEKLY: "week", MONTHLY: "month", YEARLY: "year" } as const;
 
-/** A rule that has no short sentence is shown as it is written. */
+/** A rule without a short sentence is shown as its source text. */
 export function ruleInChinese({ rule: text, start, zone, rdate = [], exdate = [] }: Spec<"rrule">): string {
   const said = shortRule(text, start);
   const { interval, count, until } = parseRule(text);
@@ -71,7 +71,7 @@ function shortRule(text: string, start: string): string | null {
   );
   if (times.length > mostTimes) return null;
   const named = rule.weekdays?.map(({ nth, weekday }) => nthWeekday(nth, weekdays[weekday] as string));
-  // The start gives what the rule lacks: its weekday, its day, its month.
+  // The start supplies the parts that the rule omits: weekday, day, month.
   const ownDays =
     unit === "day"
       ? []

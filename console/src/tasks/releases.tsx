@@ -11,7 +11,7 @@ import css from "./task.module.css";
 export function Releases({ task }: { task: string }) {
   const { t } = useWords();
   const releases = useAnswer("listTaskReleases", { task });
-  // A task defined by files or people has no releases, and no card.
+  // A task defined by files or people has no releases, so the card is hidden.
   if (releases.data?.releases.length === 0) return null;
   return (
     <Card title={t("releases.title")} more={<span className="soft">{t("releases.told")}</span>} tight>

@@ -1,4 +1,7 @@
-/** A schedule in the viewer's language. The server provides the English text; Chinese is made here from the same masks. */
+/**
+ * A schedule in the viewer's language. The server provides the English text; the Chinese text is generated here from the same
+ * parsed fields.
+ */
 import { type CronFields, parseCron, type ScheduleSpec } from "carillon/schedule";
 import { spanText } from "../messages/texts.ts";
 import type { Language } from "../preferences.ts";
@@ -6,7 +9,7 @@ import { intervalInChinese, ruleInChinese } from "./recurring-words.ts";
 
 export type Schedule = ScheduleSpec;
 
-/** @param words the server's own */
+/** @param words the server's English text */
 export function scheduleWords(schedule: Schedule, words: string, language: Language): string {
   if (language === "en") return words;
   return [inChinese(schedule), ...boundsInChinese(schedule)].join("，");
@@ -53,14 +56,14 @@ const two = (value: number) => String(value).padStart(2, "0");
 const weekdayNames = ["周日", "周一", "周二", "周三", "周四", "周五", "周六"];
 const mostTimes = 6;
 
-/** The step of 0, n, 2n … below `end`; null where it is no such list. */
+/** The step n if the list is 0, n, 2n … below `end`; otherwise null. */
 function stepOf(values: number[], end: number): number | null {
   const [first, second] = values;
   if (first !== 0 || second === undefined || end % second !== 0 || values.length !== end / second) return null;
   return values.every((value, at) => value === at * second) ? second : null;
 }
 
-/** null for what has no short sentence. */
+/** A cron in Chinese; null if it has no short sentence. */
 export function cronInChinese(f: CronFields): string | null {
   if (f.nearest || f.lastNearest || f.lastWeekdays || f.nth || f.years) return null;
   const days = dayWords(f);

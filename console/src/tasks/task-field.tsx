@@ -16,7 +16,10 @@ export function useTaskNames(typed: string, present: string): string[] {
   return asked === "" ? [] : [...new Set((found.data?.tasks ?? []).map(({ name }) => name))];
 }
 
-/** A task's name, completed by those that there are; taken when it is chosen or Enter is pressed, in a form also when it is left. */
+/**
+ * A field for a task's name, with suggestions. The value is applied when the user picks a name or presses Enter, in a form also
+ * when the field loses focus.
+ */
 export function TaskField({
   value,
   inForm = false,

@@ -65,7 +65,7 @@ function Counts({ task: { counters } }: { task: Task }) {
   );
 }
 
-/** The zone's offset then, in minutes: where it changes between two slots, the clocks were put forward or back. */
+/** The zone's UTC offset at that moment, in minutes; a change between two slots means that the clocks were changed. */
 function offsetOf(ms: number, zone: string): number {
   const parts = new Intl.DateTimeFormat("en-US", {
     timeZone: zone,

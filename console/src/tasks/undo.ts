@@ -8,7 +8,7 @@ import type { Task } from "./answers.ts";
 
 export const outdateTask = () => outdate("getTask", "listTasks", "listUpcomingSlots", "listTaskVersions", "listComing");
 
-/** Takes an act on a task back. A failure shows as a toast: the dialog of the act is closed by then. */
+/** Undoes an act on a task. A failure is shown as a toast, because the act's dialog is closed by then. */
 export function useUndo(task: Task) {
   const { t } = useWords();
   const navigate = useNavigate();
@@ -26,7 +26,7 @@ export function useUndo(task: Task) {
   };
   return {
     resume: () => void attempt(() => call("resumeTask", { task: name }), t("task.resumed", { task: name })),
-    /** The edits that a revert took away, as another version. */
+    /** Restores the edits that a revert removed, as a new version. */
     editAgain: (version: number, ifVersion: number) =>
       void attempt(
         () => call("revertTask", { task: name, version }, { ifVersion }),

@@ -11,7 +11,7 @@ import { toast } from "../state/toasts.tsx";
 import css from "./confirm.module.css";
 
 export interface Doing {
-  /** Empty where none was given. */
+  /** The reason for the audit; undefined if the user gave none. */
   reason: string | undefined;
   /** The idempotency key of this intention: a second attempt does not repeat the act. */
   key: string;
@@ -37,7 +37,7 @@ export function Confirm({
   act: string;
   grave?: boolean;
   asksReason?: boolean;
-  /** True while something is missing. */
+  /** True while required input is missing. */
   blocked?: boolean;
   children?: ReactNode;
   onDo: (doing: Doing) => Promise<unknown>;
@@ -48,7 +48,7 @@ export function Confirm({
   const { t } = useWords();
   const [reason, setReason] = useState("");
   const [key] = useState(newKey);
-  /** A request that may have been carried out: no other request may use its key. */
+  /** Set after a request that may have been carried out: it can be repeated with its key, and no other request may use that key. */
   const [unsure, setUnsure] = useState<(signal: AbortSignal) => Promise<unknown>>();
   const under = useRef<AbortController>(undefined);
   const doing = useMutation({
@@ -74,7 +74,7 @@ export function Confirm({
     onClose();
   };
   useEffect(() => () => under.current?.abort(), []);
-  // That request may be repeated, even if its own effects block the question now.
+  // Such a request may be repeated even if its own effects block the form now.
   const isBlocked = blocked && unsure === undefined;
   return (
     <Dialog onClose={leave} title={title}>

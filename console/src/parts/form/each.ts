@@ -12,7 +12,7 @@ export function useEach<Item>(items: readonly Item[]) {
   const { t } = useWords();
   const next = useRef(0);
   const [done, setDone] = useState(0);
-  /** @returns whether all are done */
+  /** @returns true if all items are done */
   const each = async ({ key, signal }: Doing, act: (item: Item, key: string) => Promise<unknown>): Promise<boolean> => {
     try {
       for (const [at, item] of items.entries()) {

@@ -40,14 +40,17 @@ export function GroupField({ value, onChange }: { value: string | undefined; onC
 }
 
 /**
- * A text field whose value is kept in the address: changes of the address (back, a link, a saved view) go into the field, and
- * typed text goes into the address after a pause in typing.
- * @param onTyped called without surrounding spaces; empty for none
+ * A text field whose value is kept in the address: changes of the address (back button, link, saved view) update the field, and
+ * typed text updates the address after a pause in typing.
+ * @param onTyped called with the trimmed text; "" if the field is empty
  */
 export function useTyped(value: string, waitMs: number, onTyped: (text: string) => void) {
   const [text, setText] = useState(value);
   const [settled] = useDebouncedValue(text.trim(), waitMs);
-  /** Texts on their way to the address, which takes a while. When one comes back from there, more may have been typed. */
+  /**
+   * Texts that were sent to the address and have not come back yet: the field must not be reset to one of them, because the user
+   * may have typed more.
+   */
   const told = useRef<string[]>([]);
   useEffect(() => {
     const at = told.current.indexOf(value);

@@ -3,7 +3,10 @@ import { useWords } from "../../messages/words.ts";
 import { instantText, localText } from "./local-time.ts";
 import css from "./time-field.module.css";
 
-/** A moment in the zone that all times are shown in, which it names; the browser's own may be another. */
+/**
+ * A field for a date and time in the zone in which all times are shown, which may differ from the browser's zone; the label names
+ * the zone.
+ */
 export function TimeField({
   label,
   value,

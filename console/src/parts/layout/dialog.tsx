@@ -3,7 +3,10 @@ import type { ReactNode } from "react";
 import { useWords } from "../../messages/words.ts";
 import css from "./dialog.module.css";
 
-/** A dialog with a question or a form in front of the screen. Its head is no banner: the page has one. */
+/**
+ * A dialog with a question or a form in front of the screen. Its header does not have the role `banner`, because the page already
+ * has one.
+ */
 export function Dialog({
   title,
   size = 480,

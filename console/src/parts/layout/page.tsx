@@ -1,7 +1,7 @@
 import { type CSSProperties, type ReactNode, useEffect } from "react";
 import css from "./page.module.css";
 
-/** A screen: its heading, what can be done, and its content. The heading is the tab's title too. */
+/** A screen: its heading, its actions and its content. The heading is also the title of the browser's tab. */
 export function Page({
   title,
   tab = title,
@@ -16,7 +16,7 @@ export function Page({
   above?: ReactNode;
   below?: ReactNode;
   acts?: ReactNode;
-  /** Its list scrolls, and not the page. */
+  /** True if the list scrolls, not the page. */
   fill?: boolean;
   children: ReactNode;
 }) {
@@ -65,7 +65,7 @@ export function Card({
   );
 }
 
-/** Two columns that have these shares of the width, and under one another where there is little. */
+/** Two columns with these shares of the width; on a narrow screen one is below the other. */
 export function Columns({ shares: [left, right], children }: { shares: [number, number]; children: ReactNode }) {
   const style = { "--columns": `minmax(0, ${left}fr) minmax(0, ${right}fr)` } as CSSProperties;
   return (
@@ -89,7 +89,7 @@ export function Facts({ facts }: { facts: [name: string, value: ReactNode][] }) 
   );
 }
 
-/** Content wider than the screen scrolls by itself, and the keyboard can reach it. */
+/** A container for wide content, which scrolls horizontally and can be focused by keyboard. */
 export function Wide({ label, children }: { label: string; children: ReactNode }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys.

@@ -1,6 +1,6 @@
 import { Progress } from "@mantine/core";
 
-/** How much is done of something that is under way. */
+/** A progress bar. */
 export function Gauge({ done, total, label }: { done: number; total: number; label: string }) {
   return <Progress value={total === 0 ? 100 : (100 * done) / total} aria-label={label} color="var(--c-run-fill)" />;
 }

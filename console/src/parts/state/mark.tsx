@@ -1,4 +1,4 @@
-/** A run's state: a shape, a word and a colour, so that none of the three is needed alone. */
+/** A run's state: a shape, a word and a colour, so that the state is readable without any one of the three. */
 import {
   IconAlertTriangleFilled,
   IconBan,
@@ -18,7 +18,7 @@ import css from "./mark.module.css";
 
 export type RunState = Answer<"listRuns">["items"][number]["state"];
 export type Tone = "ok" | "bad" | "run" | "late" | "wait" | "skip";
-/** A run's state as shown: a claimed run may have started or not, a ready run may be due or not. */
+/** A run's state as displayed: it distinguishes claimed runs that have started, and ready runs that are due or late. */
 export type Shown = RunState | "running" | "due" | "late";
 
 export const toneOf: Record<Shown, Tone> = {

@@ -8,9 +8,9 @@ import css from "./toasts.module.css";
 export interface Toast {
   text: string;
   failed?: boolean;
-  /** Until it is closed: its text takes time to read. */
+  /** If true, the toast stays until the user closes it, because its text takes time to read. */
   stays?: boolean;
-  /** If its promise rejects, another toast reports that. */
+  /** Undoes the act. If its promise rejects, another toast reports the error. */
   undo?: () => unknown;
 }
 

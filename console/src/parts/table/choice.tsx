@@ -1,12 +1,12 @@
-/** Rows of a list that are chosen, and the bar above it with what can be done with them, or with all that match. */
+/** The selected rows of a list, and the bar above the list with the acts on the selected rows or on all matching rows. */
 import { Button } from "@mantine/core";
 import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { useWords } from "../../messages/words.ts";
 import css from "./choice.module.css";
 
 /**
- * Chosen rows, by their keys. @param filter the list's filter: a change clears the choice, since chosen rows may no longer be
- * visible
+ * The selected rows, by their keys. @param filter the list's filter: a change clears the selection, because selected rows may no
+ * longer be visible
  */
 export function useChoice(filter: object) {
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
@@ -31,12 +31,12 @@ export function ChoiceBar({
   all,
   onNone,
 }: {
-  /** True if any row is chosen. */
+  /** True if any row is selected. */
   isSome: boolean;
   told: string;
-  /** On those that are chosen. */
+  /** The acts on the selected rows. */
   acts: ReactNode;
-  /** On all that match. */
+  /** The acts on all matching rows. */
   all: ReactNode;
   onNone: () => void;
 }) {

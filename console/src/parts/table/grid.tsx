@@ -1,6 +1,6 @@
 /**
- * A long list: only visible rows are in the page, however long the list is, and more are fetched as its end comes near. On a
- * narrow screen each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
+ * A long list: only visible rows are in the DOM, and more rows are fetched when the user scrolls near the end. On a narrow screen
+ * each row is a card. Arrow keys (or j and k) go from row to row; Enter follows the row's link.
  */
 import { useMediaQuery } from "@mantine/hooks";
 import { createColumnHelper, type Row as TableRow, tableFeatures, useTable } from "@tanstack/react-table";
@@ -12,7 +12,7 @@ import css from "./grid.module.css";
 export interface Column<Row> {
   id: string;
   title: string;
-  /** As CSS has it, such as `minmax(160px, 2fr)`. */
+  /** The column's width in CSS, such as `minmax(160px, 2fr)`. */
   width: string;
   end?: boolean;
   cell: (row: Row) => ReactNode;
@@ -28,11 +28,11 @@ export interface GridProps<Row> {
   rows: Row[];
   keyOf: (row: Row) => string;
   columns: Column<Row>[];
-  /** A row on a narrow screen. */
+  /** Renders a row on a narrow screen. */
   card: (row: Row) => ReactNode;
   cardHeight?: number;
   rowHeight?: number;
-  /** There are more than these. */
+  /** True if the server has more rows. */
   more?: boolean;
   onMore?: () => void;
   selection?: Selection;
@@ -85,7 +85,7 @@ export function Grid<Row extends object>(props: GridProps<Row>) {
     if (more && last >= rows.length - nearEnd) onMore?.();
   }, [more, last, rows.length, onMore]);
   const first = seen[0]?.index ?? 0;
-  // The table holds only the rows in the page: with ten thousand it would rebuild all of them whenever some are added.
+  // The table gets only the rows in the DOM, because with ten thousand rows it would rebuild all of them whenever some are added.
   const data = useMemo(() => rows.slice(first, last + 1), [rows, first, last]);
   const table = useTable({ features, columns: defs, data, getRowId: keyOf });
   const lines = table.getRowModel().rows;
@@ -237,7 +237,7 @@ function LineOf<Row extends object>(props: LineProps<Row>) {
   );
 }
 
-/** A row renders again only when its content changes, and not at each scroll: rendering is the cost of scrolling. */
+/** A row re-renders only when its content changes, not at each scroll, because rendering dominates the cost of scrolling. */
 const Line = memo(
   LineOf,
   ({ line: before, card: was, ...rest }, { line: after, card: is, ...others }) =>

@@ -2,7 +2,7 @@ import { Button } from "@mantine/core";
 import { useWords } from "../../messages/words.ts";
 import css from "./more.module.css";
 
-/** The button for more rows below a list. @param tight at the foot of a tight card */
+/** The button for more rows below a list. @param tight true at the bottom of a compact card */
 export function More({ of: { more, onMore }, tight }: { of: { more: boolean; onMore: () => void }; tight?: boolean }) {
   const { t } = useWords();
   if (!more) return null;

@@ -6,12 +6,13 @@ import { type Answer, call, type Given, type PlainId } from "../../api/call.ts";
 type PagedId = { [Id in PlainId]: Answer<Id> extends { items: unknown[]; next: string | null } ? Id : never }[PlainId];
 type Item<Id extends PagedId> = Answer<Id> extends { items: (infer One)[] } ? One : never;
 
-/** A list of at most this many pages is refetched whole, so that no row that came in between is missing. */
+/** A list of at most this many pages is refetched as a whole, so that no new row in between is missing. */
 const fewPages = 3;
 
 /**
  * A list from the server, fetched page by page as needed. When it is stale, only the visible pages are fetched again; the other
- * pages of a long list follow when the user scrolls back to them. Fifty requests each time that a run ends would be too many.
+ * pages of a long list follow when the user scrolls back to them. Otherwise a long list would send, for example, fifty requests
+ * each time a run ends.
  */
 export function usePages<Id extends PagedId>(
   id: Id,
@@ -19,7 +20,7 @@ export function usePages<Id extends PagedId>(
   { everyMs, enabled = true }: { everyMs?: number; enabled?: boolean } = {},
 ) {
   const seen = useRef({ from: 0, to: Number.POSITIVE_INFINITY });
-  /** When each page was fetched, by its cursor. */
+  /** Epoch ms at which each page was fetched, by the page's cursor. */
   const askedMs = useRef(new Map<string | null, number>());
   const key = [id, given, "pages"];
   const asked = useInfiniteQuery({
@@ -67,7 +68,7 @@ export function usePages<Id extends PagedId>(
     refetch,
     more: hasNextPage,
     onMore,
-    /** Call it with the range of visible rows. */
+    /** Must be called with the range of visible rows. */
     onShown,
     stale: asked.isPlaceholderData,
   };

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Wide } from "../layout/page.tsx";
 import css from "./table.module.css";
 
-/** Rows under headings. @param className sets each cell's share of the width (`--cell`), and other styles */
+/** A table with column headings. @param className sets each cell's share of the width (`--cell`), and other styles */
 export function Table({
   label,
   heads,

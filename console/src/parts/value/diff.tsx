@@ -50,7 +50,7 @@ function One({ part, was, is }: Difference) {
   );
 }
 
-/** A list of plain values reads as a sentence does; what has parts is shown as it is written. */
+/** Formats a list of plain values with commas, and any other value as JSON. */
 function textOf(value: unknown): string {
   const isList = Array.isArray(value) && value.every((one) => typeof one !== "object" || one === null);
   const text =

@@ -1,8 +1,8 @@
 /** One difference between two JSON values, with its path: `schedule.expression`. */
 export interface Difference {
-  /** Empty: the whole. */
+  /** The path of the part; "" for the whole value. */
   part: string;
-  /** undefined: it was not there. */
+  /** The old value; undefined if the part did not exist. */
   was: unknown;
   is: unknown;
 }
@@ -12,7 +12,10 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
 const isFlat = (value: unknown): value is unknown[] =>
   Array.isArray(value) && value.every((one) => typeof one !== "object" || one === null);
 
-/** For lists of plain values, a difference has the removed and the added items, not the whole lists. */
+/**
+ * The differences between two JSON values. For lists of plain values, a difference contains the removed and the added items, not
+ * the whole lists.
+ */
 export function differences(was: unknown, is: unknown, part = ""): Difference[] {
   if (JSON.stringify(was) === JSON.stringify(is)) return [];
   if (isPlain(was) && isPlain(is)) {
@@ -23,7 +26,7 @@ export function differences(was: unknown, is: unknown, part = ""): Difference[] 
     const [before, after] = [new Set(was), new Set(is)];
     const gone = was.filter((one) => !after.has(one));
     const come = is.filter((one) => !before.has(one));
-    // The same values in another order, or another number of them.
+    // The same values in another order or another number.
     if (gone.length === 0 && come.length === 0) return [{ part, was, is }];
     return [{ part, was: gone.length === 0 ? undefined : gone, is: come.length === 0 ? undefined : come }];
   }

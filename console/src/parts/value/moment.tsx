@@ -13,7 +13,7 @@ export function Away({ at }: { at: string }) {
   );
 }
 
-/** The time of day, with the day where it is not today. */
+/** The time of day, with the date unless it is today. */
 export function Moment({ at, zone, exact = false }: { at: string; zone?: string; exact?: boolean }) {
   const words = useWords();
   const ms = Date.parse(at);

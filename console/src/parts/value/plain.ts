@@ -1,4 +1,4 @@
-// Characters that change the direction of text, and so could make it read as another text.
+// Characters that change the direction of text, with which a text could be disguised as another.
 const turning = /[\u202a-\u202e\u2066-\u2069]/g;
 
 /** Text from other users, safe to show: markup has no effect, and characters that reorder text are made visible. */

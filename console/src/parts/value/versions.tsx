@@ -4,7 +4,7 @@ import { Moment } from "./moment.tsx";
 import { plain } from "./plain.ts";
 import css from "./versions.module.css";
 
-/** Warns in a form that was filled from an older version: saving it is refused, so it undoes no later change. */
+/** Warns in a form that was filled from an older version. Saving is refused, because it would undo a later change. */
 export function Meanwhile({ version }: { version: number }) {
   const { t } = useWords();
   return (
@@ -28,7 +28,7 @@ export function VersionButton({
   onChoose,
 }: {
   version: number;
-  /** Undefined until it is known. */
+  /** The version's author, time and reason; undefined until they are loaded. */
   made: { author: string; changed: string; reason: string } | undefined;
   isPresent: boolean;
   isChosen: boolean;

@@ -1,9 +1,12 @@
 import { plain } from "../../parts/value/plain.ts";
 
-/** Text with terminal colours, as pieces; all other escape sequences are dropped. No piece is ever markup. */
+/**
+ * Splits text with terminal colours into styled pieces; all other escape sequences are dropped. Pieces are plain text, never
+ * markup.
+ */
 export interface Piece {
   text: string;
-  /** 0 to 15; null: the text's own. */
+  /** 0 to 15; null for the default colour. */
   colour: number | null;
   bold: boolean;
   faint: boolean;

@@ -25,9 +25,9 @@ export function Bar({
   onLeast: (level: Level) => void;
   live: boolean;
   view: View;
-  /** Lines that the page holds. */
+  /** The number of lines that the page holds. */
   count: number;
-  /** They are the whole log. */
+  /** True if these lines are the whole log. */
   isWhole: boolean;
 }) {
   const words = useWords();

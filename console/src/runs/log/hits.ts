@@ -14,13 +14,13 @@ interface Search {
   find: string;
   /** The lines that the page holds. */
   lines: LogLine[];
-  /** They are the whole log. */
+  /** True if these lines are the whole log. */
   isWhole: boolean;
 }
 
 export interface Hits {
   hit: LogLine | undefined;
-  /** The number of the selected hit, from 1; 0: there is none. */
+  /** The number of the selected hit, from 1; 0 if there is none. */
   place: number;
   count: number;
   /** The server has more hits. */
@@ -62,7 +62,7 @@ export function useHits(search: Search, to: (line: LogLine) => void): Hits {
   };
 }
 
-/** Searches the lines of the page where they are the whole log; else the server searches. */
+/** Searches the lines of the page if they are the whole log; otherwise the server searches. */
 function useFound({ run, live, least, find, lines, isWhole }: Search) {
   const [settled] = useDebouncedValue(find.trim(), 200);
   const asks = settled !== "" && lines.length > 0 && !isWhole;

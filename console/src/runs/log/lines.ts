@@ -1,6 +1,6 @@
 /**
- * A window of a run's log, however long the log is: from its start, from its end, or around a line. It grows in both directions
- * as the user scrolls. While the run goes on, new lines are added to the window's end, if that is the log's end too.
+ * A window of a run's log, however long the log is: from its start, from its end, or around a line. It grows in both directions as
+ * the user scrolls. While the run is running, new lines are appended to the window if the window's end is also the log's end.
  */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { call, type Given } from "../../api/call.ts";
@@ -10,7 +10,7 @@ import { tailLog } from "./tail.ts";
 export interface LogLines {
   lines: LogLine[];
   error: unknown;
-  /** There are lines before the window, and after it. */
+  /** True if there are lines before, or after, the window. */
   before: boolean;
   after: boolean;
   reading: boolean;
@@ -43,12 +43,12 @@ const nothing: Window = { lines: [], before: false, after: false };
 export function useLogLines(run: number, live: boolean, least: Level): LogLines {
   const [window, setWindow] = useState<Window>(nothing);
   const [error, setError] = useState<unknown>();
-  /** Why new lines do not arrive at present; the stream is opened again by itself. */
+  /** The error that interrupts the stream of new lines, which reopens automatically. */
   const [broken, setBroken] = useState<unknown>();
   const [reading, setReading] = useState(true);
   /** New lines are followed from after this line; null: the window's end is not the log's end, or no more lines will come. */
   const [tail, setTail] = useState<Tail | null>(null);
-  // A run that ends while its log is open continues as it began: its stream ends by itself.
+  // Fixed at the opening of the log: if the run ends meanwhile, its stream ends by itself.
   const [follows] = useState(live);
   /** Counts jumps: an answer requested before the last jump is dropped. */
   const turn = useRef(0);
@@ -134,7 +134,7 @@ export function useLogLines(run: number, live: boolean, least: Level): LogLines 
   return { lines, error: error ?? broken, before, after, reading, grow, jump, again };
 }
 
-/** Lines by time, as pages have them: those from `from` on are new, and may have arrived after later ones. */
+/** Sorts lines by time, as in the server's pages. The lines from index `from` on are new and may have arrived out of order. */
 function byPlace(lines: LogLine[], from: number): LogLine[] {
   const isLate = lines.some((line, at) => at >= from && at > 0 && inOrder(lines[at - 1] as LogLine, line) > 0);
   return isLate ? lines.sort(inOrder) : lines;
@@ -146,7 +146,7 @@ function inOrder(a: LogLine, b: LogLine): number {
   return at < 0 ? 0 : (first[at] as number) - (second[at] as number);
 }
 
-/** A line's id is its time and where it lies: `1234(5,6)`. */
+/** Parses a line's id, which consists of its time and its position in the store: `1234(5,6)`. */
 const numbersOf = ({ id }: LogLine): number[] => id.split(/\D/).slice(0, 3).map(Number);
 
 function kept(window: Window): Window {

@@ -9,19 +9,19 @@ const gatherMs = 120;
 export interface Tailing {
   run: number;
   least: Level;
-  /** `tail` of the page after which the lines are new. */
+  /** The `tail` cursor of a page: lines after it are new. */
   after: string;
   /** A batch of new lines, in the order of their arrival. */
   onLines: (lines: LogLine[]) => void;
-  /** The server refused for good, and the tail ends. */
+  /** Called when the server refuses permanently; then the tail ends. */
   onRefused: (error: unknown) => void;
-  /** Why the stream is interrupted, while it reopens by itself; undefined once it is open again. */
+  /** Called with the error that interrupts the stream, which reopens automatically; with undefined once it is open again. */
   onBroken: (error: unknown) => void;
 }
 
 /** @returns a function that ends the tail */
 export function tailLog({ run, least, onLines, onRefused, onBroken, ...from }: Tailing): () => void {
-  /** The place of the last line that arrived, of whatever level. */
+  /** The cursor of the last line that arrived, of any level. */
   let { after } = from;
   let waiting: LogLine[] = [];
   const flush = setInterval(() => {
@@ -62,6 +62,6 @@ export function tailLog({ run, least, onLines, onRefused, onBroken, ...from }: T
   };
 }
 
-/** Another try would be refused too: the run does not exist, or the viewer may not read it. */
+/** True if a retry would be refused too: the run does not exist, or the viewer may not read it. */
 const isForGood = (error: unknown): boolean =>
   isRefusal(error) && ["RUN_UNKNOWN", "ACCESS_DENIED", "REQUEST_INVALID"].includes(error.code);

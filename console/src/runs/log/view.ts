@@ -27,7 +27,7 @@ export function useView({ lines, before, after, reading, error, grow, jump }: Lo
     if (after && last >= lines.length - nearEdge) grow("after");
     else if (before && first < nearEdge) grow("before");
   }, [reading, error, after, before, first, last, lines.length, grow]);
-  // Lines that are added or dropped before the visible ones must not move these.
+  // Adding or dropping lines above the visible ones must not move the visible ones.
   const shown = useRef<LogLine[]>([]);
   useLayoutEffect(() => {
     const known = shown.current;
@@ -41,7 +41,7 @@ export function useView({ lines, before, after, reading, error, grow, jump }: Lo
   useEffect(() => {
     if (follows && lines.length > 0) virtual.scrollToIndex(lines.length - 1, { align: "end" });
   }, [follows, lines.length, virtual]);
-  /** The requested place, until it has been read. */
+  /** The requested position, until its lines have been read. */
   const [wanted, setWanted] = useState<"start" | "end" | string>();
   const to = (target: "start" | "end" | LogLine) => {
     const id = typeof target === "object" ? target.id : target;

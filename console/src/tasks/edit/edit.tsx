@@ -15,7 +15,7 @@ import { RuleFields } from "./rule-fields.tsx";
 import { ScheduleFields } from "./schedule-fields.tsx";
 import { useEdit } from "./use-edit.ts";
 
-/** @param task the task when the form was opened: the edit is the difference from it. @param present the version that exists now */
+/** @param task the task when the form was opened: the edit is the difference from it @param present the version that is stored now */
 export function Edit({ task, present, onClose }: { task: Task; present: number; onClose: () => void }) {
   const { t } = useWords();
   const [reason, setReason] = useState("");

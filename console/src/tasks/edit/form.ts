@@ -1,4 +1,4 @@
-/** A task's own parts as form fields, and the edit that a form results in. */
+/** Converts a task into form fields, and a form into the edit of the task. */
 import { cronOfPhrase, validateSchedule, zoneNameOf } from "carillon/schedule";
 import {
   edited,
@@ -27,13 +27,13 @@ interface Change {
 
 export interface Form extends Rules {
   kind: Schedule["type"];
-  /** A cron, or words that mean one. */
+  /** A cron expression, or English words for one. */
   cron: string;
   zone: string;
   every: string;
   /** "": none. */
   jitter: string;
-  /** Whether each slot has a jitter of its own, or the task has one for all its slots. */
+  /** "slot": each slot has its own random delay; "task": all slots of the task have the same delay. */
   jitterBy: "slot" | "task";
   /** null: unchanged, or the expression's own default. */
   gap: string | null;
@@ -45,9 +45,9 @@ export interface Form extends Rules {
   delay: string;
   maxDelay: string;
   overlap: string;
-  /** The number of runs at once under a policy where the next run waits. */
+  /** The number of concurrent runs, for an overlap policy under which further runs wait. */
   atOnce: number;
-  /** The number of runs that may wait then; null: any number. */
+  /** The number of runs that may wait under this policy; null for any number. */
   waiting: number | null;
   misfire: string;
 }
@@ -91,7 +91,7 @@ export function formOf(task: Task): Form {
 
 /** @throws CarillonError, as the server would */
 export function scheduleOf(form: Form, before: Schedule): Schedule {
-  // A jitter of 0 may be explicit or absent: an untouched field is no change.
+  // A jitter of 0 may be explicit or absent; keep the task's form, so that an untouched field is not a change.
   const none = "jitterMs" in before && before.jitterMs === 0 ? { jitterMs: 0 } : {};
   const jitter =
     form.jitter.trim() === ""
@@ -133,7 +133,7 @@ export function scheduleOf(form: Form, before: Schedule): Schedule {
   }
 }
 
-/** The options that differ from the task's present ones. */
+/** The options that differ from the task's current options. */
 export function optionsOf(form: Form, task: Task): { options: Options; changes: Change[] } {
   const is = ownParts(task.definition);
   const first = formOf(task);
@@ -169,18 +169,18 @@ export function optionsOf(form: Form, task: Task): { options: Options; changes: 
   return { options: options as Options, changes };
 }
 
-/** The task after the edit, checked as the server will check it; undefined: only the server can. @throws CarillonError */
+/** The task after the edit, checked like the server will check it; undefined if only the server can check it. @throws CarillonError */
 export function made(task: Task, options: Options): TaskDefinition | undefined {
   try {
     return edited(ownParts(task.definition), options as TaskOptions);
   } catch (error) {
     if (isCarillonError(error)) throw error;
-    // Only Node can count the bytes of a long payload: the server reports errors in one.
+    // The code that counts the bytes of a long payload needs Node, so only the server can check such a payload.
     return undefined;
   }
 }
 
-/** The option that an error is about, which may be `rest`; "": none in particular. */
+/** The option that an error concerns, which may be `rest`; "" if it concerns no option in particular. */
 export function placeOf(error: unknown): string {
   if (!isRefusal(error) && !isCarillonError(error)) return "";
   return error.code === "CALENDAR_UNKNOWN" ? "calendar" : (stepsOf(error.path)[0] ?? "");

@@ -1,10 +1,10 @@
-/** The field of an option that is one value: its control by the option's shape. */
+/** The field of an option with a single value; the option's shape determines the control. */
 import { NumberInput, Select, Switch, Textarea, TextInput } from "@mantine/core";
 import type { OptionName } from "carillon/task";
 import { catalogues, type Message, useWords } from "../../messages/words.ts";
 import { type PlainValue, rowOf } from "./plain-options.ts";
 
-/** A longer text has a field of several lines. */
+/** Options whose text may be longer than this get a multi-line field. */
 const oneLine = 1_000;
 
 export function OptionField({
@@ -23,7 +23,7 @@ export function OptionField({
   const { shape } = kind;
   const message = (key: string, other: string) => (key in catalogues[language] ? t(key as Message) : other);
   const label = message(`option.${option}`, option);
-  // The table's words are English.
+  // The descriptions in the table of options exist only in English.
   const help = language === "en" && label === option ? { description } : {};
   const shared = { label, error, ...help };
   switch (shape.is) {

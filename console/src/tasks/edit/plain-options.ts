@@ -1,4 +1,4 @@
-/** Options that are one value, as fields of a form have them, made from the table of task options. */
+/** Options with a single value as form fields, derived from the table of task options. */
 import {
   type OptionName,
   type OptionRow,
@@ -9,7 +9,7 @@ import {
   usualWritten,
 } from "carillon/task";
 
-/** These have fields of their own: they are more than one value, or their fields depend on each other. */
+/** Options with hand-written fields, because they consist of several values or their fields depend on each other. */
 export const drawnOptions: readonly OptionName[] = [
   "schedule",
   "retry",
@@ -25,14 +25,14 @@ const isPlain = ({ is }: Shape) =>
   is === "duration" || is === "count" || is === "choice" || is === "text" || is === "flag";
 const editable = optionRows.filter(([option, row]) => row.editable && !drawnOptions.includes(option));
 
-/** Each has a field by its shape. */
+/** The options that get a field according to their shape. */
 export const plainOptions = editable.filter(([, { kind }]) => isPlain(kind.shape)).map(([option]) => option);
 /** The options that the form edits as JSON. */
 export const restOptions = editable.filter(([, { kind }]) => !isPlain(kind.shape)).map(([option]) => option);
 
 export const rowOf = (option: OptionName): OptionRow => taskOptions[option];
 
-/** A text, number or truth; "": there is none. */
+/** A string, number or boolean; "" if the option is not set. */
 export type PlainValue = string | number | boolean;
 
 const usualValue = (row: OptionRow) => (usualWritten(row) ?? "") as PlainValue;
@@ -46,7 +46,7 @@ export const plainValues = (definition: TaskDefinition): Record<string, PlainVal
     }),
   );
 
-/** The option that a field's value comes to; null: it is taken away. */
+/** Converts a field's value into the option's value; null removes the option. */
 export function plainGiven(option: OptionName, value: PlainValue | undefined): PlainValue | null {
   const row = rowOf(option);
   const given = typeof value === "string" && row.kind.shape.is === "duration" ? value.trim() : value;

@@ -19,7 +19,7 @@ export function PolicyFields({
 }: {
   form: Form;
   set: (change: Partial<Form>) => void;
-  /** The error of a part, if the error concerns it. */
+  /** Returns the message of the current error if it concerns one of these parts. */
   wrongAt: (...parts: string[]) => string | undefined;
   /** True if the task sets this option itself: other options have no field. */
   isSaid: (option: OptionName) => boolean;

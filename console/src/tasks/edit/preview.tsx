@@ -1,4 +1,4 @@
-/** The schedule of the form, worked out in the browser by the code that the planner runs. */
+/** A preview of the form's schedule, computed in the browser by the planner's own code. */
 
 import { type Calendar, compileSchedule, plannedSchedule, type ScheduleSpec, zoneNameOf } from "carillon/schedule";
 import { judgedSlot } from "carillon/slots";

@@ -1,4 +1,4 @@
-/** When a task does not run, where it runs, and the parts that have no field of their own. */
+/** The fields for blackout windows, the calendar, routing, and all options without their own field. */
 import { Button, CloseButton, MultiSelect, NumberInput, Select, Textarea, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import type { OptionName } from "carillon/task";
@@ -19,7 +19,7 @@ export function RuleFields({
 }: {
   form: Rules;
   set: (change: Partial<Rules>) => void;
-  /** The error of a part, if the error concerns it. */
+  /** Returns the message of the current error if it concerns one of these parts. */
   wrongAt: (...parts: string[]) => string | undefined;
   /** True if the task sets this option itself: other options have no field. */
   isSaid: (option: OptionName) => boolean;

@@ -1,4 +1,4 @@
-/** The form's state for the parts of a task that say when not and where to run, and for all options without their own field. */
+/** The form's state for blackout windows, the calendar, routing, and all options without their own field. */
 import {
   CarillonError,
   givenOptions,
@@ -23,7 +23,7 @@ export const plainRoutes = [
 export const routeKinds = [...plainRoutes, "hash", "pin", "shards"] as const;
 
 export interface Window {
-  /** The row's id: windows have no names. */
+  /** The row's React key, because windows have no names. */
   id: number;
   from: string;
   to: string;
@@ -41,13 +41,13 @@ export interface Rules {
   route: string;
   pin: string;
   shards: number;
-  /** gpu=a100, zone=eu */
+  /** For example "gpu=a100, zone=eu". */
   labels: string;
   /** JSON of `restOptions`. */
   rest: string;
 }
 
-/** The value of an option that is removed; undefined: an edit cannot remove it. */
+/** The value that an option has after its removal; undefined if an edit cannot remove the option. */
 const usualOf = (option: OptionName): Json | undefined => {
   const row = rowOf(option);
   return takesNull(row) ? null : (usualWritten(row) ?? undefined);
@@ -113,7 +113,7 @@ function restOf(text: string): Partial<Record<OptionName, Json>> {
   return rest;
 }
 
-/** The options that these fields come to, each whole. @throws CarillonError */
+/** Converts the fields into complete options. @throws CarillonError */
 function rulesOptions(form: Rules): Record<string, Json> {
   const { calendar, on, otherwise, route } = form;
   const rest = restOf(form.rest);
@@ -123,7 +123,7 @@ function rulesOptions(form: Rules): Record<string, Json> {
       from: from.trim(),
       to: to.trim(),
       then,
-      // Moments have neither.
+      // A window between two moments has neither a zone nor days.
       ...(isClock(from.trim()) ? { zone, ...(days.length > 0 ? { days } : {}) } : {}),
     })),
     route:
@@ -139,7 +139,7 @@ function rulesOptions(form: Rules): Record<string, Json> {
   };
 }
 
-/** Only what differs between the two. @throws CarillonError */
+/** The parts that differ between the two forms. @throws CarillonError */
 export function rulesChanges(form: Rules, first: Rules): { part: string; was: unknown; is: Json }[] {
   const [was, is] = [rulesOptions(first), rulesOptions(form)];
   return Object.entries(is).flatMap(([part, value]) => {

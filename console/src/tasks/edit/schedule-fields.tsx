@@ -1,4 +1,4 @@
-/** The fields of a task's schedule: its kind, and what that kind needs. */
+/** The fields of a task's schedule: its kind, and the fields of that kind. */
 import { SegmentedControl, Select, TextInput } from "@mantine/core";
 import { useWords } from "../../messages/words.ts";
 import type { Schedule } from "../schedule-words.ts";
@@ -16,7 +16,7 @@ export function ScheduleFields({
 }: {
   form: Form;
   set: (change: Partial<Form>) => void;
-  /** The last schedule that the fields could be read as: a field stays while something wrong is typed. */
+  /** The last valid schedule of the form; it decides which fields are shown while the input is invalid. */
   lastRead: Schedule;
   /** True if the task may have no schedule and be run by hand only. */
   mayHaveNone: boolean;

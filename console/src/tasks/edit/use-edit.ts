@@ -10,7 +10,7 @@ import { type Form, formOf, made, optionsOf, ownParts, placeOf } from "./form.ts
 
 type Wrong = Error & { hint?: string };
 
-/** Holds the form of a task's edit, computes the edit while one types, and saves it. @param onDone called once it is saved */
+/** Holds the form of a task's edit, computes the edit while the user types, and saves it. @param onDone called once it is saved */
 export function useEdit(task: Task, reason: string, onDone: () => void) {
   const { t } = useWords();
   const [form, setForm] = useState(() => formOf(task));
@@ -23,7 +23,7 @@ export function useEdit(task: Task, reason: string, onDone: () => void) {
       return { options: {}, changes: [], is: undefined, wrong: error as Wrong };
     }
   }, [form, task]);
-  // A field does not go away while something wrong is typed.
+  // Keeps the last valid schedule, so that fields do not disappear while the input is invalid.
   const lastRead = useRef(ownParts(task.definition).schedule);
   if (edit.is) lastRead.current = edit.is.schedule;
   const save = useMutation({
@@ -38,7 +38,7 @@ export function useEdit(task: Task, reason: string, onDone: () => void) {
     },
   });
   const set = (change: Partial<Form>) => {
-    // A refusal concerned the values before this change.
+    // Discards the last refusal, which concerned the values before this change.
     save.reset();
     setForm((before) => ({ ...before, ...change }));
   };

@@ -6,7 +6,7 @@ import { useWords } from "../../messages/words.ts";
 import { ChoiceBar } from "../../parts/table/choice.tsx";
 import { Bulk, type BulkTarget, type TaskFilter } from "./bulk.tsx";
 
-/** Pauses or resumes the chosen tasks, or all that match. The dialog stays open if the act leaves the list empty. */
+/** Pauses or resumes the selected tasks, or all matching tasks. The dialog stays open if the act leaves the list empty. */
 export function BulkBar({
   isThere,
   chosen,
@@ -14,11 +14,11 @@ export function BulkBar({
   filter,
   onNone,
 }: {
-  /** The list has rows. */
+  /** True if the list has rows. */
   isThere: boolean;
   chosen: ReadonlySet<string>;
   search: Filter;
-  /** The same as an operation's filter. */
+  /** The list's filter in the form of an operation's filter. */
   filter: TaskFilter;
   onNone: () => void;
 }) {
@@ -55,7 +55,7 @@ export function BulkBar({
           all={
             <>
               <span className="soft">{isFiltered ? t("tasks.matched") : t("tasks.everything")}</span>
-              {/* What is paused already is not paused, nor the other way round: of such a list there is only the other act. */}
+              {/* A list filtered to paused tasks offers only "resume"; a list filtered to active tasks offers only "pause". */}
               {search.paused !== "yes" && (
                 <Button size="compact-sm" variant="default" onClick={() => setTarget({ kind: "pause", filter })}>
                   {t("tasks.pauseAll")}

@@ -1,4 +1,4 @@
-/** Pauses or resumes many tasks: those that were chosen, or all that match, as an operation that can be watched and stopped. */
+/** Pauses or resumes many tasks: the selected tasks, or all matching tasks as an operation, which can be watched and stopped. */
 import { type ReactNode, useState } from "react";
 import { outdate } from "../../api/answers.ts";
 import { call, type Given } from "../../api/call.ts";
@@ -50,7 +50,7 @@ function Chosen({
 }: {
   kind: "pause" | "resume";
   tasks: string[];
-  /** The end of a pause. */
+  /** The time at which the pause ends; undefined if it has no end. */
   until: string | undefined;
   fields: ReactNode;
   onClose: () => void;

@@ -135,7 +135,7 @@ export function TaskGrid({
   );
 }
 
-/** The way to a task's named schedules, where it has any. */
+/** A link to a task's named schedules, if it has any. */
 export function SchedulesLink({ task }: { task: Pick<Task, "name" | "schedules"> }) {
   const { t } = useWords();
   if (task.schedules === 0) return null;
@@ -160,7 +160,7 @@ function LastResult({ run, short = false }: { run: Recent | undefined; short?: b
   );
 }
 
-/** The last runs of the visible tasks only; fetched runs are kept until they are fetched again. */
+/** Fetches the last runs of the visible tasks only; fetched runs are kept until they are fetched again. */
 function useStrips(seen: string[]): ReadonlyMap<string, Recent[]> {
   const asked = useMemo(() => seen.slice(0, askedMost), [seen]);
   const { data } = useAnswer(

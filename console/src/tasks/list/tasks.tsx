@@ -38,7 +38,7 @@ export function Tasks() {
     limit: pageSize,
     ...(matching ? { matching } : {}),
     ...(search.of ? { of: search.of } : {}),
-    // Schedules are found by their names, and by their task.
+    // Named schedules are listed only if the text filter searches for them or a task is chosen.
     ...(matching ? {} : { schedules: false }),
     ...(search.group ? { group: search.group } : {}),
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),
@@ -120,7 +120,7 @@ export function Tasks() {
   );
 }
 
-/** Narrows the list while one types; names that there are complete it, unless it has a star. */
+/** The name filter, applied while the user types. It suggests existing names unless the text contains a wildcard. */
 function NameField({ value, onChange }: { value: string; onChange: (text: string) => void }) {
   const { t } = useWords();
   const [text, setText] = useTyped(value, 180, onChange);

@@ -1,4 +1,4 @@
-/** Filters under a name, kept in this browser. */
+/** Saved views: filters with a name, kept in this browser. */
 import { ActionIcon, Button, Menu, TextInput } from "@mantine/core";
 import { IconBookmark, IconTrash } from "@tabler/icons-react";
 import { useState } from "react";
@@ -15,7 +15,7 @@ function kept(): View[] {
       ? found.filter((view): view is View => typeof view?.name === "string" && typeof view?.filter === "object")
       : [];
   } catch {
-    // A browser that keeps nothing has no views.
+    // If the browser stores nothing, there are no views.
     return [];
   }
 }
@@ -29,7 +29,7 @@ export function Views({ present, onTake }: { present: Filter; onTake: (filter: F
     try {
       localStorage.setItem(place, JSON.stringify(next));
     } catch {
-      // Then they last as long as the page.
+      // If the browser stores nothing, the views last as long as the page.
     }
   };
   return (

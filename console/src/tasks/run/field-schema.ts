@@ -1,4 +1,4 @@
-/** JSON Schema as far as a form can show it: parts that it cannot show are edited as JSON, field by field. */
+/** The subset of JSON Schema that a form supports; each unsupported part is edited as JSON in its own field. */
 
 export type Schema = {
   type?: string | string[];
@@ -34,7 +34,7 @@ export type Field =
 
 const deepest = 8;
 
-/** @param root the schema that `$ref` refers to */
+/** The form field for a schema. @param root the schema that `$ref` refers to */
 export function fieldOf(given: Schema, root: Schema, depth = 0): Field {
   const schema = plainOf(given, root);
   if (depth > deepest) return { kind: "json", schema };
@@ -55,7 +55,7 @@ export function fieldOf(given: Schema, root: Schema, depth = 0): Field {
     case "object": {
       const properties = Object.entries(schema.properties ?? {});
       if (properties.length === 0) return { kind: "json", schema };
-      // The store keeps the order of a list, but not of names.
+      // The order of the fields comes from the list `required`, because the store keeps the order of lists but not of object keys.
       const required = schema.required ?? [];
       const placeOf = (name: string) => (required.includes(name) ? required.indexOf(name) : required.length);
       properties.sort(([a], [b]) => placeOf(a) - placeOf(b) || (a < b ? -1 : 1));
@@ -102,7 +102,7 @@ function formatOf({ format, maxLength = 0 }: Schema): Extract<Field, { kind: "te
   return maxLength > 200 ? "long" : "text";
 }
 
-/** A form's first value: defaults, and required fields, empty. */
+/** A form's initial value: the defaults, and empty values for required fields. */
 export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   const field = fieldOf(given, root, depth);
   if (field.schema.default !== undefined) return field.schema.default;
@@ -121,7 +121,7 @@ export function firstValue(given: Schema, root: Schema, depth = 0): unknown {
   );
 }
 
-/** The value with another at this place; undefined takes it away. */
+/** Returns a copy of `whole` with `value` at this path; undefined removes the part. */
 export function placed(whole: unknown, path: readonly (string | number)[], value: unknown): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return value;

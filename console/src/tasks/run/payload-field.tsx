@@ -5,7 +5,7 @@ import { Waiting } from "../../parts/state/notice.tsx";
 import { type Payload, textOf } from "./payload.ts";
 import { PayloadForm } from "./payload-form.tsx";
 
-/** A payload as the form of its schema or as JSON; without a schema as JSON alone. */
+/** Edits a payload as a form or as JSON; without a schema only as JSON. */
 export function PayloadField({ payload }: { payload: Payload }) {
   const { t } = useWords();
   const { schema, isReady, asRun, text, json, issues, change } = payload;

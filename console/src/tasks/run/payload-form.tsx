@@ -20,7 +20,7 @@ interface Given {
   onChange: (path: Path, value: unknown) => void;
 }
 
-/** A payload as a form of its schema. Parts that the schema leaves open are edited as JSON, in their place. */
+/** Edits a payload as a form that follows its schema. Parts that the schema leaves open are edited as JSON within the form. */
 export function PayloadForm({
   schema,
   value,

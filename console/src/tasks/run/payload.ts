@@ -6,7 +6,7 @@ import type { Task } from "../answers.ts";
 import { firstValue, type Schema, valueAt } from "./field-schema.ts";
 import { type Issues, placeText } from "./payload-form.tsx";
 
-/** @returns undefined where it is no JSON */
+/** @returns undefined if the text is not JSON */
 function parsed(text: string): { value: unknown } | undefined {
   if (text.trim() === "") return { value: undefined };
   try {
@@ -41,8 +41,8 @@ function useBegun(task: string, otherwise: unknown): { payload: unknown; run?: n
 export type Payload = ReturnType<typeof usePayload>;
 
 /**
- * Edits the payload of a run: at first that of the task's last run, the payload of its slots, or the defaults of its schema. The
- * server checks it against the schema.
+ * Edits the payload of a run. The initial payload is that of the task's last run, or of its slots, or the schema's defaults. The
+ * server checks the payload against the schema.
  */
 export function usePayload(task: Task) {
   const { t } = useWords();
@@ -76,9 +76,9 @@ export function usePayload(task: Task) {
   };
   return {
     schema,
-    /** The first value is there. */
+    /** True once the initial payload is known. */
     isReady: begun !== undefined,
-    /** The run whose payload this is, until it is changed. */
+    /** The run from which the payload was taken; undefined once the user has changed the payload. */
     asRun: typed === undefined ? begun?.run : undefined,
     text,
     /** undefined: the text is not JSON. */

@@ -11,7 +11,7 @@ import css from "../task.module.css";
 import { usePayload } from "./payload.ts";
 import { PayloadField } from "./payload-field.tsx";
 
-/** Runs a task beside its schedule, now or later, with a payload. */
+/** Runs a task outside its schedule, now or later, with a payload. */
 export function RunNow({ task, onClose }: { task: Task; onClose: () => void }) {
   const { t } = useWords();
   const navigate = useNavigate();
