@@ -2,7 +2,7 @@ import type { OperationRequest } from "../../scheduler/src/run/operations.ts";
 import type { TaskDefinition } from "../../scheduler/src/task/task.ts";
 import type { LockHistory } from "./lock-history.ts";
 
-/** An attempt in its worker, reported by the handler itself. `storeMs` is the server's clock, which no node can read as exactly. */
+/** An attempt, as recorded by its handler in the worker. `storeMs` is the server's clock, which no node can read as exactly. */
 export interface Execution {
   readonly node: string;
   readonly life: number;
@@ -14,18 +14,21 @@ export interface Execution {
   readonly dueMs: number;
   readonly startMs: number;
   readonly startStoreMs: number;
-  /** The store's time as its process estimated it. */
+  /** Epoch ms: the process's estimate of the store's time at the start. */
   readonly believedMs: number;
   /** When the handler ended; null: its process was killed, or it was still running at the end. */
   endMs: number | null;
   how: "returned" | "threw" | "stopped" | null;
   /** The code of the abort signal. */
   stoppedWhy: string | null;
-  /** Its timeout aborted it, whether it heeded its signal or not. */
+  /** Set if the timeout aborted the attempt, whether the handler heeded its signal or not. */
   timedOut?: true;
-  /** It ignores its signal. */
+  /** True if the handler ignores its signal. */
   readonly deaf: boolean;
-  /** Its worker reports to its server how long ago an event was; the server converts that to a time by its own clock reading. */
+  /**
+   * Set for workers over HTTP: the worker reports how long ago an event was, and the server converts that to a time by its own
+   * clock.
+   */
   readonly toldAgo?: boolean;
 }
 
@@ -55,15 +58,15 @@ export interface Operation {
   readonly limitKey?: string | null;
   run?: number;
   created?: boolean;
-  /** For an operation on many. */
+  /** For an operation on many runs or tasks. */
   request?: OperationRequest;
   operationId?: number;
-  /** Listed because an operation on many did it; no process waits for the runs that it recalls. */
+  /** True if an operation on many runs or tasks did this; no process waits for the runs that it withdraws. */
   readonly isOfMany?: boolean;
   answer?: string;
 }
 
-/** A statement that changed something that the checks use, at the time at which the server had carried it out. */
+/** A statement relevant to the checks, with the time at which the server had carried it out. */
 export interface Applied {
   readonly atMs: number;
   readonly storeMs: number;
@@ -74,11 +77,11 @@ export interface Applied {
 }
 
 /**
- * The name of a list entry that marks when another store took this one's place; the new store may lack some of what is listed before it.
+ * The name of a list entry that marks a failover to another store, which may lack some of the changes that are listed before it.
  */
 export const wentBack = "(another store, of an earlier moment)";
 
-/** An outside event that hit the cluster. */
+/** An external event that affected the cluster. */
 export interface Happening {
   readonly atMs: number;
   readonly what: string;
@@ -132,22 +135,22 @@ export const dumped = {
   dead_letter: "select run_id, task_id, state, redriven_by, operation_id from S.dead_letter order by run_id",
 } as const satisfies Record<keyof Dump, string>;
 
-/** Everything that a checker may read. Times ending in Ms without more are the universe's. */
+/** Everything that a checker may read. Names that end in plain `Ms` are times of the universe (virtual ms). */
 export interface History {
   readonly endMs: number;
   readonly endStoreMs: number;
   readonly healMs: number;
   readonly recoveredMs: number;
-  /** The time of the store's clock at 0, if it makes no step. */
+  /** Epoch ms of the store's clock at universe time 0, if the clock makes no step. */
   readonly epochMs: number;
   /** The largest error of a process's estimate of the store's time: steps of the store's clock, and half of the longest round trip. */
   readonly clockErrorMs: number;
   readonly sessionTimeoutMs: number;
-  /** How much later than due anything may happen for lack of a processor: 0 on virtual time. */
+  /** How many ms later than due any event may happen because the machine is busy: 0 on virtual time. */
   readonly slackMs: number;
   readonly nodes: readonly string[];
   readonly concurrency: number;
-  /** A coordination service beside the store reports which processes live. */
+  /** True if a coordination service beside the store reports which processes are alive. */
   readonly coordination: boolean;
   readonly executions: readonly Execution[];
   readonly operations: readonly Operation[];
@@ -163,7 +166,7 @@ export interface History {
 export interface Violation {
   readonly invariant: string;
   readonly what: string;
-  /** The time to look at, and the run or task. */
+  /** The time of the violation, and the run or task concerned. */
   readonly atMs?: number;
   readonly run?: number;
   readonly task?: string;
@@ -171,7 +174,7 @@ export interface Violation {
 
 /** One invariant of the list, checked over one history: returns the first violation. */
 export interface Checker {
-  /** Its number in the list of invariants, and its subject in words. */
+  /** The invariant's number in the list of invariants, and its subject. */
   readonly invariant: string;
   check(history: History): Omit<Violation, "invariant"> | undefined;
 }

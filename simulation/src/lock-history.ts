@@ -1,20 +1,20 @@
-/** The record of locks for users. Times are those of the history that contains it. */
+/** The recorded history of the locks that users take. Its times are those of the enclosing history. */
 export interface LockHistory {
   /** In the order in which the service granted them. */
   readonly grants: readonly Grant[];
   readonly giveUps: readonly GiveUp[];
   readonly looks: readonly Look[];
-  /** Operations of a process on its node, as the service carried them out. */
+  /** Operations of processes on their nodes, as carried out by the service. */
   readonly acts: readonly Omit<Look, "permits" | "holding">[];
   /** In the order in which they reached the protected resource. */
   readonly writes: readonly LockWrite[];
   readonly attempts: readonly Attempt[];
-  /** From this time on everything is in order. */
+  /** From this time on there are no faults. */
   readonly calmFromMs: number;
   readonly endMs: number;
-  /** How much later than due anything may happen for lack of a processor, and the largest error of a recorded time. */
+  /** How many ms later than due any event may happen because the machine is busy, plus the largest error of a recorded time. */
   readonly slackMs: number;
-  /** When the service lost acknowledged state, as its documentation allows. */
+  /** The times at which the service lost acknowledged state, which its documentation allows. */
   readonly forgotMs: readonly number[];
 }
 
@@ -24,13 +24,13 @@ export interface Grant {
   readonly fence: number;
   /** A process in one of its lives. */
   readonly process: string;
-  /** The name that it keeps over its lives. */
+  /** The owner's name, which stays the same over the process's lives. */
   readonly owner: string;
   /** The session that owns its node. */
   readonly session: string;
-  /** For a holder that had to wait: when it joined the line. */
+  /** The time of the grant; for a holder that had to wait, the time at which it joined the line. */
   readonly givenMs: number;
-  /** The earliest time at the service; null: it still exists. */
+  /** The earliest time at which the service may have ended the node; null if it still exists. */
   endedMs: number | null;
   /** vanished: no process released it. */
   ended: "released" | "vanished" | null;
@@ -48,14 +48,14 @@ export interface GiveUp {
   readonly changed: boolean;
 }
 
-/** A check by a process whether it has the lock, answered with yes. */
+/** A check in which a process believed that it has the lock. */
 export interface Look {
   readonly lock: string;
   readonly permits: number;
   readonly process: string;
-  /** The id of its holding: one acquisition, until its release. */
+  /** The id of the holding, which lasts from one acquisition to its release. */
   readonly holding: string;
-  /** Fence of the node that it regards as its own; null: it believes that it has the lock, but has no node. */
+  /** The fence of the node that the process regards as its own; null if it believes that it has the lock but has no node. */
   readonly fence: number | null;
   readonly atMs: number;
 }
@@ -73,9 +73,9 @@ export interface Attempt {
   readonly lock: string;
   readonly process: string;
   readonly askedMs: number;
-  /** Ended with or without the lock, or with its process; null: it waits. */
+  /** The time at which the attempt ended, with or without the lock, or with its process; null while it waits. */
   endedMs: number | null;
-  /** null: the lock could not be had. */
+  /** The fence of the acquired lock; null if the attempt failed. */
   fence: number | null;
 }
 

@@ -44,7 +44,7 @@ const count = wholeNumber("seeds", values.seeds);
 const processes = wholeNumber("processes", values.processes);
 const starts = values.from.split(",").map((from) => wholeNumber("from", from, 0));
 const seed = values.seed === undefined ? undefined : wholeNumber("seed", values.seed, 0);
-/** With fewer seeds than this, an untaken path means nothing. */
+/** With fewer seeds than this, a path that no seed takes is not reported as an error. */
 const seedsForPaths = 1_000;
 
 const say = (text: string) => {
@@ -97,7 +97,7 @@ function close({ seeds, broken, replayed, differing, statements, seconds, paths 
   if (broken.length > 0 || differing.length > 0 || lacks) process.exitCode = 1;
 }
 
-/** Shows one seed; one that breaks something is made as small as it gets, unless its acts were chosen. */
+/** Plays and reports one seed. If it violates an invariant, its plan is shrunk, unless its acts were chosen on the command line. */
 async function one(seed: number): Promise<void> {
   const stages = await Stages.open(url as string, `one${process.pid}`);
   try {

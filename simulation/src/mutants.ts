@@ -28,7 +28,7 @@ const compiled = fileURLToPath(new URL("../..", import.meta.url));
 export interface Planted {
   readonly name: string;
   readonly wanted: string;
-  /** The invariant that it broke; undefined: the bug was not found. */
+  /** The invariant that the bug violated; undefined if the bug was not found. */
   readonly caughtBy: string | undefined;
   readonly seed: number | undefined;
   /** The text of the violation. */
@@ -36,13 +36,13 @@ export interface Planted {
   readonly tried: number;
 }
 
-/** Plants one bug after the other in a copy of the compiled scheduler, and plays seeds until one breaks something. */
+/** Plants one bug after another in a copy of the compiled scheduler, and plays seeds until one violates an invariant. */
 export async function plant(options: {
   url: string;
   only: string | undefined;
   seeds: number;
   lengthMs: number;
-  /** All seeds are full ones. */
+  /** If true, no seed is a small one. */
   full: boolean;
   processes: number;
   onResult: (planted: Planted) => void;
@@ -79,7 +79,7 @@ export async function plant(options: {
   return results;
 }
 
-/** The first `count` seeds of that sort. */
+/** The first `count` seeds of the mutant's sort. */
 function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): number[] {
   const planned = (seed: number) => planOf(seed, undefined, allFull);
   const isOne = (seed: number) => {
@@ -98,7 +98,10 @@ function seedsFor({ play, full }: Mutant, count: number, allFull: boolean): numb
 export const plantingsOf = (mutant: Planting & { readonly also?: Planting }): Planting[] =>
   mutant.also ? [mutant, mutant.also] : [mutant];
 
-/** The compiler breaks lines elsewhere, so any white space matches any other. @throws unless the text occurs exactly once */
+/**
+ * Replaces the text to find by the bug. The compiler breaks lines at other places, so any white space matches any other. @throws
+ * unless the text occurs exactly once
+ */
 export function planted(name: string, { file, find, put }: Planting, text: string): string {
   const words = find.split(/\s+/).map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const parts = text.split(new RegExp(words.join("\\s+")));

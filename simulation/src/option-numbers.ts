@@ -1,6 +1,6 @@
 /**
- * An option that is not a number would make a run of nothing, which passes: it is refused, with the option, the value given and the value
- * wanted.
+ * Parses numeric options. A value that is not a number would lead to an empty run, which passes, so it is refused with a message
+ * that names the option, the given value and the expected kind.
  */
 
 /** A count or a seed. @param option its name, without dashes @param least the smallest sensible value */
@@ -11,7 +11,7 @@ export function wholeNumber(option: string, text: string, least = 1): number {
   return value;
 }
 
-/** A length of time; fractions are allowed. */
+/** Parses a positive number, such as a duration; fractions are allowed. */
 export function positiveNumber(option: string, text: string): number {
   const value = numberOf(text);
   if (!Number.isFinite(value) || value <= 0)

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 
-/** This harness once more, in a process of its own, which is ended by a kill. */
+/** Runs this harness again in a child process, which can be killed. */
 export class OwnProcess {
   readonly #child: ChildProcess;
-  /** The first line that it writes; rejects if it ends before. */
+  /** Resolves with the first line that the process writes; rejects if it ends before. */
   readonly ready: Promise<string>;
 
   /** @param name for the error @param flag the option that begins its work, given these options as JSON */
@@ -22,7 +22,7 @@ export class OwnProcess {
     this.ready = Promise.race([once(lines, "line").then(([line]) => line as string), ended]);
   }
 
-  /** Kills it with -9. Resolves when it is gone, also if it was gone before. */
+  /** Kills the process (kill -9). Resolves once it has ended, also if it had ended before. */
   async kill(): Promise<void> {
     const child = this.#child;
     if (child.exitCode !== null || child.signalCode !== null) return;

@@ -1,6 +1,6 @@
 import type { Checker, History } from "../history.ts";
 
-/** Every acknowledged change exists, once. */
+/** Every acknowledged change exists exactly once. */
 export const acknowledged: Checker = {
   invariant: "14: what was acknowledged is neither lost nor doubled",
   check(history) {

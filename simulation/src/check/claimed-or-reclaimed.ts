@@ -1,6 +1,6 @@
 import type { Checker } from "../history.ts";
 
-/** A verdict reaches the store within this time, unless its process ends, or the store is away. */
+/** A verdict reaches the store within this time, unless its process ends or the store is unreachable. */
 const toldWithinMs = 100_000;
 
 /** A fence ends by a verdict or by being reclaimed, never by both; it is reclaimed only after its session has ended. */

@@ -2,7 +2,7 @@ import type { Checker } from "../history.ts";
 
 const outcomes = ["succeeded", "failed", "cancelled", "skipped"] as const;
 
-/** A task's counters are the count of the rows. */
+/** A task's counters equal the numbers of its rows. */
 export const counters: Checker = {
   invariant: "15: counters equal the rows",
   check({ dump }) {
@@ -16,7 +16,7 @@ export const counters: Checker = {
       const inRanges = (outcome: number) =>
         ranges.filter((row) => row.outcome === outcome).reduce((sum, row) => sum + (row.slots as number), 0);
       const unrun = dump.slot.filter((row) => row.task_id === id && row.outcome === 2 && row.run_id === null).length;
-      // Their runs ended as skipped; their slots are missed.
+      // Runs given up by a misfire policy: the runs ended as skipped, but their slots count as missed.
       const givenUp = own.filter(({ why }) => String(why).startsWith("misfire: ")).length;
       const counted: Record<string, number> = {
         ...Object.fromEntries(outcomes.map((what, i) => [what, own.filter(({ outcome }) => outcome === i).length])),

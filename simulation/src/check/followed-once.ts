@@ -2,12 +2,12 @@ import type { Checker } from "../history.ts";
 import { followerName } from "../plan/flow.ts";
 import { byHand } from "./one-run-a-slot.ts";
 
-/** Runs claimed before the follower existed begin nothing for it; a claim precedes its start by at most this time. */
+/** Runs that were claimed before the follower existed do not trigger it. A claim precedes its start by at most this time. */
 const claimedAheadMs = 5_000;
 const openMs = 3_000;
 const succeeded = 0;
 
-/** Each success begins one run of the following task, and nothing else begins one. */
+/** Each success of the upstream task creates exactly one run of the following task, and nothing else creates one. */
 export const followedOnce: Checker = {
   invariant: "14: each success begins what comes after it, once",
   check({ operations, dump, clockErrorMs, endStoreMs }) {

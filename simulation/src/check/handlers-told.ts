@@ -2,10 +2,10 @@ import type { Checker, History } from "../history.ts";
 import { claimsOf, sessionAt } from "./claims.ts";
 import { definitionsOf } from "./lost-workers.ts";
 
-/** A worker checks its claims this often, and a process that stood still checks when it goes on. */
+/** A worker checks its claims at this interval; a process that stood still checks when it continues. */
 const toldWithinMs = 1_500;
 
-/** A handler whose claim is over is aborted by its signal: it does not go on working. */
+/** A handler whose claim is over is aborted by its signal, so that it stops working. */
 export const handlersTold: Checker = {
   invariant: "12: a handler that lost its claim is told to stop",
   check(history) {
@@ -32,8 +32,8 @@ export const handlersTold: Checker = {
 };
 
 /**
- * The latest time at which a process aborts a handler after a loss that it can detect from `knownMs` on; a process that stands still does
- * so when it goes on.
+ * The latest time at which a process aborts a handler after a loss that it can detect from `knownMs` on; a process that stands
+ * still aborts the handler when it continues.
  */
 function toldBy({ happenings, clockErrorMs }: History, node: string, knownMs: number): number {
   let byMs = knownMs + toldWithinMs;
@@ -74,10 +74,13 @@ const tookOver = "took over the claims of this process's lost session";
 
 const longestMs = 60_000;
 
-/** The length of a pause, from the happening's text. */
+/** The length of a pause in ms, parsed from the event's text. */
 const standing = (what: string): number => Number(/ for (\d+) ms/.exec(what)?.[1] ?? longestMs);
 
-/** A process that is cut off receives no edit, and uses its task's old grace. By task, how much too long that grace may be. */
+/**
+ * A process that is cut off does not receive edits, and keeps using its task's old grace. Returns, by task, how many ms too long
+ * that grace may be.
+ */
 function gracesUnheard(history: History): Map<string, number> {
   const unheard = new Map<string, number>();
   for (const [task, all] of definitionsOf(history)) {

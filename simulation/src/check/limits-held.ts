@@ -39,7 +39,7 @@ function limitsOf({ operations }: History): Map<string, number> {
   return new Map([...limits].filter((entry): entry is [string, number] => entry[1] !== null));
 }
 
-/** A handler that has not returned ends with its process. */
+/** The end of an execution; a handler that has not returned ends with its process. */
 function endOf({ endMs, node, startMs }: Execution, { happenings, endMs: overMs }: History): number {
   if (endMs !== null) return endMs;
   const killed = happenings.find(

@@ -6,12 +6,13 @@ import { claimsOf } from "./claims.ts";
 import { byHand } from "./one-run-a-slot.ts";
 
 /**
- * The longest time to the end with everything in order, beside the time that its rate takes. A dead process's batch is taken up after 5 s.
+ * The longest time in which an operation ends without faults, in addition to the time that its rate takes. Another process takes
+ * over a dead process's batch after 5 s.
  */
 const endsWithinMs = 15_000;
 /** A change older than this has been committed, or never will be. */
 const committedMs = 30_000;
-/** An end is recorded up to this much later if its process was cut off, or the store was away for its longest time. */
+/** The longest delay of a recorded end, for a process that was cut off or a store that was unreachable. */
 const heldUpMs = 150_000;
 /** The task was removed, or its slots can no longer be predicted. */
 const mayBreak = /^(?:TASK_UNKNOWN|OPTION_INVALID)/;
@@ -92,7 +93,7 @@ function counted(asked: Operation, row: Row, history: History): Found {
   return own > done ? { what: `tells of ${done} runs, and ${own} were cancelled by it` } : undefined;
 }
 
-/** The most that it can have found to act on, each once. */
+/** The largest number of targets that an operation can have found, each counted once. */
 function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: History): number {
   const { created_ms, last_run_id } = row;
   const filter = row.filter as OperationFilter;
@@ -111,7 +112,7 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
           isOfIts(run) &&
           states.includes(outcomes[run.outcome as number] as Outcome) &&
           (run.ended_ms as number) >= sinceMs &&
-          // Includes runs that ended while it was carried out, if it had not passed their position yet.
+          // Includes runs that ended while the operation was carried out, if it had not passed their position yet.
           (run.ended_ms as number) <= endedMs + clockErrorMs,
       ).length;
     case "cancel": {
@@ -122,13 +123,13 @@ function mostOf(asked: Operation, row: Row, { dump, clockErrorMs, operations }: 
       return there + withdrawnBeside(asked, row, dump, operations);
     }
     case "backfill":
-      return Number.POSITIVE_INFINITY; // backfilled.ts knows its slots
+      return Number.POSITIVE_INFINITY; // backfilled.ts checks the slots of backfills
     default:
       return dump.dead_letter.filter(isOfIts).length;
   }
 }
 
-/** Runs that a simultaneous pause, edit or removal withdrew without leaving a row: an upper bound. */
+/** An upper bound of the number of runs that a concurrent pause, edit or removal withdrew without leaving a row. */
 function withdrawnBeside(asked: Operation, row: Row, dump: Dump, operations: readonly Operation[]): number {
   const [beganMs, endedMs] = [row.created_ms as number, (row.ended_ms as number | null) ?? Number.POSITIVE_INFINITY];
   const isBeside = operations.some(
@@ -143,7 +144,7 @@ function withdrawnBeside(asked: Operation, row: Row, dump: Dump, operations: rea
   return Array.from({ length: row.last_run_id as number }, (_, i) => i + 1).filter((id) => !known.has(id)).length;
 }
 
-/** Targets that existed when it began, and that it did not act on. */
+/** Finds targets that existed when the operation began and that it did not act on. */
 function left(asked: Operation, row: Row, history: History): Found {
   if (row.state !== "done" || row.failed !== 0) return undefined;
   const { dump, applied } = history;
@@ -170,7 +171,7 @@ function left(asked: Operation, row: Row, history: History): Found {
 /** The numbers of an array in the form in which the server receives it. */
 const numbersOf = (array: unknown) => String(array).slice(1, -1).split(",").map(Number);
 
-/** Runs that certainly existed then, and the numbers of their tasks. */
+/** The runs that certainly existed when the operation began, with the ids of their tasks. */
 function bornBefore(asked: Operation, { operations, dump, clockErrorMs }: History): Map<number, unknown> {
   const acknowledged = new Set(
     operations.flatMap(({ run, endedMs, outcome, kind }) =>

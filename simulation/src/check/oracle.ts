@@ -1,8 +1,8 @@
 import type { ScheduleSpec } from "../../../scheduler/src/schedule/schedule.ts";
 
 /**
- * The slots of a schedule, computed second by second with Intl and with none of the scheduler's own code. For spans of minutes, and for
- * crons of lists, ranges and steps whose days are all days.
+ * The slots of a schedule, computed second by second with Intl and with none of the scheduler's own code. Meant for ranges of
+ * minutes, and for crons of lists, ranges and steps without restrictions on days.
  */
 export function slotsBetween(spec: ScheduleSpec, fromMs: number, toMs: number): number[] {
   if (spec.type === "at") return spec.atMs >= fromMs && spec.atMs <= toMs ? [spec.atMs] : [];
@@ -38,14 +38,14 @@ function cronSlots(spec: ScheduleSpec & { type: "cron" }, fromMs: number, toMs: 
     const local = at + offset(at);
     if (matches(local) && !isOtherTime(at, spec.overlap, change)) slots.push(at);
     else if (change && change.byMs > 0 && spec.gap === "shift" && at >= change.atMs && at < change.atMs + change.byMs) {
-      // A skipped local time, later by the gap.
+      // A skipped local time (DST): the slot moves later by the gap.
       if (matches(local - change.byMs)) slots.push(at);
     }
   }
   return slots;
 }
 
-/** True for one of the two passes of a repeated hour, if the policy does not take that pass. */
+/** True for a time in the pass of a repeated hour (DST) that the policy does not use. */
 function isOtherTime(atMs: number, overlap: string, change: Change | undefined): boolean {
   if (!change || change.byMs >= 0 || overlap === "both") return false;
   const lengthMs = -change.byMs;

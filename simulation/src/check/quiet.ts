@@ -1,7 +1,10 @@
 import type { Checker } from "../history.ts";
 
 const spanMs = 10_000;
-/** Every signal of an election causes a heartbeat, and a failed one is repeated four times a second. */
+/**
+ * The most heartbeats of a process in the observed time. Every election signal causes a heartbeat, and a failed heartbeat is
+ * repeated four times a second.
+ */
 const mostBeats = 150;
 
 /** A process sends heartbeats at its interval, not as often as it can. */

@@ -3,7 +3,10 @@ import type { Checker } from "../history.ts";
 
 const longestHandlerMs = 36_000;
 const graceMs = 10_000;
-/** The leader looks this often for runs that a change of their task left set aside: engine/janitor.ts. */
+/**
+ * The interval at which the leader looks for runs that were set aside and that a change of their task has released:
+ * engine/janitor.ts.
+ */
 const takenUpMs = 60_000;
 /** The longest time from a claim to its start, and from an end to its verdict, with everything in order. */
 const stuckMs = 20_000;

@@ -3,7 +3,7 @@ import type { Checker, History, Operation } from "../history.ts";
 import { isCaughtUp } from "../play/of-many.ts";
 import { slotsBetween } from "./oracle.ts";
 
-/** Planned ahead, claimed ahead, and so not withdrawn by an edit. */
+/** Runs due within this time after an edit may already have been claimed ahead, so the edit does not withdraw them. */
 const aheadMs = 1_500;
 const openMs = 3_000;
 
@@ -25,7 +25,7 @@ export const slotsAccounted: Checker = {
       const [task, id] = [row.name as string, row.id as number];
       const own = dump.slot.filter(({ task_id }) => task_id === id);
       const ledger = new Set(own.map(({ slot_ms }) => slot_ms as number));
-      // By the schedule that the task has at the time of the backfill: see backfilled.ts.
+      // These slots follow the schedule that the task has at the time of the backfill: see backfilled.ts.
       const caughtUp = new Set(
         own.flatMap((slot) => (isCaughtUp(slot, dump, clockErrorMs) ? [slot.slot_ms as number] : [])),
       );
@@ -65,7 +65,7 @@ export const slotsAccounted: Checker = {
   },
 };
 
-/** The certain states of a task, each from the end of one change to the beginning of the next. */
+/** The periods in which a task's state is certain: each from the end of one change to the beginning of the next. */
 export function spansOf(task: string, { operations, endStoreMs }: History): Span[] {
   const changes = operations.filter(
     (one) => one.task === task && /save|task$/.test(one.kind) && one.outcome !== "refused",

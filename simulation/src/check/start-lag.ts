@@ -24,7 +24,7 @@ export const startLag: Checker = {
   },
 };
 
-/** A worker was full at that time, as while many runs are rerun or backfilled. */
+/** True if a worker was full at that time, for example while many runs are rerun or backfilled. */
 function isFull(executions: readonly Execution[], concurrency: number, atMs: number): boolean {
   const under = new Map<string, number>();
   for (const { node, startMs, endMs } of executions)

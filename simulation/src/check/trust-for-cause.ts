@@ -1,11 +1,12 @@
 import type { Checker, Happening } from "../history.ts";
 
-/** A lost session is noticed when its node has joined again, which takes as long as the store is unreachable. */
+/** A lost session is noticed when its node has joined again, which takes as long as the store stays unreachable. */
 const toldWithinMs = 15_000;
 
 /**
- * Events that may cost a process its session: it stood still, or did not reach the store. A coordination service that goes away, or comes
- * back, is no such cause. For simulated seeds only: elsewhere not everything that disturbs a process is recorded.
+ * Events that may cost a process its session: it stood still, or did not reach the store. A coordination service that becomes
+ * unavailable or available again is not such an event. Applies only to simulated seeds, because elsewhere not all disturbances are
+ * recorded.
  */
 export const trustForCause: Checker = {
   invariant: "12: nobody is told that its session is in doubt without a cause",

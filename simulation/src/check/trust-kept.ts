@@ -7,7 +7,7 @@ const roundingMs = 20;
 /** A process's margin between the end of its trust and its timeout; see membership.ts. */
 const marginMs = 500;
 
-/** No session is ended before its time, and a process whose session was ended starts nothing on the claims that it had. */
+/** No session is ended before its timeout, and a process whose session was ended starts no run on its old claims. */
 export const trustKept: Checker = {
   invariant: "12: nothing starts on a session that is over, and none is over before its time",
   check(history) {

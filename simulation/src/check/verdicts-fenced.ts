@@ -1,7 +1,7 @@
 import type { Checker } from "../history.ts";
 import { claimsOf } from "./claims.ts";
 
-/** The verdict of a run is that of its last claim, and a handler reached it. */
+/** The verdict of a run comes from its last claim, and a handler produced it. */
 export const verdictsFenced: Checker = {
   invariant: "8: no verdict under an older fence, and none that no handler came to",
   check(history) {

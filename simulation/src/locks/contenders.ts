@@ -20,14 +20,14 @@ export interface Contender {
   readonly carillon: Carillon;
 }
 
-/** A lock that a process holds, or held: it can be queried at any time. */
+/** A lock that a process holds or held; its state can be queried at any time. */
 interface InHand {
   readonly contender: Contender;
   readonly permits: number;
   readonly holding: string;
-  /** Whether the process believes that it alone can have the lock. */
+  /** True if the process believes that no other process can have the lock. */
   believes(): boolean;
-  /** Fence of the node that it reports to have. */
+  /** The fence of the node that the process reports to own. */
   fence(): bigint | undefined;
 }
 
@@ -35,7 +35,7 @@ interface InHand {
 interface Use {
   /** Fence of the node that is held. */
   fence(): bigint;
-  /** It writes to the resource that the lock protects. */
+  /** True if the holder writes to the resource that the lock protects. */
   readonly writes: boolean;
   note?(): Promise<unknown>;
 }
@@ -46,7 +46,7 @@ export interface ContendersOptions {
   readonly recorder: Recorder;
   readonly seed: number;
   readonly played: LocksPlayed;
-  /** Called when it has got a lock, with the time for which it keeps it. */
+  /** Called when a process has acquired a lock, with the ms for which it keeps the lock. */
   readonly onHeld: (name: string, forMs: number) => void;
 }
 
@@ -63,15 +63,15 @@ const expected = new Set([
 const over = new Set(["STOPPED", "CLOSED"]);
 
 /**
- * Processes that pass locks around. Each checks whether it has the lock, waits, and writes to a resource that accepts no fence below the
- * highest; a process that stood still between check and write writes all the same. Whenever a process gets a lock, all earlier holders are
- * checked for what they believe, even those that stand still.
+ * Processes that compete for locks. Each checks whether it has the lock, waits, and writes to a resource that refuses fences below
+ * the highest seen; a process that stood still between check and write writes all the same. Whenever a process acquires a lock, the
+ * beliefs of all earlier holders are recorded, even of holders that stand still.
  */
 export class Contenders {
   readonly looks: Look[] = [];
   readonly writes: LockWrite[] = [];
   readonly attempts: Attempt[] = [];
-  /** The beginning of each life. */
+  /** The start of each process's life. */
   readonly lives: { name: string; life: number; fromMs: number }[] = [];
   readonly #options: ContendersOptions;
   readonly #hands = new Map<string, Set<InHand>>();
@@ -98,14 +98,14 @@ export class Contenders {
       loop.catch((error) => recorder.unexpected(`${name} and its locks: ${error?.stack ?? error}`));
   }
 
-  /** By its own belief. */
+  /** True if the process believes that it holds a lock. */
   hasSome(name: string): boolean {
     return [...this.#hands.values()].some((hands) =>
       [...hands].some((hand) => hand.contender.name === name && hand.believes()),
     );
   }
 
-  /** The process was killed: it no longer waits for anything. */
+  /** Records that the process was killed, so it no longer waits for anything. */
   ended(machine: Machine): void {
     for (const hands of this.#hands.values())
       for (const hand of hands) if (hand.contender.machine === machine) hands.delete(hand);
@@ -158,12 +158,12 @@ export class Contenders {
         await this.#use(name, hand, dice, { fence: () => use.fence, writes: true, note });
         if ((await this.#quietly(() => use.end())) === "over") return;
       }
-      // Also called while the lock is not held: then it must have no effect.
+      // `release` is also called while the lock is not held, when it must have no effect.
       if (dice.chance(0.6) && (await this.#quietly(() => lock.release())) === "over") return;
     }
   }
 
-  /** @returns undefined: its process stops */
+  /** @returns undefined if the process stops */
   async #open(name: string, { carillon, machine }: Contender): Promise<GraceLock | undefined> {
     for (;;) {
       const lock = await this.#quietly(() => carillon.graceLock(name, { grace: `${this.#options.played.graceMs}ms` }));
@@ -173,7 +173,7 @@ export class Contenders {
     }
   }
 
-  /** @returns undefined: the lock could not be had */
+  /** @returns undefined if the lock could not be acquired */
   async #attempt<T extends { readonly fence: bigint }>(
     lock: string,
     { name, life }: Contender,

@@ -1,7 +1,7 @@
 import type { Applied } from "../history.ts";
 import { type GiveUp, type Grant, type LockHistory, processOf } from "../lock-history.ts";
 
-/** Statements about locks that the recorder keeps: those that grant them and those that end them. */
+/** The lock statements that the recorder keeps: statements that grant or end locks. */
 export const lockStatements: readonly string[] = [
   "lock-session-open",
   "lock-session-end",
@@ -30,7 +30,7 @@ class Seen implements Service {
   readonly acts: LockHistory["acts"][number][] = [];
   readonly #lives: Lives;
   readonly #graceMs: number;
-  /** By its token in a line, or by its holder's name in a row. */
+  /** Grants by the node's token in a line, or by the holder's name in a row. */
   readonly #nodes = new Map<string, Grant>();
   readonly #inLine = new Set<string>();
   readonly #sessions = new Map<string, { process: string; owner: string; endedMs: number | null }>();

@@ -21,8 +21,8 @@ export const claimMutants: readonly Mutant[] = [
     file: "store/postgres/claims/claims.ts",
     find: "const { first: settlements, later } = firstOfEach(byNumber(given));",
     put: "const [settlements, later] = [byNumber(given), []];",
-    // The simulation's workers say one verdict on a claim; here they say each twice. While the first counts, the second is
-    // recorded as late, which breaks invariant 12 and begins nothing.
+    // The simulation's workers report each verdict once; here they report it twice. In correct code the second verdict is recorded
+    // as late and has no effect.
     also: {
       file: "worker/outbox.ts",
       find: "this.#waiting.push(settlement);",

@@ -1,6 +1,6 @@
 import type { Sort } from "../plan/act.ts";
 
-/** A text of one source file, found in it exactly once, and what stands there instead. */
+/** A replacement of a text that occurs exactly once in one source file. */
 export interface Planting {
   /** Under scheduler/src. */
   readonly file: string;
@@ -11,15 +11,18 @@ export interface Planting {
 /** A bug to plant. */
 export interface Mutant extends Planting {
   readonly name: string;
-  /** Changed with it: what would notice the bug by itself and stop all work, or what must happen for the bug to show. */
+  /**
+   * A further replacement: it disables a check that would notice the bug and stop all work, or causes a condition that the bug
+   * needs to show.
+   */
   readonly also?: Planting;
-  /** The number of the invariant that it breaks. */
+  /** The number of the invariant that the bug violates. */
   readonly breaks: string;
   /**
-   * The sort of seeds that it shows in first, or those with operations, with sessions that a service shows, with doubt of
-   * such, or in which the store stalls; each is one that a campaign plays. Without: all.
+   * The kind of seeds in which the bug shows soonest: a sort, or seeds with operations, with sessions reported by a coordination
+   * service (`shown`), with faults of that service (`coordination`), or with a stalling store. Default: all seeds.
    */
   readonly play?: Sort | "operations" | "shown" | "coordination" | "stalls";
-  /** It shows only where much goes on at once: it is looked for in seeds that are not small. */
+  /** Set if the bug shows only under much concurrency, so that only full seeds are played. */
   readonly full?: true;
 }

@@ -2,11 +2,11 @@ import type { OperationFilter, OperationKind } from "../../../scheduler/src/run/
 import type { TaskDefinition } from "../../../scheduler/src/task/task.ts";
 import type { Cut, Weather } from "../world/network.ts";
 
-/** An operation on many. Times are relative to the moment of the request. */
+/** An operation on many runs or tasks. Times are relative to the moment of the request. */
 export interface Asked {
   readonly kind: OperationKind;
   readonly filter: OperationFilter;
-  /** For runs: excludes those that came due, or ended, before. */
+  /** For runs: excludes runs that became due, or ended, before this many ms ago. */
   readonly sinceAgoMs: number | null;
   /** For a backfill. */
   readonly range: {
@@ -16,13 +16,13 @@ export interface Asked {
     readonly reverse: boolean;
     readonly missed: boolean;
   } | null;
-  /** The caller sends it twice at once, with one token, as if the first reply had been lost. */
+  /** True if the caller sends the request twice at once, with one token, as if the first reply had been lost. */
   readonly twice: boolean;
-  /** The caller carries it out as well, beside the leader. */
+  /** True if the caller carries out the operation as well, concurrently with the leader. */
   readonly waits: boolean;
 }
 
-/** One event for the cluster, at a time of the universe. A seed is a list of these, and the later throws of its dice. */
+/** One event for the cluster, at a time of the universe. A seed determines a list of these events and all later random numbers. */
 export type Act =
   | { kind: "crash"; node: string; forMs: number }
   | { kind: "restart"; node: string; forMs: number }
@@ -48,12 +48,15 @@ export type Act =
       forMs: number;
     }
   | { kind: "weather"; weather: Weather; forMs: number }
-  /** Every process stands still, as when their machine does. */
+  /** All processes stand still, as if their common machine did. */
   | { kind: "standstill"; forMs: number }
   | { kind: "store down"; forMs: number }
-  /** The standby that takes the store's place next stays at the store's present state. */
+  /** The standby that will replace the store next stops replicating at the store's present state. */
   | { kind: "standby falls behind" }
-  /** The primary dies, and that standby is the store after `forMs`; its sequences are ahead by `numbersAhead`, as its log has them. */
+  /**
+   * The primary dies, and after `forMs` the outdated standby becomes the store; its sequences are ahead by `numbersAhead`, because
+   * the log writes them ahead.
+   */
   | { kind: "store goes back"; forMs: number; numbersAhead: number }
   /** The store's disk stands still: reads are answered, but no commit. */
   | { kind: "store stalls"; forMs: number }
@@ -65,7 +68,7 @@ export type Act =
   | { kind: "enqueue"; node: string; task: string; inMs: number; key: string | null; limitKey: string | null }
   | { kind: "cancel"; node: string; run: number }
   | { kind: "begin operation"; node: string; asked: Asked }
-  /** The operation that began last. */
+  /** Stops the operation that began last. */
   | { kind: "stop operation"; node: string };
 
 export interface TimedAct {

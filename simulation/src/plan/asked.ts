@@ -5,7 +5,7 @@ import type { Dice } from "./dice.ts";
 
 export const taskNames = ["t1", "t2", "t3", "t4", "t5"];
 
-/** The operations of a seed on the cluster. */
+/** Draws the requests that a seed sends to the cluster. */
 export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: number, small: boolean): TimedAct[] {
   const acts: TimedAct[] = [];
   const add = (atMs: number, act: Act) => {
@@ -36,7 +36,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
       const what = dice.whole(0, stops ? 8 : 9);
       if (what < (stops ? 3 : 5)) {
         add(atMs, { kind: "save", node, task, definition: definition() });
-        // A second one from elsewhere, while the first one takes effect.
+        // A second change from another node, while the first one takes effect.
         if (stops || dice.chance(0.1))
           add(atMs + dice.between(0, dice.one([20, 2_000])), {
             kind: "save",
@@ -74,7 +74,7 @@ export function operations(dice: Dice, sort: Sort, nodes: string[], untilMs: num
   }
   // Bursts of many runs at once, from all nodes.
   for (let left = sort === "crowd" ? (small ? 2 : 4) : dice.chance(0.2) ? 1 : 0; left > 0; left--) {
-    // The last of them is still being worked off when everything is in order again.
+    // The last burst is still being processed when the faults have ended.
     const fromMs = left === 1 && sort === "crowd" ? untilMs - 15_000 : 60_000;
     const [atMs, task] = [dice.between(fromMs, untilMs), dice.one(tasks.slice(0, 3))];
     for (let more = dice.whole(4, 10); more > 0; more--)

@@ -5,10 +5,10 @@ import type { Dice } from "./dice.ts";
 
 const longestStallMs = 25_000;
 
-/** Facts of a seed that its faults depend on. */
+/** The properties of a seed on which its faults depend. */
 export interface Setting {
   readonly nodes: string[];
-  /** All faults end then. */
+  /** The time at which all faults end. */
   readonly untilMs: number;
   /** The session timeout. */
   readonly timeoutMs: number;
@@ -18,7 +18,7 @@ export interface Setting {
 export function faults(dice: Dice, sort: Sort, coordination: boolean, setting: Setting): TimedAct[] {
   const { nodes, untilMs, timeoutMs, small } = setting;
   const acts: TimedAct[] = [];
-  if (dice.chance(0.05)) return acts; // a day without trouble
+  if (dice.chance(0.05)) return acts; // a seed without faults
   if (sort === "doubt") return doubt(dice, setting);
   const kinds = [
     ...(["crash", "crash", "restart", "pause", "pause", "cut", "cut", "weather", "weather", "weather"] as const),
@@ -68,7 +68,7 @@ export function stalls(dice: Dice, untilMs: number): TimedAct[] {
 
 /** The longest lag of a standby; processes may not remember operations that were acknowledged before that. */
 const lagMostMs = 40_000;
-/** All tasks are there. */
+/** By this time all tasks are defined. */
 const definedMs = 61_000;
 
 /**
@@ -84,7 +84,7 @@ export function behind(dice: Dice, { nodes, untilMs, timeoutMs }: Setting): Time
     const lagMs = dice.chance(0.2) ? dice.between(0, 200) : dice.between(0, lagMostMs);
     const atMs = dice.between(fromMs + lagMs, toMs);
     acts.push({ atMs: atMs - lagMs, act: { kind: "standby falls behind" } });
-    // Lost, unless processes remember them.
+    // Operations that the outdated standby lacks: they are lost unless processes remember them.
     for (let left = dice.whole(0, 2); left > 0; left--) {
       const [node, task, inMs] = [dice.one(nodes), taskNames[0] as string, dice.one([0, 60_000])];
       const act = { kind: "enqueue", node, task, inMs, key: null, limitKey: null } as const;
@@ -129,7 +129,10 @@ export function takenBackStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): T
 /** Share of the seeds with a coordination service. */
 const serviceShare = 0.7;
 
-/** Strikes at the end of the service's word for a session, and at its return after a gap. Drawn with dice of their own. */
+/**
+ * Strikes when the coordination service's last report of a session expires, and when it reports the session again after a gap.
+ * Drawn with dice of their own.
+ */
 export function serviceStrikes(dice: Dice, { untilMs, timeoutMs }: Setting): TimedAct[] {
   if (!dice.chance(serviceShare)) return [];
   return Array.from({ length: dice.whole(1, 4) }, () => {

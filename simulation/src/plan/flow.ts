@@ -7,7 +7,10 @@ export const followerName = "f1";
 const upstreamName = "t1";
 const share = 0.15;
 
-/** Saved once its upstream task exists, and again in case that failed; then it stays. @param acts of the seed */
+/**
+ * The acts that save the follower once its upstream task exists, twice in case the first save fails. It is not changed later.
+ * @param acts of the seed
+ */
 export function following(dice: Dice, nodes: readonly string[], acts: readonly TimedAct[]): TimedAct[] {
   const upstream = acts.find(({ act }) => act.kind === "save" && act.task === upstreamName);
   if (!upstream || !dice.chance(share)) return [];

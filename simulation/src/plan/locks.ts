@@ -24,7 +24,7 @@ export function locksPlayed(dice: Dice): LocksPlayed {
   };
 }
 
-/** Many messages take longer than a margin. */
+/** Network weather in which many messages take longer than the sessions' safety margin. */
 const slow = (dice: Dice): Weather => ({
   ...fairWeather,
   mostMs: 20,
@@ -33,7 +33,7 @@ const slow = (dice: Dice): Weather => ({
   replyLost: dice.one([0, 0.02]),
 });
 
-/** Holders are struck while they hold a lock, for about a session's length, or that and the grace; and clocks jump. */
+/** Holders are struck while they hold a lock, for about a session's length, or a session's length plus the grace; and clocks jump. */
 export function lockFaults(dice: Dice, graceMs: number, setting: Setting): TimedAct[] {
   const { nodes, untilMs, timeoutMs, small } = setting;
   const acts: TimedAct[] = [];
@@ -54,7 +54,7 @@ export function lockFaults(dice: Dice, graceMs: number, setting: Setting): Timed
   for (let left = small ? dice.whole(4, 8) : dice.whole(8, 18); left > 0; left--) {
     const atMs = dice.between(5_000, untilMs);
     const graced = dice.chance(0.3) ? graceMs * dice.between(0.2, 1.5) : 0;
-    // Most can go wrong at about the time at which other processes regard it as dead.
+    // Bugs are most likely around the time at which other processes regard the holder as dead.
     const sessions = dice.chance(0.5) ? dice.between(0.75, 1.4) : awhile(dice);
     const forMs = Math.min(timeoutMs * sessions + graced, untilMs - atMs);
     const how = dice.one(["crash", "pause", "pause", "cut", "cut"] as const);

@@ -6,7 +6,7 @@ import type { Dice } from "./dice.ts";
 /** Share of seeds. */
 const share = 1 / 8;
 const firstMs = 40_000;
-/** No operation begins later than this before the faults end: its runs have to be worked off. */
+/** No operation begins within this time before the faults end, because its runs have to be processed. */
 const lastMs = 10_000;
 const kinds: readonly OperationKind[] = [
   ...(["backfill", "backfill", "backfill", "backfill", "rerun", "rerun", "redrive", "redrive"] as const),

@@ -25,7 +25,7 @@ const shares: Readonly<Record<Sort, number>> = {
   locks: 0,
   behind: 0,
 };
-/** Drawn separately from the others. */
+/** The shares of two sorts that are drawn separately from the others. */
 const locksShare = 1 / 12;
 const behindShare = 1 / 16;
 const drawn: readonly Sort[] = sorts.flatMap((sort) => Array<Sort>(shares[sort]).fill(sort));
@@ -42,25 +42,27 @@ export interface Plan {
   readonly concurrency: number;
   /** Share of long runs, which take 8 to 35 s. */
   readonly longRuns: number;
-  /** How a server shows that it replaced another: by the timeline of its log, or, as some services do, by its start time alone. */
+  /**
+   * How a server can be recognised as a replacement: by the timeline of its log, or, as with some services, only by its start time.
+   */
   readonly timeline: "log" | "start";
   /** All processes begin at the same moment. */
   readonly together: boolean;
-  /** null: none. */
+  /** The locks that the seed plays; null if none. */
   readonly locks: LocksPlayed | null;
   readonly acts: TimedAct[];
   readonly healMs: number;
   readonly endMs: number;
 }
 
-/** After the faults end, everything has to be in order within this. */
+/** After the end of the faults, the cluster has to recover within this time. */
 export const recoveryMs = 60_000;
-/** Time that is observed after that. */
+/** The time that is observed after the recovery. */
 const watchedMs = 60_000;
 
 /**
- * Most seeds are small: a process or two that plan, one task, a few faults. They take half the time of a full one, and find most of its
- * bugs: a fault between two processes shows in few steps.
+ * Most seeds are small: one or two scheduler processes, one task, a few faults. They take half the time of a full seed and find
+ * most of the bugs, because a bug between two processes shows in few steps.
  */
 const smallShare = 0.9;
 export const isSmall = (seed: number): boolean => new Dice(seed ^ 0x5a11).chance(smallShare);
@@ -70,7 +72,7 @@ export function sortOf(seed: number): Sort {
   return new Dice(seed ^ 0xbe417d).chance(behindShare) ? "behind" : new Dice(seed ^ 0x50f7).one(drawn);
 }
 
-/** Pure: the same seed, the same plan. @param lengthMs virtual time in all @param full no seed is small */
+/** A pure function: the same seed gives the same plan. @param lengthMs virtual time in all @param full no seed is small */
 export function planOf(seed: number, lengthMs = 600_000, full = false): Plan {
   const dice = new Dice(seed);
   const sort = sortOf(seed);
@@ -145,7 +147,7 @@ function firstAndEnqueues(asked: readonly TimedAct[]): TimedAct[] {
   });
 }
 
-/** Two planning processes show nearly all that more do, for two thirds of the work. */
+/** Two scheduler processes show nearly all bugs that three would, for two thirds of the cost. */
 function processes(dice: Dice): { schedulers: number; workers: number } {
   const schedulers = dice.chance(0.1) ? 3 : 2;
   return { schedulers, workers: schedulers === 2 && dice.chance(0.3) ? 1 : 0 };

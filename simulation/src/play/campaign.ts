@@ -24,9 +24,9 @@ export interface CampaignOptions {
   readonly processes: number;
   /** The program that plays a seed: this one, or a mutant's copy of it. */
   readonly program?: string;
-  /** Ends with the first violation. */
+  /** If true, ends at the first violation. */
   readonly untilBroken?: boolean;
-  /** A process that dies has broken something. */
+  /** If true, a player process that dies counts as a violation. */
   readonly mayFail?: boolean;
   readonly onProgress?: (done: number) => void;
   /** Called as soon as a violation is found. */
@@ -34,14 +34,14 @@ export interface CampaignOptions {
 }
 
 const progressEvery = 500;
-/** A seed makes many short-lived objects. */
+/** A larger young generation for V8, because a seed creates many short-lived objects. */
 const execArgv = ["--max-semi-space-size=32"];
 /**
- * For one seed, in CPU time of its process where /proc shows it: an endless loop in simulated code processes no further event, and a busy
- * machine is not mistaken for such a loop.
+ * The most CPU time of one seed, where /proc shows it. It detects endless loops in simulated code without mistaking a busy machine
+ * for one.
  */
 const hungCpuMs = 60_000;
-/** In real time: for a process that waits for something that does not come, or without /proc. */
+/** The most real time of one seed, for a process that waits for ever, or if there is no /proc. */
 const hungMs = 900_000;
 const hungLookMs = 5_000;
 /** Unit of the times in /proc: a hundredth of a second on every Linux. */

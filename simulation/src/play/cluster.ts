@@ -30,7 +30,7 @@ interface Node {
   machine: Machine;
   carillon: Carillon;
   started: boolean;
-  /** It is being stopped, and is down afterwards. */
+  /** True while the node is being stopped; it is down afterwards. */
   stopping: boolean;
 }
 
@@ -52,7 +52,7 @@ export class Cluster {
   readonly #runs: (number | undefined)[] = [];
   /** Set for a seed with locks: then its processes do nothing else. */
   readonly contenders: Contenders | undefined;
-  /** Is notified of the statements that the server carried out. */
+  /** Receives the statements that the server carried out. */
   readonly strikes: Strikes;
   #operations = 0;
 
@@ -159,7 +159,7 @@ export class Cluster {
     }
   }
 
-  /** Repairs everything; no fault follows. */
+  /** Ends all faults; no fault follows. */
   heal(): void {
     const { network, recorder, coordination, plan } = this.#options;
     recorder.happened("healed");
@@ -202,7 +202,7 @@ export class Cluster {
       // Tasks are defined at run time by the process that saves them; the code has only the handlers.
       around: async (store) => {
         const { tasks, history, operations } = store;
-        // Called for one task, by a process that enqueues a run of it.
+        // In this simulation `saveAll` is called only for one task, by a process that enqueues a run of it.
         const saveAll: typeof tasks.saveAll = async ([first, ...more]) =>
           first && more.length === 0 ? [await tasks.byName(first.name)] : [];
         // No day passes here, and today's partitions exist.
@@ -349,7 +349,7 @@ export class Cluster {
     universe.after(forMs, () => this.#begin(node.plan, node.life + 1));
   }
 
-  /** The system closes the process's connections, whatever happens on them. */
+  /** Kills the process: the operating system closes its connections at once. */
   #kill({ machine }: Node): void {
     machine.kill();
     this.contenders?.ended(machine);

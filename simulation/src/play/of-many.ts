@@ -1,7 +1,7 @@
 import { type BackfillRange, likeOf } from "../../../scheduler/src/run/operations.ts";
 import type { Applied, Dump, Operation, Row } from "../history.ts";
 
-/** An outcome of slots. */
+/** The code of a slot's outcome: a run was made. */
 export const accepted = 1;
 
 /** Whether an operation's filter includes the task. */
@@ -15,13 +15,13 @@ export function isMeant({ request }: Operation, task: string): boolean {
 export const rowOf = ({ operation }: Pick<Dump, "operation">, { id }: Operation): Row | undefined =>
   operation.find(({ reason }) => reason === id);
 
-/** The operation's last count: it does nothing after that. */
+/** The statement of the operation's last step; the operation does nothing after it. */
 export const lastStep = (applied: readonly Applied[], { id }: Row): Applied | undefined =>
   applied.findLast(
     ({ name, values }) => (name === "operation-settle" || name === "operation-advance") && values[0] === id,
   );
 
-/** Whether a slot may have a run made by a backfill: its row says so, unless that run was skipped since. */
+/** True if a backfill may have made the slot's run: the slot's row shows it, unless that run was skipped later. */
 export function isCaughtUp(slot: Row, { operation }: Pick<Dump, "operation">, errorMs: number): boolean {
   if (/\bbackfill \d+/.test(String(slot.reason))) return true;
   if (slot.run_id === null || slot.outcome === accepted) return false;
@@ -43,7 +43,7 @@ export function isMadeDuring(slot: Row, { kind, range, created_ms, ended_ms }: R
 }
 
 /**
- * Lists pauses and resumes of many as if each task had been paused or resumed by itself, for the checks that follow a task's state.
+ * Expands pauses and resumes of many tasks into one operation for each task, for the checks that follow a task's state.
  * @returns all operations, in order
  */
 export function withThoseOfMany(

@@ -27,7 +27,7 @@ export function requestOf(asked: Asked, nowMs: number, author: string, reason: s
 
 const lookMs = 1_000;
 
-/** Carries an operation out as `--wait` does. @throws STORE_… */
+/** Carries out an operation like the command-line option `--wait`. @throws STORE_… */
 export async function carryOut(store: Store, operationId: number, clock: Clock, now: () => number): Promise<void> {
   for (;;) {
     const { stepped, nextMs } = await store.operations.step(now(), operationId);

@@ -13,7 +13,7 @@ export interface Order {
   readonly player: number;
   readonly lengthMs: number;
   readonly full: boolean;
-  /** null: there are no more. */
+  /** null if there are no more seeds. */
   readonly seed: number | null;
 }
 
@@ -29,7 +29,7 @@ export interface Told {
 const replayEvery = 50;
 let stages: Stages | undefined;
 tripwire.install();
-// Errors are many here, and their stacks are read only in the report of one seed.
+// A seed creates many errors, and their stacks are needed only in the report of a single seed.
 Error.stackTraceLimit = 3;
 
 async function play({ url, player, lengthMs, full, seed }: Order): Promise<void> {

@@ -65,7 +65,7 @@ export class Recorder {
     this.applied.push({ atMs: this.#universe.nowMs, storeMs, who: "", name: wentBack, values: [], rows: [] });
   }
 
-  /** Records a log line: an error is a sign of trouble, and a service that failed for an unknown reason is a bug. */
+  /** Records a log line. An error line that reports a failed service without a known reason shows a bug. */
   logged(what: string, isError: boolean): void {
     this.happenings.push({ atMs: this.#universe.nowMs, what });
     if (isError && /a service failed/.test(what)) this.unexpected(what);

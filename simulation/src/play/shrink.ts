@@ -2,7 +2,7 @@ import type { Violation } from "../history.ts";
 
 const mostTries = 80;
 
-/** A plan of acts, done one after the other. */
+/** A plan with acts that are done one after another. */
 interface Acting {
   readonly acts: readonly unknown[];
 }
@@ -14,7 +14,7 @@ export const only = <Plan extends Acting>(plan: Plan, places: readonly number[])
 });
 
 /**
- * Leaves acts out, ever fewer at a time, while what remains breaks the same invariant: first half of them, then quarters.
+ * Removes acts as long as the remaining acts violate the same invariant: first half of them at a time, then a quarter, and so on.
  * @returns the indices of the acts that are left
  */
 export async function shrink<Plan extends Acting>(

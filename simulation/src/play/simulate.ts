@@ -27,7 +27,7 @@ export interface Verdict {
 }
 
 const farthestMs = 5_000;
-/** The most that a process's quartz is off by, after a minute and a half without the store. */
+/** The largest drift of a process's clock, in ms, after a minute and a half without the store. */
 const driftMs = 20;
 
 /** Plays one seed, from its plan to the verdict. @param traced keeps the trace, with the debug log */

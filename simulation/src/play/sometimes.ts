@@ -1,7 +1,7 @@
 import { type History, type Row, wentBack } from "../history.ts";
 import type { Grant } from "../lock-history.ts";
 
-/** Paths that some seed must take: otherwise the seeds do not test what they are for. */
+/** Paths that some seed of a campaign must take, because otherwise the seeds do not test the cases that they are meant for. */
 const paths: Record<string, (history: History) => boolean> = {
   "a leader was followed by another": ({ dump }) => dump.term.length > 1,
   "a session was ended by another": ({ applied }) =>
@@ -52,7 +52,7 @@ const paths: Record<string, (history: History) => boolean> = {
   "a statement waited for a lock": ({ blocked }) => blocked > 0,
 };
 
-/** Whether a grace lock passed on from a vanished holder. */
+/** True if a grace lock passed from a vanished holder to the next in the given way. */
 const passed = (locks: History["locks"], how: (before: Grant, next: Grant) => boolean): boolean => {
   const grants = locks?.grants.filter(({ graceMs }) => graceMs !== null) ?? [];
   return grants.some((next, i) => grants[i - 1]?.ended === "vanished" && how(grants[i - 1] as Grant, next));

@@ -44,7 +44,7 @@ export class Stages {
   }
 }
 
-/** A Unix socket, if the server has one on this machine: half of the time is spent on the way there and back. */
+/** Uses the server's Unix socket if it has one on this machine, because half of a seed's time is spent on round trips. */
 async function nearest(url: string): Promise<string> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

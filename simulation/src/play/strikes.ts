@@ -26,7 +26,7 @@ export interface StrikeHost {
   hasLocks(node: string): boolean;
 }
 
-/** A strike takes no run that is shorter: it would have ended before the strike. */
+/** The shortest run that is struck: a shorter run would end before the strike. */
 const struckMs = 400;
 const leastAheadMs = 20;
 /** The usual duration of a step of an operation in fair weather. */
@@ -35,9 +35,9 @@ const stepMs = 60;
 const editedRunMs = 15_000;
 /** Least grace for an aimed strike: the reaper reclaims, and the process is back, before the worker stops the handler by itself. */
 const leastGraceMs = 3_000;
-/** After this the worker has reported the run as started, so the store grants the task's grace. */
+/** By this time after its start the worker has reported the run as started, so the store grants the task's grace. */
 const reportedMs = 1_500;
-/** A handler runs this much longer than allowed, so that the checks see it. */
+/** A handler runs longer than allowed by this time, so that the checks notice it. */
 const seenMs = 4_000;
 /** Length of the cut from the store for a process that the service shows again: more than a grace and `seenMs`. */
 const shownAgainCutMs = 12_000;
@@ -48,7 +48,7 @@ const endedWithin = 1.6;
 export class Strikes {
   readonly #host: StrikeHost;
   readonly #waiting: Strike[] = [];
-  /** The last state of the grace lock that each node saw, and since when. */
+  /** The last state of the grace lock that each node saw, and the time since when. */
   readonly #sights = new Map<string, { seen: string; sinceMs: number }>();
   readonly #nodeOfSession = new Map<number, string>();
   /** By node: ends its strike, once another process has ended its session. */
@@ -69,7 +69,7 @@ export class Strikes {
   }
 
   /**
-   * A run has begun on the node; a strike that waits for one comes in the midst of it.
+   * Reports that a run has begun on the node; a strike that waits for a run happens in the middle of it.
    * @returns the length that the run is to have: an aimed strike makes it last until the checks can see the bug
    */
   began(node: string, lengthMs: number, task: string): number {
@@ -77,12 +77,12 @@ export class Strikes {
     return strike?.aim === undefined ? lengthMs : Math.max(lengthMs, this.#lastsMs(strike.aim, task));
   }
 
-  /** The node has got a lock and keeps it for `forMs`. */
+  /** Reports that the node has acquired a lock and keeps it for `forMs`. */
   held(node: string, forMs: number): void {
     this.#struck("hold", node, forMs);
   }
 
-  /** The node steps an operation. */
+  /** Reports that the node carries out a step of an operation. */
   steps(node: string): void {
     this.#struck("step", node, stepMs);
   }
@@ -114,7 +114,7 @@ export class Strikes {
     this.#nodeOfSession.set(sessionId, node);
   }
 
-  /** Another process has ended that session. */
+  /** Reports that another process has ended the session. */
   over(sessionId: number): void {
     const node = this.#nodeOfSession.get(sessionId);
     const end = node === undefined ? undefined : this.#untilOver.get(node);

@@ -29,7 +29,7 @@ export class Campaign {
     this.#url = url;
   }
 
-  /** The scenarios of these seeds, the lowest first. */
+  /** Plays the scenarios of these seeds, the lowest seed first. */
   async play(
     seeds: readonly number[],
     onPlayed: (seed: number, violation: Violation | undefined) => void = () => undefined,

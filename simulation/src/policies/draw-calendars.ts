@@ -3,10 +3,10 @@ import { type Act, type Behaviour, concurrencies, type Scenario, type TaskPlan }
 
 const hourMs = 3_600_000;
 const minuteMs = 60_000;
-/** A week is a whole multiple of each: see play.ts. */
+/** Periods in hours; a week is a whole multiple of each: see play.ts. */
 const periods = [6, 7, 12, 24];
 const steps = [3, 7, 13, 25, 49];
-/** Scenarios take less. */
+/** The number of days for which holidays are drawn; scenarios are shorter. */
 const days = 20;
 
 /** Tasks with few slots a day, some of which their calendar and blackouts exclude or move. */

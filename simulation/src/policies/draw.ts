@@ -42,7 +42,7 @@ export function scenarioOf(seed: number): Scenario {
   return { seed, concurrency, tasks: changed[seed % 10]?.(seed, tasks) ?? tasks, acts: withKeysTaken(seed, acts) };
 }
 
-/** What some of the enqueues with a key do if it is taken. */
+/** Makes some of the enqueues with a key replace or follow the run that has the key. */
 function withKeysTaken(seed: number, acts: readonly Act[]): Act[] {
   const dice = new Dice(seed);
   return acts.map((act) => {

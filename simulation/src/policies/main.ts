@@ -106,7 +106,7 @@ async function onProcesses(url: string): Promise<void> {
       counts.kills += seen.done.filter(({ act }) => act.op === "lose").length;
       const violation = firstBroken(seen, values.rule);
       if (violation) broken.push({ seed: scenario.seed, ...violation });
-      // The same seed may come to something else the next time.
+      // In real time the same seed may give another result the next time.
       if (violation || seed !== undefined) say(tell(seen));
       say(
         `seed ${scenario.seed} ${violation ? `breaks "${violation.invariant}": ${violation.what}` : "breaks no rule"}`,

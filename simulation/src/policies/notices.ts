@@ -1,7 +1,7 @@
 import type { Behaviour } from "./scenario.ts";
 import type { Try } from "./seen.ts";
 
-/** An event of a try, recorded by its handler, or the loss of its worker. Times are epoch ms. */
+/** An event of a try (attempt), recorded by its handler, or the loss of its worker. Times are epoch ms. */
 export type Notice =
   | {
       readonly kind: "began";
@@ -20,7 +20,7 @@ export type Notice =
 /** The tries of these notices, in the order in which they began. @param beganMs the scenario's beginning, epoch ms */
 export function triesFrom(notices: readonly Notice[], beganMs: number): Try[] {
   const tries = new Map<number, Try>();
-  /** When claims were lost, by fence. */
+  /** Epoch ms at which claims were lost, by fence. */
   const lost = new Map<number, number>();
   for (const [at, notice] of notices.entries()) {
     const atMs = notice.atMs - beganMs;

@@ -14,7 +14,7 @@ export const placesOfTower = 50;
 /** The most tasks that a scenario has. */
 const tasksMost = 5;
 const dayMs = 86_400_000;
-/** A whole number of each period that schedules have here, so that slots lie alike wherever a scenario is played. */
+/** A whole multiple of every period in the scenarios, so that slots are at the same times at each position. */
 const weekMs = 7 * dayMs;
 const firstDayMs = Date.parse("2030-01-01T00:00:00Z");
 const endlessMs = 90_000;
@@ -22,13 +22,13 @@ const endlessMs = 90_000;
 type TestHandler = (run: Run, does: Behaviour | null) => Promise<unknown>;
 
 /**
- * A test tower in which scenarios are played one after the other. Everything that a scenario can depend on follows from its seed: the day,
- * the numbers of its tasks, and its random values. So it plays alike alone and among others.
+ * A test tower in which scenarios are played one after the other. Everything that a scenario can depend on follows from its seed:
+ * the day, the numbers of its tasks, and its random values. So a scenario gives the same result alone and among others.
  */
 export class PolicyStage {
   readonly #tower: TestTower;
   readonly #handlers: Map<string, TestHandler>;
-  /** Warnings and errors of its log since the present scenario began. */
+  /** The log's warnings and errors since the current scenario began. */
   readonly #told: string[];
   #place = -1;
 
@@ -48,7 +48,7 @@ export class PolicyStage {
           carillon.task<Behaviour | null>(name, {}, (run, does) => handlers.get(name)?.(run, does));
         }
     };
-    // The harness waits for a slow machine: time that goes on by itself would change the scenario.
+    // The tower's time advances only when the harness moves it, so that a slow machine does not change the scenario.
     const told: string[] = [];
     const tell = (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`);
     const log = { ...silentLog, warn: tell, error: tell };
@@ -95,7 +95,7 @@ const groupName = (group: number) => `g${group}`;
 class TowerWorld implements World {
   readonly calendar: string;
   readonly pace = { slackMs: 0, reactMs: 0 };
-  /** Ten slots in a queue, each of three tries that end only when they are aborted. */
+  /** Long enough for ten queued slots, each with three tries that end only when they are aborted. */
   readonly quietMs = 90 * 60_000;
   readonly #tower: TestTower;
   readonly #index: number;

@@ -11,7 +11,7 @@ import type { World } from "./world.ts";
 
 const dayMs = 86_400_000;
 const weekMs = 7 * dayMs;
-/** The play looks this many times whether all has ended. */
+/** The number of checks whether all runs have ended. */
 const quietLooks = 90;
 
 /** Plays one scenario in a world, and returns all that a user can see of it. */
@@ -55,7 +55,7 @@ export class Player {
       if (acts.some((act) => act.op === "limit" && act.group === group))
         await this.#act({ op: "limit", group, runs: null });
     const healedMs = this.#nowMs;
-    // Slots would never end: the schedules end now, and the runs so far are to end.
+    // Schedules would create slots for ever, so they end now, and the existing runs must end.
     for (const task of tasks.keys()) await this.#endSchedule(task);
     // A slot that a blackout delays runs at its end, and jitter may delay it further.
     const plans = this.#plans.flat().map(({ plan }) => plan);
@@ -155,7 +155,7 @@ export class Player {
       told = { refused: error.code };
     }
     this.#done.push({ act, fromMs, toMs: this.#nowMs, ...told });
-    // Its consequences happen before the next act: otherwise the speed of the machine would decide what coincides.
+    // The act's consequences happen before the next act, because otherwise the machine's speed would decide which events coincide.
     await this.#world.settle();
     if (act.op === "advance") await this.#look();
   }

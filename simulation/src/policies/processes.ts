@@ -31,7 +31,7 @@ export async function playOnProcesses(url: string, scenario: Scenario, reactMs: 
   }
 }
 
-/** This machine's time, a schema of its own, and one worker process at a time. */
+/** A world in real time, with its own schema and one worker process at a time. */
 class ProcessWorld implements World {
   readonly carillon: Carillon;
   readonly calendar = "calendar";
@@ -105,7 +105,8 @@ class ProcessWorld implements World {
     await sleep(settleMs);
     const claimed = (await store.runs.list({ states: ["claimed"], limit: 1_000 })).filter(({ node }) => node === name);
     await this.#startWorker(tasks);
-    // All of them count as losses, begun or not: they are due before the session's timeout, and a claim that was due may have begun.
+    // All claims count as lost, whether the run has started or not: they are due before the session's timeout, and a due run may
+    // have started.
     const fences = claimed.flatMap(({ fence }) => (fence === null ? [] : [fence]));
     this.#losses.push({ kind: "lost", fences, atMs, killed: true, mono });
     const isHeld = async () =>

@@ -6,11 +6,11 @@ export interface Behaviour {
   readonly ms: number;
   /** The first `fails` tries fail. */
   readonly fails: number;
-  /** It ignores its signal: it runs to its end, and then returns. */
+  /** Set if the handler ignores its signal: it runs to its end and then returns. */
   readonly deaf?: true;
-  /** It ends only when it is aborted. */
+  /** Set if the handler ends only when it is aborted. */
   readonly endless?: true;
-  /** It ends its run by spawning these children. */
+  /** Set if the handler ends its run by spawning these children. */
   readonly spawns?: { readonly task: number; readonly children: number; readonly join: number };
 }
 
@@ -63,7 +63,7 @@ export type Act =
       readonly does: Behaviour;
       readonly inMs?: number;
       readonly key?: string;
-      /** What it does if the key is taken; default: nothing. */
+      /** The enqueue's behaviour if the key is taken; default: nothing. */
       readonly ifTaken?: "replace" | "again";
       readonly limitKey?: string;
       readonly priority?: number;
@@ -71,12 +71,12 @@ export type Act =
   | { readonly op: "pause" | "resume"; readonly task: number }
   /** The n-th of the present runs, in the order in which they were made, counted modulo their number. */
   | { readonly op: "cancel" | "rerun"; readonly run: number }
-  /** The worker is declared dead, with all its claims; it goes on, like one that stood still. */
+  /** The worker is declared dead, with all its claims, but continues like a process that stood still. */
   | { readonly op: "lose" }
   | { readonly op: "decide"; readonly run: number; readonly how: "retry" | "fail" }
   | { readonly op: "limit"; readonly group: number; readonly runs: number | null }
   | { readonly op: "edit"; readonly task: number; readonly to: TaskPlan }
-  /** The calendar has these holidays from now on. */
+  /** Replaces the calendar's holidays from now on. */
   | { readonly op: "calendar"; readonly holidays: readonly number[] };
 
 export interface Scenario {

@@ -9,19 +9,19 @@ export interface Done {
   readonly act: Act;
   readonly fromMs: number;
   readonly toMs: number;
-  /** The run that it made or concerned. */
+  /** The run that the act made or concerned. */
   readonly runId?: number;
   /** For an enqueue and a rerun. */
   readonly created?: boolean;
   /** For an enqueue: the run that it replaced. */
   readonly replaced?: number;
-  /** For an enqueue: it follows the end of the run. */
+  /** For an enqueue: true if the new run follows the end of the run that has the key. */
   readonly again?: boolean;
   /** For a cancel. */
   readonly outcome?: "cancelled" | "stopping";
   /** For a loss: the runs that the worker had claimed. */
   readonly lost?: readonly number[];
-  /** The code of the error with which it was refused. */
+  /** The error code if the act was refused. */
   readonly refused?: string;
 }
 
@@ -33,13 +33,13 @@ export interface Try {
   readonly fence: number;
   readonly does: Behaviour;
   readonly fromMs: number;
-  /** Its position among all beginnings and ends of tries: many happen at one time. */
+  /** The position among all starts and ends of tries, because many happen at the same time. */
   readonly began: number;
   /** When its signal aborted it, and the code. */
   abort?: { readonly atMs: number; readonly code: string };
   /** When its worker was declared dead. */
   lostMs?: number;
-  /** It began after its worker was declared dead. */
+  /** Set if the try began after its worker was declared dead. */
   readonly afterLoss?: true;
   /** When and how it ended; killed: with its process. */
   end?: { readonly atMs: number; readonly ended: number; readonly how: "returned" | "threw" | "killed" };

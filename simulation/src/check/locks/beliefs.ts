@@ -1,6 +1,6 @@
 import { byLock, type LockChecker, type LockHistory } from "../../lock-history.ts";
 
-/** From the first to the last look of one holding: the process believed that it had the lock for at least this time. */
+/** The time from the first to the last check of one holding: the process believed for at least this time that it had the lock. */
 export interface Belief {
   readonly lock: string;
   readonly permits: number;
@@ -30,7 +30,10 @@ export interface Overlap {
   readonly forMs: number;
 }
 
-/** Times at which more processes believed that they have a lock than it has permits. Measured in any case, even where it is allowed. */
+/**
+ * The periods in which more processes believed that they hold a lock than it has permits. They are always measured, even where they
+ * are allowed.
+ */
 export function overlapsOf(beliefs: readonly Belief[]): Overlap[] {
   const overlaps: Overlap[] = [];
   for (const [lock, own] of byLock(beliefs)) {

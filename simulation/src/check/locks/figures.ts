@@ -6,7 +6,7 @@ export interface LockFigures {
   readonly holders: number;
   readonly vanished: number;
   readonly writes: number;
-  /** Late writes that were refused. */
+  /** The number of late writes that were refused. */
   readonly refused: number;
   /** The violation that would have happened without a check of fences. */
   readonly unfenced: string | undefined;

@@ -3,7 +3,10 @@ import { byLock, type LockChecker } from "../../lock-history.ts";
 /** No process keeps a lock, or stays away from it, for longer than this. */
 const boundMs = 45_000;
 
-/** With everything in order no process waits for ever. A grace lock has no order: there, some process has to get it. */
+/**
+ * Without faults, no process waits for ever. A grace lock is not first come, first served: for it, only some process has to get the
+ * lock.
+ */
 export const locksGoOn: LockChecker = {
   invariant: "16: with everything in order, locks go round",
   check({ attempts, grants, calmFromMs, endMs, slackMs }) {

@@ -27,7 +27,7 @@ function together(before: Grant, next: Grant, { attempts, slackMs, forgotMs }: L
   if (forgotten) return undefined;
   const isSame = next.owner === before.owner;
   const isRestarted = isSame && next.process !== before.process;
-  // The answer was lost: the process did not know that it had the lock, looked, and took it again.
+  // The answer was lost: the process did not know that it had the lock, read the lock's state, and took the lock again.
   const isUnanswered =
     next.process === before.process &&
     !attempts.some(
@@ -45,7 +45,7 @@ function together(before: Grant, next: Grant, { attempts, slackMs, forgotMs }: L
     : undefined;
 }
 
-/** Checked only where nothing else could keep a process from the lock. */
+/** Checks the time between two grants, only in periods in which nothing else could keep a process from the lock. */
 function clean(before: Grant, next: Grant, { attempts, calmFromMs, slackMs }: LockHistory): Told {
   const asked = attempts.find(({ lock, fence }) => lock === next.lock && fence === next.fence);
   if (before.ended !== "released" || before.endedMs === null || !asked) return undefined;

@@ -1,8 +1,8 @@
 import type { Grant, LockChecker } from "../../lock-history.ts";
 
 /**
- * A process that claims to have a node was given this node in its present life, and the node's session has not ended. A node that a former
- * session left behind has no holder, though it still exists under the same name.
+ * A process that reports to own a node was granted this node in its current life, and the node's session has not ended. A node that
+ * a former session left behind has no holder, though it still exists under the same name.
  */
 export const ownSession: LockChecker = {
   invariant: "9: a holder acts only on a node that its current session owns",

@@ -9,7 +9,7 @@ export const writesFenced: LockChecker = {
   check: ({ writes }) => staleWrite(writes.filter(({ accepted }) => accepted)),
 };
 
-/** @param writes those that were accepted, or would be without a check of fences */
+/** @param writes the accepted writes, or the writes that would be accepted without a check of fences */
 export function staleWrite(writes: readonly LockWrite[]): LockViolation | undefined {
   for (const [lock, own] of byLock(writes)) {
     let highest: LockWrite | undefined;

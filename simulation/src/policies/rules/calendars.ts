@@ -3,7 +3,7 @@ import { isEdited, pausesOf, type Rule } from "./rule.ts";
 import { nominalOf, slotsOf } from "./slots.ts";
 
 const dayMs = 86_400_000;
-/** Larger than any distance to a working day here. */
+/** More days than the distance to a working day in any scenario. */
 const farthest = 40;
 
 /**
@@ -37,7 +37,7 @@ export const calendars: Rule = {
       const { otherwise } = plan.calendar;
       for (const nominalMs of slotsOf(seen, task)) {
         const row = slots.find((slot) => nominalOf(slot).includes(nominalMs));
-        if (!row) continue; // a range accounts for the slot, or another rule finds that nothing does
+        if (!row) continue; // a range accounts for the slot; if nothing does, another rule reports it
         const placeMs = placeOf(nominalMs, otherwise, holidays);
         const is = `slot ${nominalMs} of task ${task}, otherwise ${otherwise}, is ${row.outcome} at ${row.slotMs}`;
         // The end of the schedule accounts for slots that had been put off until after it.

@@ -54,7 +54,7 @@ function lostFor(seen: Seen, run: RunSeen, last: Try | undefined, losses: number
   return byPolicy ? undefined : `it lost ${losses} workers, and its task tries again`;
 }
 
-/** A dead worker's runs go on as their task defines. */
+/** The runs of a dead worker continue as their task defines. */
 export const lostWorkers: Rule = {
   name: "what a dead worker had",
   page: "policies.md: onWorkerLost",
@@ -84,7 +84,9 @@ export const lostWorkers: Rule = {
   },
 };
 
-/** Tries of a run: no more than its task allows, each after the pause of the policy, counted from the end of the try before. */
+/**
+ * A run has no more tries than its task allows, and each begins after the policy's pause, counted from the end of the previous try.
+ */
 export const pausesBetweenTries: Rule = {
   name: "tries and the pauses between them",
   page: "task-options.md: retry",
@@ -234,7 +236,7 @@ export const tallies: Rule = {
         ranges.filter((r) => r.outcome === outcome).reduce((sum, r) => sum + (r.slots ?? 0), 0);
       const rowless = (outcome: string) =>
         slots.filter((slot) => slot.outcome === outcome && slot.runId === null).length;
-      // Their runs ended as skipped; their slots are missed.
+      // Runs given up by a misfire policy: the runs ended as skipped, but their slots count as missed.
       const givenUp = runs.filter(({ error }) => /"misfire: /.test(JSON.stringify(error))).length;
       const wanted = {
         succeeded: count("succeeded") + gone.size,

@@ -53,12 +53,12 @@ export const parts: Rule = {
   page: "routing.md",
   check(seen) {
     for (const [task, { plans }] of seen.tasks.entries()) {
-      // Parts that succeeded may have no row then.
+      // With this history policy, successful parts may have no row.
       if (plans.some(({ plan }) => plan.history)) continue;
       /** How often each part occurs, by the number of parts. */
       const counts = new Map<number, number[]>();
       for (const { of, shard, source } of seen.runs) {
-        // A part that is rerun is rerun alone.
+        // A rerun repeats only one part, so it is not counted.
         if (of !== task || !shard || source === "manual") continue;
         const [index, total] = shard;
         if (index >= total) return `a run of task ${task} is part ${index} of ${total}`;

@@ -35,7 +35,7 @@ export const oneLiveRunOfAKey: Rule = {
   },
 };
 
-/** An enqueue that is to follow the run of its key is a run after that one's end, unless a later one took its place. */
+/** An enqueue with `again` leads to a run after the end of the run that has its key, unless a later enqueue replaced it. */
 export const followsItsKey: Rule = {
   name: "once more after the run of the key",
   page: "runs.md: one run of a key",
@@ -46,7 +46,7 @@ export const followsItsKey: Rule = {
       const keepsFailures = seen.tasks[act.task]?.plans.some(({ plan }) => plan.history === "failures");
       if (isLater || keepsFailures) continue;
       const holder = runOf(seen, runId);
-      // A run that goes on as another hands it on; each link has the same key.
+      // A run that continues as another run passes its key on, so each run of the chain has the same key.
       const after = seen.runs.filter(
         (run) => run.of === act.task && run.key === act.key && holder && run.createdMs >= endOf(holder),
       );

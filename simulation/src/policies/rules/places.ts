@@ -53,8 +53,8 @@ const groupOf = (seen: Seen, task: number, ms: number) => plansBetween(seen, tas
 const limitKeyOf = ({ limitKey, key }: RunSeen) => limitKey ?? key ?? "";
 
 /**
- * Never more concurrent runs than a limit allows: of a task, a key, a group, the worker. Runs that were active when a limit was set, or
- * lowered, go on; so only starts are judged.
+ * Never more concurrent runs than a limit allows: of a task, a key, a group, the worker. Runs that were active when a limit was set
+ * or lowered continue, so only starts are checked.
  */
 export const bounds: Rule = {
   name: "never more than n",
@@ -90,7 +90,7 @@ export const bounds: Rule = {
       const found =
         many(inWorker, seen.scenario.concurrency, "places of the worker") ??
         (one.attempt > 1 && isEdited(seen.scenario, task)
-          ? undefined // it keeps the place that it had before the edit
+          ? undefined // the run keeps the slot of concurrency that it had before the edit
           : many(
               beside.filter((other) => other.task === task),
               limitOf(seen, task, fromMs),
@@ -135,7 +135,7 @@ export const rates: Rule = {
   },
 };
 
-/** Nothing of a paused task starts. */
+/** No run of a paused task starts. */
 export const paused: Rule = {
   name: "nothing of a paused task starts",
   page: "states.md: pause",
@@ -197,7 +197,7 @@ function rowlessAt(seen: Seen, task: number, ms: number): number[] {
   return [...begun].filter((runId) => tries.some((one) => one.runId === runId && ms < placeUntil(one)));
 }
 
-/** Whether something holds this run back then: its task's pause, or a lack of capacity. */
+/** True if the run may not start at that time, because its task is paused or capacity is lacking. */
 function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[]): boolean {
   if (pauses.some(({ fromMs, toMs }) => fromMs <= ms && ms <= toMs)) return true;
   // There is no worker until the lost one is replaced.
@@ -208,7 +208,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   const siblings = seen.runs.filter(
     (other) => other.of === run.of && other.runId !== run.runId && other.createdMs <= ms && ms < endOf(other),
   );
-  // Each run that existed before, or has had a try, may count against the limit.
+  // Each run that was ready before, or has had a try, may count against the limit.
   const ahead = siblings.filter(
     (other) => readyMs(other) <= ms || triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms),
   );
@@ -228,7 +228,7 @@ function isHeldUp(seen: Seen, run: RunSeen, ms: number, pauses: readonly Span[])
   if (perWorker !== undefined && addressed.length + rowless >= perWorker) return true;
   if (rate) {
     const lately = seen.tries.filter(({ task, fromMs }) => task === run.of && fromMs <= ms && ms - rate.per < fromMs);
-    // A retry has booked its token, for whatever time it is due.
+    // A retry has already taken its token of the rate, whenever it is due.
     const booked = siblings.filter((other) => triesOf(seen, other.runId).some(({ fromMs }) => fromMs <= ms)).length;
     if (lately.length + booked >= rate.limit) return true;
   }
@@ -251,14 +251,14 @@ export const prompt: Rule = {
     for (const run of seen.runs) {
       const last = triesOf(seen, run.runId).at(-1);
       const untilMs = last && last.fromMs >= run.dueMs ? last.fromMs : endOf(run);
-      if (!Number.isFinite(untilMs)) continue; // `quiet` tells of it
-      // A run whose task asks for a decision waits for the answer.
+      if (!Number.isFinite(untilMs)) continue; // the rule `quiet` reports it
+      // A run whose task asks an operator after a lost worker waits for the decision.
       const asks = seen.tasks[run.of]?.plans.some(({ plan }) => plan.onWorkerLost === "ask");
       if (asks && lossesOf(seen, run.runId, seen.endMs) > 0) continue;
       const rated = seen.tasks[run.of]?.plans.some(({ plan }) => plan.rate);
       // A token stays spent if its run is paused, edited or cancelled before it starts.
       if (rated && seen.done.some(({ act }) => ["pause", "cancel", "edit", "lose"].includes(act.op))) continue;
-      // The same holds for the edit that ends the schedule at last.
+      // The same applies to the edit that ends the schedule at the end of the scenario.
       const isEditedMeanwhile = seen.tasks[run.of]?.plans.some(({ atMs }) => run.createdMs < atMs && atMs < untilMs);
       if (rated && isEditedMeanwhile) continue;
       const pauses = pausesOf(seen, run.of);

@@ -1,10 +1,10 @@
 import type { Scenario, TaskPlan } from "../scenario.ts";
 import type { RunSeen, Seen, Try } from "../seen.ts";
 
-/** A sentence of the docs, and the check for it. */
+/** A statement of the documentation, and its check. */
 export interface Rule {
   readonly name: string;
-  /** The page with the sentence. */
+  /** The documentation page with the statement. */
   readonly page: string;
   /** @returns the observation that contradicts the page */
   check(seen: Seen): string | undefined;
@@ -18,20 +18,23 @@ export const promptMsOf = ({ pace }: Seen) => 1_000 + pace.reactMs;
 /** The worker gives up a handler that ignores its signal after this time (flow.md). */
 export const givenUpMs = 12_000;
 
-/** Until when a try takes up the worker's capacity: its end, or the time at which the worker gives it up. */
+/** The time until which a try uses the worker's capacity: its end, or the time at which the worker gives it up. */
 export function workerUntil({ end, abort }: Try): number {
   const endMs = end?.atMs ?? Number.POSITIVE_INFINITY;
   return abort ? Math.min(endMs, abort.atMs + givenUpMs) : endMs;
 }
 
-/** Until when it counts for its task, key and group: a try whose worker was declared dead no longer does. */
+/** The time until which a try counts for the limits of its task, key and group; it stops counting when its worker is declared dead. */
 export const placeUntil = (one: Try): number => Math.min(workerUntil(one), one.lostMs ?? Number.POSITIVE_INFINITY);
 
 /** Number of the run's claims that were lost with their worker before that time. A claim may be lost before its try begins. */
 export const lossesOf = ({ done }: Seen, runId: number, beforeMs: number) =>
   done.filter(({ lost, fromMs }) => fromMs <= beforeMs && lost?.includes(runId)).length;
 
-/** The claim was lost while the run waited inside its worker, which begins it all the same, like one that stood still: it has no effect. */
+/**
+ * True if the claim was lost while the run waited inside its worker. The worker starts the run all the same, like a process that
+ * stood still, but the try has no effect.
+ */
 export const isStale = ({ afterLoss }: Try) => afterLoss === true;
 
 export const triesOf = (seen: Seen, runId: number) => seen.tries.filter((one) => one.runId === runId && !isStale(one));

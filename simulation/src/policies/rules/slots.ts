@@ -15,7 +15,7 @@ import {
   workerUntil,
 } from "./rule.ts";
 
-/** The nominal times of a task's schedules, where they are predictable. Those at the very time of an edit are left out. */
+/** The nominal times of a task's schedules, if they are predictable, without times that coincide with an edit. */
 export function slotsOf(seen: Seen, task: number): number[] {
   const { plans } = seen.tasks[task] as Seen["tasks"][number];
   const slots: number[] = [];
@@ -39,7 +39,7 @@ function covers(seen: Seen, task: number, { fromMs, toMs, version }: SlotRange, 
   return every !== undefined && fromMs <= slotMs && slotMs <= toMs && (seen.beganMs + slotMs) % every.ms === 0;
 }
 
-/** Each slot is accounted for, once: by a run, or as skipped or missed. */
+/** Each slot is accounted for exactly once: by a run, or as skipped or missed. */
 export const slotsAccounted: Rule = {
   name: "each slot is accounted for once",
   page: "operations.md: backfill; states.md",
@@ -79,7 +79,7 @@ export const slotsInPauses: Rule = {
       if (isEdited(seen.scenario, task) || plans[0]?.plan.calendar) continue;
       for (const slotMs of slotsOf(seen, task)) {
         if (!within(pausesOf(seen, task), slotMs)) continue;
-        // It was cancelled while it was planned ahead.
+        // The slot's run was cancelled while it was planned ahead.
         if (seen.runs.some((run) => run.of === task && run.slotMs === slotMs && endOf(run) < slotMs)) continue;
         const told = [
           ...slots.filter((slot) => slot.slotMs === slotMs),
@@ -93,7 +93,7 @@ export const slotsInPauses: Rule = {
   },
 };
 
-/** A slot is due at its time, or later by its jitter at most; one in a blackout that delays, when that ends. */
+/** A slot is due at its time or later by at most its jitter; a slot in a delaying blackout is due when the blackout ends. */
 export const slotsDue: Rule = {
   name: "when a slot is due",
   page: "schedules.md: jitter; policies.md: blackout",
@@ -123,14 +123,14 @@ export const slotsDue: Rule = {
   },
 };
 
-/** A fixed delay counts from the end of the run before. */
+/** A fixed delay is counted from the end of the previous run. */
 export const delays: Rule = {
   name: "a fixed delay counts from the end of the last run",
   page: "schedules.md",
   check(seen) {
     for (const [task, { plans }] of seen.tasks.entries()) {
       const { every, history } = plans[0]?.plan ?? {};
-      // The last run may have no row then.
+      // With this history policy, the last run may have no row.
       if (history) continue;
       if (!every?.delay || isEdited(seen.scenario, task) || pausesOf(seen, task).length > 0) continue;
       const made = seen.runs
@@ -153,7 +153,7 @@ const mayBeFull = (seen: Seen, { runId, dueMs, claimedMs }: RunSeen) =>
   seen.tries.filter((one) => one.runId !== runId && one.fromMs <= (claimedMs ?? 0) && workerUntil(one) >= dueMs)
     .length >= seen.scenario.concurrency;
 
-/** A run too late for its misfire policy does not run, and no other is given up. */
+/** A run that is too late for its misfire policy does not run, and no other run is given up. */
 export const misfires: Rule = {
   name: "misfire",
   page: "policies.md: misfire",
@@ -184,7 +184,7 @@ export const misfires: Rule = {
       if (policy === "all") return `run ${run.runId} of slot ${run.slotMs} was skipped, and its task runs all`;
       if (lateMs < after - seen.pace.slackMs)
         return `run ${run.runId} of slot ${run.slotMs} was given up ${lateMs} ms late: its task does so after ${after}`;
-      // By the ledger: a run that succeeded may have no row, and after a try the due time of a run is that of its next try.
+      // Uses the ledger, because a successful run may have no row, and after a try a run's due time is that of its next try.
       const newer = seen.tasks[run.of]?.slots.some(
         ({ slotMs, outcome }) =>
           slotMs > (run.slotMs ?? 0) && slotMs <= endOf(run) + seen.pace.slackMs && outcome !== "skipped",
