@@ -60,7 +60,7 @@ const shown: Shown[] = [
     last_start_ms_many: "100,000 tasks each minute, last start",
   }),
 ];
-/** All figures are in the table; these are also in the picture. */
+/** The figures that the chart shows; the table has all figures. */
 const drawn = new Set([
   "drain per_s",
   "drain per_s_2_processes",

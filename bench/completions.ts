@@ -41,11 +41,11 @@ const aims: Aim[] = kinds.flatMap((kind) => [
   { figure: `lock_wait_max_ms_${kind}`, atMost: 50 },
   { figure: `alarms_${kind}`, atMost: 0 },
 ]);
-/** From the notification to the instant: every process has received it by then. */
+/** The time from the notification to the instant, in which every process receives the notification. */
 const noticeMs = 1_000;
-/** The lock for each completion is given up after this time; the completions so far are reported. */
+/** The part with a lock for each completion ends after this time; the completions so far are reported. */
 const patienceMs = 60_000;
-/** Measured after the burst: a process that still spins shows here. */
+/** The time measured after the burst, which shows a process that still spins. */
 const calmMs = 2_000;
 
 const url = serverUrl("postgres");

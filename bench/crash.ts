@@ -183,7 +183,7 @@ async function handsFull(scene: Scene): Promise<BenchWorker> {
   });
   await scene.start("heir");
   const flying = new Set(notes().map(({ run }) => run));
-  // Either worker may claim them; if the other one has claimed all of them, more are enqueued.
+  // Either worker may claim these runs; if the other worker has claimed all of them, more are enqueued.
   for (let claimed = false; !claimed; ) {
     const dueAt = Date.now() + aheadMs;
     await Promise.all(Array.from({ length: ahead }, () => asking.enqueue(taskName, null, { at: dueAt })));

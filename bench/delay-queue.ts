@@ -40,7 +40,7 @@ const concurrency = 200;
 const patienceMs = 10_000;
 const peerPatienceMs = 30_000;
 const dayMs = 86_400_000;
-/** Wall clocks are read in whole milliseconds. */
+/** The error of a clock reading, because wall clocks are read in whole milliseconds. */
 const clockErrorMs = 1;
 const raisedBytes = 256 * 2 ** 20;
 
@@ -157,7 +157,7 @@ async function carillon(
   }
 }
 
-/** A backlog that comes due at one instant: until the queue is empty. */
+/** Measures a backlog that becomes due at one instant, until the queue is empty. */
 async function drain(queue: DelayQueue, subject: Subject, pending: number): Promise<Figures> {
   const before = subject.starts.length;
   const dueMs = Date.now() + backlog.leadMs;
@@ -181,17 +181,17 @@ async function curator(queue: DelayQueue, order: Order, juteMaxBuffer: number | 
   const { due, names } = await putSoon(queue);
   try {
     const [firstMs, lastMs] = [due[0] as number, due.at(-1) as number];
-    // A consumer without output by then will have none: its list of the queue does not come through.
+    // A consumer without output by then will never have any, because its listing of the queue fails.
     await told(() => peer.starts.length > 0, lastMs + patienceMs);
     if (peer.starts.length > 0) await told(() => peer.starts.length >= due.length, lastMs + peerPatienceMs);
     const { starts } = peer;
     Object.assign(figures, account(due, starts, "", false), { rss_mb: peer.rssBytes() / 2 ** 20 });
-    // Its rate behind the due items is the rate at which it could drain.
+    // If it falls behind the due items, its rate is the rate at which it can drain.
     if (starts.length < due.length) figures.per_s = starts.length / ((Date.now() - firstMs) / 1_000);
   } finally {
     await peer.stop();
   }
-  // Items that it did not deliver must not be left for the next one.
+  // Items that were not delivered must not be left for the next consumer.
   await each(names.length, async (i) => {
     try {
       await zk.delete(`${order.path}/${names[i]}`);
@@ -212,7 +212,7 @@ async function putSoon(queue: DelayQueue): Promise<{ due: number[]; names: strin
   return { due, names };
 }
 
-/** @param due by the items' numbers @param ours whether a fault is one of the bench's subject */
+/** @param due the due times by item number @param ours true if a fault counts against Carillon */
 function account(due: number[], starts: Start[], what: string, ours: boolean): Figures {
   const seen = new Map<number, number>();
   const lateness: number[] = [];
@@ -234,7 +234,7 @@ function account(due: number[], starts: Start[], what: string, ours: boolean): F
   return lateness.length === 0 ? figures : { ...latenessFigures(lateness), ...figures };
 }
 
-/** The machine's free capacity at the time: the same number of items from a timer, in a process beside the consumer. */
+/** Measures the machine's current free capacity: starts the same number of items by plain timers, in a process like the consumer's. */
 async function bareTimer(): Promise<Figures> {
   const { count, everyMs, leadMs } = soon;
   const schedule: Schedule = { firstMs: Date.now() + leadMs, everyMs, count };

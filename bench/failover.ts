@@ -123,7 +123,10 @@ async function measure(driver: Driver): Promise<void> {
   }
 }
 
-/** @param fromMs all slots before it are accounted for @returns with it, the time up to which they are now */
+/**
+ * @param fromMs all slots before it are accounted for already @returns the figures, and the time up to which slots are now
+ * accounted for
+ */
 async function fail(
   cluster: Cluster,
   schema: string,

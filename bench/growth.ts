@@ -34,7 +34,7 @@ const behindMs = 2_000;
 const tasksPerStatement = 1_000;
 const schedulesPerCall = 10_000;
 const command = { argv: ["true"] };
-/** The process under test does not define their task, and so does not change it. */
+/** The task of the named schedules. The process under test does not define this task, so it does not change it. */
 const scheduled = `${taskName}-scheduled`;
 const dayMs = 86_400_000;
 
@@ -144,7 +144,7 @@ async function storeSchedules(...[tower, tasks, scheduleOf]: Parameters<Stores>)
   }
 }
 
-/** Makes the tasks, and dates them back by a day: recent changes are read again for minutes. */
+/** Creates the tasks and backdates them by a day, because processes keep re-reading recent changes for minutes. */
 async function stored(arena: Arena, tasks: number, periodMs: number, store: Stores): Promise<void> {
   const tower = carillon({ store: arena.url, scheduler: false, worker: false, handleSignals: false });
   try {

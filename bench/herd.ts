@@ -142,7 +142,7 @@ async function measure(
     const doomed = await Promise.all(Array.from({ length: killed }, (_, i) => open(`doomed${i}`, killedTimeoutMs)));
     await Promise.all(doomed.map((crowd) => crowd.ask({ change: "node joins", times: 1 })));
     await pause(windowMs / 2);
-    // These ping more often; so the quiet window is measured with them, and without.
+    // Sessions with a short timeout ping more often, so the quiet window is measured both with and without them.
     const figures: Figures = { up_s: upS };
     const crowd = some[0] as Crowd;
     const quietWithDoomed = await window(driver, async () => undefined);
@@ -158,7 +158,7 @@ async function measure(
         `${driver}, ${workers} workers, ${what}: ${rounded(figures[`requests_per_${nameOf(what)}`] ?? Number.NaN)} requests`,
       );
     };
-    // Their own pings and renewals stop somewhere in that window.
+    // The killed nodes' own pings and renewals stop at some time within that window.
     note("node dies", dying, { ...quiet, asked: Math.min(quiet.asked, quietWithDoomed.asked) }, killed);
     for (const what of changes) {
       const seen = await window(driver, async () => {

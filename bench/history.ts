@@ -20,7 +20,7 @@ const rowsPerStatement = 500_000;
 const failedEvery = 100;
 /** If pages take seconds, fewer of them are measured. */
 const kindMs = 45_000;
-/** Above what the sequence has given out. */
+/** Larger than all ids from the sequence. */
 const firstId = 1_000_000;
 
 await contest({

@@ -191,7 +191,7 @@ function computing(computes: "thread" | "plain"): Promise<Figures> {
   });
 }
 
-/** Whether it has computed, for that long, in its first attempt, and in the intended place. */
+/** Checks that the handler has computed for the intended time, in its first attempt, and in the intended place. */
 async function checkComputed(schema: string, runId: number, computes: "thread" | "plain"): Promise<void> {
   const [row] = await rows<{ outcome: number; attempt: number; result: { isMainThread: boolean; tookMs: number } }>(
     `select outcome, attempt, result from "${schema}".run_history where id = $1`,
@@ -255,7 +255,8 @@ async function bullmq(): Promise<Figures> {
       const [{ slotMs: atMs }] = some as [DueSlot];
       await pause(Math.max(0, atMs - Date.now()));
       if (atMs >= firstMs + beforeSeconds * 1_000) loop ??= slow.add("computing", { ms: loopMs }, options);
-      // These are due with the first of them: a late start is then the peer's, and not due to this process's own pace.
+      // All runs of a portion are due together with the first, so that this process's own pace does not count as lateness of the
+      // peer.
       const data = some.map(({ task: id }) => ({ id, dueMs: Date.now() }));
       added.push(...data.map(({ id, dueMs }) => `${id} ${dueMs}`));
       await queue.addBulk(data.map((one) => ({ name: "bench", data: one, opts: options })));

@@ -76,7 +76,10 @@ try {
 }
 print(report, values.json);
 
-/** One run in a hundred failed, two in a thousand were cancelled or skipped; the first task has half of all. */
+/**
+ * Writes the listed rows: one run in a hundred failed, two in a thousand were cancelled or skipped; the first task has half of all
+ * runs.
+ */
 async function fill(): Promise<void> {
   await tower.open();
   const today = Math.floor(Date.now() / dayMs);
@@ -143,7 +146,7 @@ async function measure(server: string, token: string): Promise<Figures> {
     for (let n = 0; n < pages; n++) {
       const began = performance.now();
       await ask();
-      // The first few plan, connect and compile.
+      // The first requests are not counted, because they connect, plan queries and compile code.
       if (n >= 10) took.push(performance.now() - began);
     }
     took.sort((a, b) => a - b);

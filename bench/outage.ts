@@ -27,7 +27,7 @@ import { sumPolicy } from "./outage/policies.ts";
 const nodes = 3;
 const sessionTimeoutMs = 10_000;
 const patienceMs = 60_000;
-/** The time with everything in order, for comparison. */
+/** The undisturbed time before the outage, for comparison. */
 const beforeMs = 10_000;
 /** The time after the return in which no other leader may be elected. */
 const afterMs = 15_000;

@@ -201,7 +201,7 @@ async function until<T>(look: () => T | undefined): Promise<T | undefined> {
   return undefined;
 }
 
-/** The number of events before that time. */
+/** x */
 function twice<T>(all: T[], key: (one: T) => string): number {
   return all.length - new Set(all.map(key)).size;
 }

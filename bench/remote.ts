@@ -140,7 +140,7 @@ async function measure(schema: string): Promise<Figures> {
   }
 }
 
-/** It reads only the history, and seldom, so that the measurement does not add to the load. */
+/** Waits until all runs have ended. Reads only the history, and rarely, so that the measurement adds little load. */
 async function ended(schema: string, task: string): Promise<void> {
   for (;;) {
     const { rows } = await client.query(

@@ -18,7 +18,7 @@ import { contest } from "./contest/contest.ts";
 import { accounted, notesOf } from "./contest/notes.ts";
 import { type Figures, latenessFigures, suffixed } from "./measure/figures.ts";
 
-/** Runs before the measurement: code is compiled, statements are prepared. */
+/** The number of runs before the measurement, which warm up: code is compiled, statements are prepared. */
 const warmUp = 100;
 
 await contest({

@@ -106,7 +106,7 @@ async function warmUpServer(): Promise<void> {
   await remove(path);
 }
 
-/** All clients once, in turn; each run begins with another one. */
+/** Measures every client once, in turn; each run begins with a different client. */
 async function measure(run: number): Promise<Map<string, Figures>> {
   const figures = new Map(contestants.map(({ name }) => [name, {} as Figures]));
   const order = contestants.map((_, i) => contestants[(i + run - 1) % contestants.length] as Contestant);
@@ -175,7 +175,7 @@ function named({ perSecond, cpuUsPerOperation, p50Us, p99Us }: Outcome, operatio
   );
 }
 
-/** Adds to our figures of one run how many times another's rate they are. */
+/** Adds the ratios of Carillon's rates to the other clients' rates to Carillon's figures of one run. */
 function compare(figures: Map<string, Figures>): void {
   const ours = figures.get("carillon") as Figures;
   const rate = (who: string, what: string) => figures.get(who)?.[`per_s_${what}`];

@@ -65,8 +65,8 @@ const withServices = new Map([
 const withPackages = new Set(["zookeeper", "locks", "console", ...contests]);
 
 /**
- * Compiles a peer that needs compilation at its installation, since it is named here: all other packages are installed without running
- * anything. Without a compiler, the bench goes on without this peer and says so.
+ * Compiles the peers named here, which need compilation at their installation; all other packages are installed without running
+ * scripts. Without a compiler, the bench continues without this peer and reports that.
  * @param {string} question
  */
 function installPeers(question) {
@@ -137,7 +137,7 @@ async function main() {
     Object.assign(process.env, started.env);
     for (const { kind } of wanted) process.env[benchVariable(kind)] = started.env[kind.variable];
     say(`${started.titles.join(", ")}, fsync on`);
-    // If the bench calls process.exit, or dies, the servers' keeper notices and stops them by itself.
+    // If the bench calls process.exit or dies, the servers' keeper notices and stops the servers by itself.
     process.once("beforeExit", () => void started.stop());
   }
   process.argv.splice(1, Number.POSITIVE_INFINITY, program, ...args);
@@ -146,5 +146,5 @@ async function main() {
 
 await main().catch((error) => {
   fail(error);
-  process.exit(); // Otherwise its open handles would keep this process running.
+  process.exit(); // otherwise open handles would keep this process running
 });

@@ -11,7 +11,7 @@ import { fail, installDependencies, requireNode, root, say, Trouble } from "./re
 /** Compiles and checks the changed files of all packages, and bundles the library. @returns {boolean} whether the types are right */
 export function compile() {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
-  // More checkers for one project would each check the same types anew: half as fast again, for twice the work.
+  // More checkers for one project would each check the same types again: 50 % faster, for twice the work.
   const done = spawnSync(process.execPath, [tsc, "--build", "--checkers", "1"], { cwd: root, stdio: ["ignore", 2, 2] });
   if (done.error) throw new Trouble(`the compiler could not be started: ${done.error.message}`);
   bundle();

@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { filesIn, make } from "./build.mjs";
 import { fail, root } from "./ready.mjs";
 
-/** The rooms of the scheduler that hold the contract and the pure code that the console computes with. */
+/** The folders of the scheduler with the API contract and the pure code that the console uses. */
 const pureRooms = ["base", "schedule", "task", "run", "slots", "access", "api"];
 
 /** Requires `compile()` before it. */

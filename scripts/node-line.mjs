@@ -25,8 +25,8 @@ function versionOf(program) {
 }
 
 /**
- * This process for its own line; for the other a binary from npm, kept under node_modules/.cache. It is not a dependency: its `bin` would
- * then shadow `node` in every npm script, and its package exists per platform.
+ * Returns this process's Node for its own line; for the other line a binary from npm, kept under node_modules/.cache. The binary is
+ * not a dependency, because its `bin` would shadow `node` in every npm script, and because each platform has a separate package.
  * @param {string} line @returns {{ path: string, version: string }}
  */
 export function nodeOfLine(line) {

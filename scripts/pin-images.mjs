@@ -11,7 +11,7 @@ import { showsUsage } from "./usage.mjs";
 const files = ["deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/carillon.yaml"];
 const named = /^(FROM +|[ -]*image: *)([a-z\d./-]+:[\w.-]+)(?:@sha256:[\da-f]{64})?(?=\s|$)/gm;
 
-/** Images that are built here, or by whoever follows deploy/. */
+/** Images that are built here, or by users of deploy/. */
 const built = /^(?:carillon|my-tasks):/;
 
 /**

@@ -45,9 +45,9 @@ export function requireNode() {
  */
 
 /**
- * The first package of the lock file that node_modules lacks or has in another version. npm records the installed packages in its own
- * hidden lock file, last of all. So this also notices an install that was cut short, and agrees with a plain `npm install`; a stamp of our
- * own would not.
+ * The first package of the lock file that node_modules lacks or has in another version. npm records the installed packages in its
+ * own hidden lock file, last of all. So this check also notices an interrupted install and agrees with a plain `npm install`; a
+ * stamp file of our own would do neither.
  * @param {Lock} wanted @param {Lock | undefined} installed @returns {string | undefined}
  */
 export function stalePackage(wanted, installed) {

@@ -86,7 +86,7 @@ export async function startServers(names, { durable = false } = {}) {
     if (durable || !process.env[kind.variable]) wanted.set(name, { kind, place: obtain(kind) });
     else {
       titles.push(`${kind.title} of ${kind.variable}`);
-      Object.assign(env, kind.find()?.env); // The server's URL is given; the servers that tests start themselves are still ours.
+      Object.assign(env, kind.find()?.env); // the URL is given, but tests may start servers of their own
     }
   }
 
@@ -98,7 +98,7 @@ export async function startServers(names, { durable = false } = {}) {
   );
   const gone = new Promise((resolve) => keeper.once("exit", resolve));
   keeper.stdin.on("error", () => {
-    // It ended before its input was closed: `gone` reports this.
+    // The keeper ended before its input was closed: `gone` reports this.
   });
   const stop = async () => {
     keeper.ref();

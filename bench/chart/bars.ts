@@ -1,4 +1,4 @@
-/** Bars beside each other, as SVG text: a panel for each figure, a bar for each subject that has it. The module only makes text. */
+/** Bar charts as SVG text: a panel for each figure, a bar for each subject that has the figure. The module only produces text. */
 
 export interface Bar {
   who: string;
@@ -23,7 +23,7 @@ const barGap = 6;
 const headHeight = 46;
 const margin = 20;
 
-/** Dark and light by the reader's own setting, since the page around it has either. */
+/** Dark or light by the reader's own setting, because the surrounding page supports both. */
 const style = `
   text { font: 12px system-ui, sans-serif; fill: #24292f }
   .title { font-weight: 600; font-size: 13px }

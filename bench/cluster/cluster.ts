@@ -11,14 +11,14 @@ export interface ClusterPlan {
   client: pg.Client;
   storeUrl: string;
   schema: string;
-  /** undefined: the store alone. */
+  /** The coordination service; undefined if the store alone coordinates. */
   coordinationUrl?: string;
   nodes: number;
   tasks: TaskOrder[];
   sessionTimeoutMs: number;
 }
 
-/** A term as the store has it; times are the store's, which is on this machine. */
+/** A term as recorded in the store; its times are by the clock of the store, which is on this machine. */
 export interface Term {
   term: number;
   node: string;
@@ -29,7 +29,7 @@ export interface Term {
 
 const lookMs = 50;
 
-/** Nodes on one store, and the store's own rows about them. */
+/** Nodes on one store, and queries of the store's rows about them. */
 export class Cluster {
   readonly nodes = new Map<string, BenchNode>();
   readonly starts: StartLog;
@@ -72,7 +72,7 @@ export class Cluster {
     rmSync(this.#folder, { recursive: true, force: true });
   }
 
-  /** The newest first. */
+  /** The terms, the newest first. */
   async terms(since = 0): Promise<Term[]> {
     return this.#ask<Term>(
       `select term::float8, node, elected_ms::float8 as "electedMs", ended_ms::float8 as "endedMs", ended_why as "endedWhy"

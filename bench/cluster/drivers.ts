@@ -3,7 +3,7 @@ import { Service } from "../measure/service.ts";
 export const drivers = ["postgres", "zookeeper", "redis"] as const;
 export type Driver = (typeof drivers)[number];
 
-/** The coordination of the nodes: the store alone, or a service of the bench's own. */
+/** Starts the coordination service of the nodes, if the driver has one; otherwise the store alone coordinates. */
 export async function startService(driver: Driver): Promise<Service | undefined> {
   return driver === "postgres" ? undefined : Service.start(driver);
 }

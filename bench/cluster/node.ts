@@ -45,7 +45,7 @@ export class BenchNode {
     this.#child.kill(signal);
   }
 
-  /** Stops it in order: it drains and hands over. */
+  /** Stops the node gracefully: it drains and hands over. */
   async stop(): Promise<void> {
     const told = this.#told("stopped", startMs);
     this.#child.send("stop");
@@ -53,7 +53,7 @@ export class BenchNode {
     await this.close();
   }
 
-  /** Kills it at once, if it is still running. */
+  /** Kills the node at once, if it is still running. */
   async close(): Promise<void> {
     this.#child.kill("SIGKILL");
     await this.#ended;

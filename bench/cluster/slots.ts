@@ -4,15 +4,15 @@ import type { StartLog } from "./start-log.ts";
 /** The outcomes of the slots of a span. */
 export interface SlotSum {
   due: number;
-  /** Due, and not ended as a run whose handler's start was noted. */
+  /** Due slots without an ended run whose handler noted its start. */
   lost: number;
-  /** Ended twice, or started again although no claim on it had been lost. */
+  /** Slots that ended twice, or started again although no claim on them had been lost. */
   doubled: number;
   /** The worst lateness, in ms, of the slots that the victim had not claimed: by the handlers' notes and by the store's history. */
   worstMs: number;
-  /** When the worst was due, ms after the fault. */
+  /** The due time of the slot with the worst lateness, in ms after the fault. */
   worstAtMs: number;
-  /** The lateness of all of those, in ms. */
+  /** The lateness of all slots that the victim had not claimed, in ms. */
   lateness: number[];
   /** The worst lateness of the slots that the victim had claimed; 0 without any. */
   claimedWorstMs: number;
@@ -26,7 +26,7 @@ export interface SlotSpan {
   /** Every task has a slot at each whole second from here, included, to there, not included. */
   fromMs: number;
   toMs: number;
-  /** Slots before it are only `before`; before `quietMs` only counted. */
+  /** The time of the fault. Slots before it count only for `beforeWorstMs`; slots before `quietMs` are only counted. */
   faultMs: number;
   quietMs: number;
   /** Slots from here on are only counted; default: none. */

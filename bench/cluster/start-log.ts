@@ -13,7 +13,7 @@ export class StartLog {
   readonly #file: number;
   #position = 0;
   #rest = "";
-  /** By `task slot`. */
+  /** The starts by `task slot`. */
   readonly starts = new Map<string, NotedStart[]>();
 
   constructor(path: string) {

@@ -36,7 +36,7 @@ process.on("message", () => {
     },
   );
 });
-// Without the measuring process this one has no purpose.
+// Without the measuring process, this process has no purpose.
 process.on("disconnect", () => process.exit(1));
 await tower.start();
 tell({ kind: "started" });

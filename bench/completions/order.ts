@@ -22,5 +22,5 @@ export interface LockOrder {
 
 export const parallel = "parallel";
 export const serial = "serial";
-/** `notify` with the instant, epoch milliseconds, as its payload. */
+/** The notification channel; its payload is the instant, in epoch ms. */
 export const channelOf = (schema: string) => `${schema}_end`;

@@ -1,4 +1,7 @@
-/** A cluster with a past. Ended runs are written by SQL, since only their number matters, with failures, dead letters and a long log. */
+/**
+ * Fills a cluster with a history. Ended runs are written by SQL, because only their number matters, with failures, dead letters and
+ * a long log.
+ */
 import { carillon } from "carillon";
 import type pg from "pg";
 import { define } from "./server.ts";

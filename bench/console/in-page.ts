@@ -1,4 +1,7 @@
-/** The script that measures inside the page, before the page's own script begins. It is a text, since no type here describes a document. */
+/**
+ * The script that measures inside the page; it is loaded before the page's own scripts. It is a string, because this project's
+ * types do not include the DOM.
+ */
 export const inPage = `
 globalThis.bench = (() => {
   const bench = { events: [], lcp: NaN };

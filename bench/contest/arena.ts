@@ -10,7 +10,7 @@ const patienceMs = 120_000;
 /** One contender's resources for one measurement: a database of its own, an empty Redis, and its processes. */
 export class Arena {
   readonly who: string;
-  /** Of its database. */
+  /** The URL of the contender's database. */
   readonly url: string;
   readonly client: pg.Client;
   readonly books: Books;

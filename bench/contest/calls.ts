@@ -1,15 +1,15 @@
 /** The requests of the measuring process to a process under test, and their answers. */
 export interface Calls {
-  /** Connects, and makes everything that the contender makes once. */
+  /** Connects, and creates everything that the contender creates once. */
   open(): void;
   /** Adds `count` runs, numbered from `from`, in calls of `batch`. @returns how long that took */
   add(order: AddOrder): number;
   /**
-   * Adds one, waits `pauseMs` (± half of it, so that no rhythm is met), and so on. @returns when each was added; `safe`: when that was
-   * answered
+   * Adds runs one at a time and pauses `pauseMs` after each (± half of it at random, to avoid a fixed rhythm). @returns when each
+   * was added; `safe`: when that was answered
    */
   addOneByOne(order: { from: number; count: number; pauseMs: number; safe?: boolean }): Float64Array;
-  /** Adds one, waits for its result, then `pauseMs` (± half of it), and so on. @returns when each result was there */
+  /** Adds runs one at a time, waits for each result, then pauses `pauseMs` (± half of it). @returns when each result had arrived */
   awaitOneByOne(order: { from: number; count: number; pauseMs: number }): Float64Array;
   work(): void;
   /** Begins to run the added runs, and does not stop. */
@@ -32,18 +32,18 @@ export interface AddOrder {
   from: number;
   count: number;
   batch: number;
-  /** The number of calls at once; default 1. */
+  /** The number of concurrent calls; default 1. */
   callers?: number;
   /** Epoch milliseconds of the first, and how much later each next one is due; absent: at once. */
   due?: { fromMs: number; everyMs: number };
 }
 
-/** Whole milliseconds, as every contender stores them. */
+/** The due time in whole milliseconds, because every contender stores these. */
 export function dueOf({ fromMs, everyMs }: NonNullable<AddOrder["due"]>, place: number): number {
   return Math.round(fromMs + place * everyMs);
 }
 
-/** Where in each period a task is due, so that all are spread over it. */
+/** The offset of a task's due time within each period, so that all tasks are spread over the period. */
 export function phaseOf(task: number, tasks: number, periodMs: number): number {
   return Math.floor((task * periodMs) / tasks);
 }

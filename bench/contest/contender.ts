@@ -1,6 +1,6 @@
 /** The interface of every scheduler or queue under test, in the words of the benches. */
 
-/** How a process under test is to be set up. */
+/** The setup of a process under test. */
 export interface Order {
   who: string;
   /** The URL of a database that only this contender uses. */
@@ -8,7 +8,7 @@ export interface Order {
   redis: string;
   /** many: there is a backlog to get through. prompt: runs that are added, or come due, should start at once. */
   profile: "many" | "prompt";
-  /** Whether the process only adds, or also runs. */
+  /** Whether the process adds runs or runs them. */
   role: "adds" | "runs";
   /** Keep no history of successful runs, if the contender has that option; default: its own default. */
   history?: "failures";
@@ -16,13 +16,13 @@ export interface Order {
 
 export interface Added {
   id: number;
-  /** Epoch milliseconds; absent: at once. */
+  /** The due time in epoch ms; absent: at once. */
   dueMs?: number;
 }
 
 /** One contender in a process of its own, connected. */
 export interface Contender {
-  /** Adds these runs in the way that the contender's docs advise for many, or for one. Resolves when they are safe. */
+  /** Adds these runs in the way that the contender's docs advise for many runs, or for one. Resolves once they are stored safely. */
   add(runs: Added[]): Promise<unknown>;
   /** Adds one run, and resolves once the caller has received what its handler returned. */
   addAndWait?(id: number): Promise<unknown>;
@@ -30,11 +30,11 @@ export interface Contender {
   work(handle: (id: number) => void | Promise<void>): Promise<unknown>;
   /** Begins to run `count` tasks, each at every minute's start; a task's number is the id. */
   everyMinute?(tasks: number, handle: (id: number) => void): Promise<unknown>;
-  /** The same, each at its own time within the period. */
+  /** Like `everyMinute`, with a given period; each task is due at its own time within the period. */
   everyPeriod?(tasks: number, periodMs: number, handle: (id: number) => void): Promise<unknown>;
   /** Begins to run tasks that are in its store already and have no code here; the id is the slot's time. */
   workStored?(handle: (id: number) => void): Promise<unknown>;
-  /** Stops in order: runs under way end first. */
+  /** Stops gracefully: runs in progress end first. */
   stop(): Promise<unknown>;
 }
 
@@ -42,7 +42,7 @@ export interface Contender {
 export interface Books {
   /** Runs that were added and have not ended; also failed ones that are kept for another try. */
   left(): Promise<number>;
-  /** Successful ends, if it counts them; else null. */
+  /** The number of successful ends; null if the contender does not count them. */
   ended(): Promise<number | null>;
 }
 
@@ -62,7 +62,7 @@ export async function moduleOf(who: string): Promise<ContenderModule> {
   return import(new URL(`./${who}.js`, import.meta.url).href);
 }
 
-/** A peer is in a node_modules of bench/ alone: its types are not there when this is compiled. */
+/** Imports a peer. Peers are installed only in the node_modules of bench/, so their types are missing at compile time. */
 export const peer = (name: string) => import(name);
 
 /** The one task of all these runs. */

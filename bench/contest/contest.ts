@@ -13,7 +13,7 @@ import { contenders } from "./contender.ts";
 import { type Better, lineOf, ratios, ratioText } from "./ratios.ts";
 import { tellRedis } from "./redis.ts";
 
-/** A number that a flag can set: its default, and its value with `--quick`. */
+/** The numbers that flags can set: their defaults, and their values with `--quick`. */
 export type Sizes = Record<string, { usual: number; quick: number }>;
 
 export interface Question<Given extends Sizes> {
@@ -105,7 +105,7 @@ export async function contest<Given extends Sizes>(question: Question<Given>, ar
   print(report, given.json === true);
 }
 
-/** Figures that were measured and are to be shown. */
+/** The folder of the stored figures that the chart shows. */
 export const savedFolder = new URL("../../../docs/figures/", import.meta.url);
 
 function save(report: Report, args: string[]): void {

@@ -1,7 +1,7 @@
 import { type Figures, latenessFigures } from "../measure/figures.ts";
 import type { Entrant } from "./entrant.ts";
 
-/** When each number's handler began, by the monotonic clock; the first of several beginnings. */
+/** The time at which each run's handler began, by the monotonic clock; the first time if there are several. */
 export interface Notes {
   began: Map<number, number>;
   /** Numbers handled more than once. */

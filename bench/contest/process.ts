@@ -100,7 +100,7 @@ const answers: Answers = {
   },
 };
 
-// Without the measuring process this one has no purpose.
+// Without the measuring process, this process has no purpose.
 const abandoned = () => process.exit(1);
 process.on("disconnect", abandoned);
 process.on("message", async ({ seq, call, order: given }: Ask) => {

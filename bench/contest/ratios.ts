@@ -28,7 +28,8 @@ export function ratios({ carillon, peers, limit }: Line, compared: Record<string
     if (own === undefined) return [];
     const times = (other: number) => (better === "more" ? own / other : other / own);
     const theirs = Object.entries(peers).flatMap(([who, figures]) => {
-      // A peer has only the figure of its own settings: it is compared with our line without history too.
+      // A peer has no separate figure without history, so Carillon's figure without history is compared with the peer's only
+      // figure.
       const value = figures[figure] ?? figures[figure.replace("_no_history", "")];
       return value === undefined ? [] : [{ to: who, other: value }];
     });

@@ -1,6 +1,9 @@
 import type { Arena } from "./arena.ts";
 
-/** Counted by the server itself, for this database; the queries of the bench are a few among thousands. */
+/**
+ * Returns a function that returns the statement time since the call, counted by the server for this database. It includes the
+ * bench's own few queries among thousands.
+ */
 export async function spentBy({ client }: Arena): Promise<() => Promise<{ us: number; calls: number }>> {
   await client.query("create extension if not exists pg_stat_statements");
   return async () => {

@@ -7,7 +7,7 @@ import type { Entrant } from "./entrant.ts";
 import { accounted, lateness, notesOf } from "./notes.ts";
 
 const batch = 2_000;
-/** From the request for the first one to the first one's time: all must be added by then. */
+/** The time from the first request to the first run's due time, in which all runs must be added. */
 const leadMs = 4_000;
 
 /**

@@ -7,7 +7,7 @@ export interface Order {
   graceMs?: number;
   /** Each start and end is written to this file as it happens, so that a kill -9 loses none. */
   log: string;
-  /** How long a first attempt works. */
+  /** The duration of a first attempt. */
   workMs: number;
 }
 

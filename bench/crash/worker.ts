@@ -26,14 +26,14 @@ export class BenchWorker {
     return worker;
   }
 
-  /** Kills it with -9. @returns when, epoch milliseconds */
+  /** Kills the worker (kill -9). @returns the time of the kill, epoch ms */
   kill(): number {
     const atMs = Date.now();
     this.#child.kill("SIGKILL");
     return atMs;
   }
 
-  /** Stops it in order; resolves when it has ended. */
+  /** Stops the worker gracefully; resolves when it has ended. */
   async stop(): Promise<void> {
     this.#child.send("stop");
     const exit = await this.#ended;

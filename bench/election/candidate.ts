@@ -20,7 +20,7 @@ export interface Told {
 
 const patienceMs = 120_000;
 
-/** ns as its events have them. */
+/** The current time in ns, on the clock of the candidates' events. */
 export const now = (): bigint => process.hrtime.bigint();
 
 export const msBetween = (from: bigint, to: bigint): number => Number(to - from) / 1e6;

@@ -4,17 +4,17 @@ import type { BenchNode } from "../cluster/node.ts";
 
 export interface Fault {
   readonly name: string;
-  /** Whether it needs a coordination service. */
+  /** True if the fault needs a coordination service. */
   readonly ofService?: boolean;
   readonly graceful?: boolean;
-  /** A new process takes the victim's place. */
+  /** True if a new process replaces the victim. */
   readonly replaced?: boolean;
   /** About how long a round of it takes; for messages. */
   readonly aboutMs: number;
   /** Whether its victim continues with its claims, so that none of them may be late. */
   readonly livesOn?: boolean;
   inflict(victim: BenchNode, round: number): Promise<void> | void;
-  /** Another node leads by now. */
+  /** Ends the fault; called once another node leads. */
   mend(cluster: Cluster, victim: BenchNode, sinceMs: number): Promise<void> | void;
 }
 

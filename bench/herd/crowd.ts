@@ -36,7 +36,7 @@ const store = await openPostgres({ url: order.store, schema: order.schema, conne
 const { clusterId } = await store.sessions.cluster();
 const storeClock = new StoreClock(systemClock);
 const none = new AbortController();
-setMaxListeners(0, none.signal); // Each member has its own.
+setMaxListeners(0, none.signal); // each member adds its own listener
 let made = 0;
 
 type Witness = Awaited<ReturnType<typeof openRedisWitness>>;
@@ -72,7 +72,10 @@ async function nodeJoins(): Promise<void> {
   await shown(witness);
 }
 
-/** Its row says that it relies on the service; unlike a worker in a process of its own, which beats every 5 s, it beats no more. */
+/**
+ * Registers a worker whose row shows that it relies on the service. Unlike a worker in its own process, which sends a heartbeat
+ * every 5 s, it sends no further heartbeats.
+ */
 async function workerJoins(): Promise<void> {
   const witness = await openWitness();
   const who = identity("worker");
@@ -97,7 +100,7 @@ async function workerLeaves(): Promise<void> {
   await one.witness.leave();
 }
 
-/** It is not the leader: a change of leaders is measured separately. */
+/** Removes a node that is not the leader, because a change of leaders is measured separately. */
 async function nodeLeaves(): Promise<void> {
   const one = nodes.findLast(({ membership }) => membership.term() === null);
   if (!one) throw new Error("no follower is left");
@@ -127,5 +130,5 @@ process.on("message", (asked: Asked) => {
     (error: unknown) => tell({ failed: String(error) }),
   );
 });
-process.on("disconnect", () => process.exit()); // Without the measuring process this one has no purpose.
+process.on("disconnect", () => process.exit()); // Without the measuring process, this process has no purpose.
 tell({ done: true, leads: 0 });

@@ -1,4 +1,4 @@
-/** The same handler as BullMQ's sandboxed processor. */
+/** The handler of handler.ts, as a sandboxed processor of BullMQ. */
 import { compute } from "./handler.ts";
 
 export default async ({ data }: { data: { ms?: number } }) => {

@@ -3,7 +3,7 @@ export interface Order {
   url: string;
   schema: string;
   name: string;
-  /** Tasks that come each second. */
+  /** The number of tasks that fire each second. */
   tasks: number;
   /** Where the handler of the task "computing" runs; null: this process has no such task. */
   computes: "plain" | "thread" | "process" | null;

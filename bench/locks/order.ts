@@ -14,18 +14,21 @@ export interface Contended {
   /** One entry for each contender. */
   acquired: number[];
   waitMs: number[];
-  /** On the machine's monotonic clock, which its processes share: when a contender had it and when it gave it up, in turn. */
+  /**
+   * Times by the machine's monotonic clock, which its processes share: alternately when a contender got the lock and when it
+   * released it.
+   */
   heldNs: BigInt64Array;
   cpuUs: number;
 }
 
 /** A way to lock. */
 export interface Party {
-  /** @returns a function that gives it up */
+  /** @returns a function that releases the lock */
   acquire(contender: number): Promise<() => Promise<unknown>>;
   close(): Promise<unknown>;
 }
 
-/** The longest wait for it; longer than a cell lasts. */
+/** The longest wait for the lock, in ms; longer than a measurement lasts. */
 export const patienceMs = 60_000;
 export const ttlMs = 10_000;

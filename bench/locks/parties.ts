@@ -52,7 +52,7 @@ const naive =
   };
 
 const peers: Record<string, Open> = {
-  /** Its defaults except the number of tries: 10 of them 200 ms apart, with ± 100 ms at random, would give up here. */
+  /** The defaults except the number of tries, because 10 tries at intervals of 200 ± 100 ms would give up in this bench. */
   redlock: async ({ redis: url, name }) => {
     const Redlock = require("redlock") as new (
       clients: Redis[],
@@ -68,7 +68,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** Its defaults: tries again each 10 ms. */
+  /** The defaults: retries every 10 ms. */
   "redis-semaphore": async ({ redis: url, name }) => {
     const { Mutex } = require("redis-semaphore") as {
       Mutex: new (
@@ -87,7 +87,7 @@ const peers: Record<string, Open> = {
       close: () => redis.quit(),
     };
   },
-  /** Its defaults except the number of tries, and jitter, which it has and does not use by default. */
+  /** The defaults except the number of tries and the jitter, which is off by default. */
   "ioredis-lock": async ({ redis: url, name }) => {
     const { createLock } = require("@microfleet/ioredis-lock") as {
       createLock(

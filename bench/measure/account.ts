@@ -9,14 +9,14 @@ export interface DueSlot {
 
 export interface Account {
   slots_due: number;
-  /** Started once, finished once, and the store's ledger and history say so. */
+  /** Slots that started once and finished once, as the store's ledger and history confirm. */
   fired: number;
-  /** In the ledger as not run, with a reason. */
+  /** Slots recorded in the ledger as not run, with a reason. */
   skipped: number;
   missed: number;
-  /** Due, and none of these: its outcome is unknown. */
+  /** Due slots with none of these outcomes. */
   lost: number;
-  /** Started, or finished, more than once. */
+  /** Slots that started or finished more than once. */
   doubled: number;
   /** Lateness of the fired ones, in ms. */
   lateness: number[];

@@ -31,7 +31,7 @@ export class FaultProxy {
     return url.href;
   }
 
-  /** From now on connections go there. */
+  /** Sends new connections to another server from now on. */
   retarget(target: string): void {
     this.#target = new URL(target);
   }
@@ -71,7 +71,7 @@ export class FaultProxy {
     upstream.on("data", (bytes) => client.write(bytes));
     for (const socket of pair) {
       socket.setNoDelay(true);
-      // Either side may end as it likes; the end of the other side's own connection informs that side.
+      // If either side ends, both connections of the pair end.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
       if (this.#state === "silent") socket.pause();

@@ -28,7 +28,7 @@ export function suffixed(figures: Figures, suffix: string): Figures {
   return Object.fromEntries(Object.entries(figures).map(([name, value]) => [name + suffix, value]));
 }
 
-/** Three significant digits; counts are whole. */
+/** Rounds to three significant digits; whole numbers stay exact. */
 export function rounded(value: number): number {
   return Number.isInteger(value) ? value : Number(value.toPrecision(Math.abs(value) >= 1_000 ? 5 : 3));
 }

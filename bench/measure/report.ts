@@ -1,7 +1,7 @@
 import { availableParallelism, cpus, totalmem } from "node:os";
 import { type Figures, median, rounded } from "./figures.ts";
 
-/** A bound for a figure; printed beside it, without effect on the measurement. */
+/** A target for a figure, printed beside the figure; it does not affect the measurement. */
 export interface Aim {
   figure: string;
   atMost?: number;
@@ -10,7 +10,7 @@ export interface Aim {
 
 export interface Report {
   question: string;
-  /** One entry a run. */
+  /** The figures of Carillon, one entry for each run. */
   carillon: Figures[];
   peers: Record<string, Figures[]>;
   /** The machine's limit without a scheduler. */
@@ -37,10 +37,10 @@ export function addPeer({ peers }: Report, who: string, found: Figures): void {
   peers[who].push(found);
 }
 
-/** Figures for which one bad run must not hide among good ones: the report gives the worst, not the median. */
+/** Figures for which the report gives the worst run, not the median, so that a single bad run is visible. */
 const worstCounts = /^(?:lost|doubled|missed|skipped|early|undelivered|slots_twice|\w+_reused|acked_lost)(?:_|$)/;
 
-/** Over the runs: the median, or the largest for figures that should be zero. */
+/** Summarises the runs: the median of each figure, or the largest value of figures that should be zero. */
 export function summary(runs: Figures[]): Figures {
   const names = new Set(runs.flatMap((figures) => Object.keys(figures)));
   return Object.fromEntries(

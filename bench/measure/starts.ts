@@ -1,11 +1,11 @@
 /**
- * The side channel: each handler under test notes that it started, and the measuring process reads the notes. A note is
- * four numbers in memory; they travel in batches while nothing is due, so the probe costs next to nothing.
+ * The side channel: each handler under test notes its start, and the measuring process reads the notes. A note is four numbers in
+ * memory; notes are sent in batches while nothing is due, so the probe costs almost nothing.
  *
- * Node's wall clock has whole milliseconds, its monotonic clock has microseconds. A note has both. The wall clock is rounded down, never
- * up, so over the notes of a batch the largest difference of the two is correct to within the time between two notes, and every note's wall
- * time follows with a fraction. This needs the end of a millisecond among the notes: the times of a shorter batch may be up to a
- * millisecond too early. The two clocks do not diverge within a batch.
+ * Node's wall clock has whole milliseconds, its monotonic clock has microseconds. A note has both. The wall clock is rounded down,
+ * never up, so over the notes of a batch the largest difference of the two is correct to within the time between two notes, and
+ * every note's wall time follows with a fraction. This needs the end of a millisecond among the notes: the times of a shorter batch
+ * may be up to a millisecond too early. The two clocks do not diverge within a batch.
  */
 export interface Start {
   /** The task's place in the measuring process's list. */

@@ -51,7 +51,7 @@ export class Subject {
     return { cpuUs, rssBytes };
   }
 
-  /** A clean stop: it drains, sends its last notes and exits with 0. */
+  /** Stops the process gracefully: it drains, sends its last notes and exits with 0. */
   async stop(patienceMs = 60_000): Promise<void> {
     const answer = this.#answer("stopped", patienceMs);
     this.#ask({ kind: "stop" });
@@ -95,12 +95,12 @@ export class Subject {
   }
 }
 
-/** The other side: answers for a process under test. `stop` resolves when all its work is over and written. */
+/** Answers the measuring process's requests inside a process under test. `stop` resolves when all its work is over and written. */
 export function answerAsSubject(stop: () => Promise<void>): (told: Told) => void {
   const tell = (told: Told) => {
     process.send?.(told);
   };
-  // Without the measuring process this one has no purpose.
+  // Without the measuring process, this process has no purpose.
   const abandoned = () => process.exit(1);
   process.on("message", (asked: Asked) => {
     if (asked.kind === "usage") {

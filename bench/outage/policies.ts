@@ -25,11 +25,11 @@ export interface PolicySum {
   faults: string[];
 }
 
-/** Every task's misfire setting: later slots fall to its policy. */
+/** The misfire setting of every task: slots later than this are handled by the misfire policy. */
 const afterMs = 10_000;
 /** The number of newest slots that `all` runs. */
 const cap = 100;
-/** The time that a start may take beyond the misfire time, which is judged at the claim. */
+/** The time that a start may take in addition to the misfire time, because lateness is judged at the claim. */
 const startMs = 2_000;
 /** Claims are made a second ahead. */
 const claimedAheadMs = 1_500;

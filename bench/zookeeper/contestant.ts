@@ -21,7 +21,7 @@ export function nodeClient(client: NodeClient): Contestant {
     name: client,
     run: async (order) => {
       const words = [...options, program, JSON.stringify({ ...order, client } satisfies Order)];
-      // The last line: the native client writes to this output itself.
+      // Only the last line is parsed, because the native client writes to the same output.
       const { stdout } = await run(process.execPath, words, { timeout: patienceMs, killSignal: "SIGKILL" });
       return JSON.parse(stdout.trim().split("\n").at(-1) ?? "") as Outcome;
     },

@@ -5,10 +5,10 @@ export interface Order {
   /** The existing parent; the nodes are its children and named by a number. */
   path: string;
   operation: Operation;
-  /** Requests on their way at any time. */
+  /** The number of concurrent requests. */
   window: number;
   count: number;
-  /** Operations before the measured ones. */
+  /** The number of operations before the measured ones. */
   warmUp: number;
   bytes: number;
 }

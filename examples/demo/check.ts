@@ -16,7 +16,7 @@ export interface Request {
 export interface Kill {
   node: string;
   atMs: number;
-  /** Runs that the store still assigned to it when it was dead. */
+  /** The number of runs that the store still assigned to the killed process after its death. */
   claimed: number;
   underWay: number;
 }
@@ -28,7 +28,7 @@ export interface Evidence {
   requests: Request[];
   seen: Seen[];
   kill: Kill | undefined;
-  /** Ended by Ctrl-C: the claims of a dead process may still wait for their time. */
+  /** True if Ctrl-C ended the demo: then claims of the dead process may not have been rerun yet. */
   interrupted: boolean;
 }
 
@@ -65,7 +65,7 @@ export interface Verdict {
   historyRuns: number;
 }
 
-/** A worker takes runs at most this long before they are due; later ones cannot have been the killed process's. */
+/** A worker claims runs at most this long before they are due, so the killed process cannot have claimed runs that are due later. */
 const claimAheadMs = 1_000;
 const slackMs = 100;
 /** A node's estimate of the store's clock is exact to half a round trip, and milliseconds are whole. */

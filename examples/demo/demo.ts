@@ -1,6 +1,6 @@
 /**
- * The demo's course: two nodes on a fresh embedded store, work for them, a kill -9 of the leader half-way, and at the
- * end the verdict. This process schedules and runs nothing itself: it enqueues, watches and checks.
+ * Runs the demo: two nodes on a fresh embedded store, work for them, a kill -9 of the leader half-way, and a verdict at the end.
+ * This process itself schedules and runs nothing: it enqueues, watches and checks.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Carillon, carillon, type Store } from "carillon";
@@ -17,10 +17,13 @@ import { View } from "./view.ts";
 
 const names = ["bourdon", "treble"];
 const delayedRuns = 1_000;
-/** Without --seconds: the enqueued runs spread over this, and the kill comes half-way. */
+/** The time over which the enqueued runs are spread if --seconds is not given; the kill happens half-way. */
 const openEndedSeconds = 30;
 /** Time to enqueue everything before the first of it is due. */
-/** How long enqueueing may take. A machine that needs longer is given four times as long, until it is too busy to measure on. */
+/**
+ * The time for enqueueing everything before the first run is due. If it is not enough, the demo tries again with four times the
+ * time, up to `last`; then the machine is too busy.
+ */
 const preparationMs = { first: 3_000, last: 48_000 };
 /** The longest wait for due runs to end. A dead node's claims are back after 10 s at default settings. */
 const aftermathMs = 60_000;
@@ -28,7 +31,7 @@ const aftermathInterruptedMs = 20_000;
 const killPatienceMs = 2_000;
 const lookMs = 50;
 const watchMs = 250;
-/** A statement that is under way at a server is carried out within this, unless the machine is busy: then it is waited for again. */
+/** A statement that the server is executing normally ends within this time; on a busy machine the demo waits several times. */
 const settlesMs = 250;
 const electionMs = 20_000;
 
@@ -207,7 +210,7 @@ class Demo {
       this.#read();
       if (this.#interruption.happened) toMs = Math.min(toMs, nowMs);
       else if (this.#kill === undefined && nowMs >= killMs) {
-        // A moment at which the leader has claims; it comes within a second.
+        // Kills the leader at a moment at which it has claims, which occurs within a second.
         if (this.#underWay(this.#leader).size > 0 || nowMs > killMs + killPatienceMs) await this.#killLeader(store);
       }
       if (nowMs - watchedMs >= watchMs) {
@@ -233,7 +236,7 @@ class Demo {
     const dueMs = new Map(this.#requests.map((request) => [request.run, request.dueMs]));
     const live = await store.runs.list({ states: [...states], sinceMs: fromMs, limit: 100_000 });
     return live.filter(({ slotMs, runId }) => {
-      // It is not the run's own due time: that of a retry is later.
+      // The run's current due time is not used, because a retry has a later one.
       const nominalMs = slotMs ?? dueMs.get(runId) ?? Number.POSITIVE_INFINITY;
       return nominalMs >= fromMs && nominalMs < toMs;
     });

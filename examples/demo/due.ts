@@ -15,7 +15,7 @@ export function dueSlots(schedule: ScheduleSpec, fromMs: number, toMs: number): 
   if (schedule.type !== "cron" || schedule.jitterMs) throw new RangeError(`not read here: ${JSON.stringify(schedule)}`);
   const matches = matcher(schedule.expression);
   const wall = wallClock(schedule.zone);
-  // Zones keep whole seconds today, and the second does not depend on the zone: most instants fall by it alone.
+  // Zone offsets are whole minutes today, so the second does not depend on the zone; checking it first excludes most instants.
   const seconds = fields(schedule.expression)[0] as string;
   for (let slot = Math.ceil(fromMs / 1_000) * 1_000; slot < toMs; slot += 1_000) {
     if (inField(seconds, (slot / 1_000) % 60, 0, 59) && matches(wall(slot))) slots.push(slot);

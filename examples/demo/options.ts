@@ -6,10 +6,10 @@ export class Trouble extends Error {
 }
 
 export interface Options {
-  /** null: until Ctrl-C. */
+  /** The duration; null: until Ctrl-C. */
   seconds: number | null;
   json: boolean;
-  /** null: a throw-away folder. */
+  /** The folder for the store; null: a throw-away folder. */
   directory: string | null;
 }
 

@@ -9,7 +9,7 @@ const stopMs = 20_000;
 interface Node {
   child: ChildProcess;
   exited: Promise<void>;
-  /** The demo itself ended it. */
+  /** True if the demo itself ended the process. */
   expected: boolean;
 }
 
@@ -28,7 +28,7 @@ export class Processes {
 
   /** Resolves when it has joined the cluster. */
   async start(order: NodeOrder): Promise<void> {
-    // In a session of its own, so that a Ctrl-C reaches the demo alone, which then ends its nodes in order.
+    // The child gets its own session, so that Ctrl-C reaches only the demo, which then stops its nodes gracefully.
     const child = fork(fileURLToPath(new URL("node.js", import.meta.url)), [JSON.stringify(order)], {
       detached: true,
       stdio: ["ignore", "ignore", "inherit", "ipc"],

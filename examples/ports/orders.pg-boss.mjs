@@ -28,7 +28,7 @@ export async function open(url, { pool, charge, ship, report, alarm }) {
   await boss.schedule("report", "30 6 * * 1-5", { country: "us" }, { tz: "America/New_York", key: "us" });
 
   return {
-    /** Enqueued with the row of the order, or not at all. */
+    /** Inserts the order and enqueues the run in one transaction. */
     async place(order, amount) {
       const client = await pool.connect();
       const db = { executeSql: (text, values) => client.query(text, values) };

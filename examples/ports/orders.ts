@@ -33,7 +33,7 @@ export async function open(store: string, { pool, charge, ship, report, alarm }:
   await reports.schedule("us", cron("30 6 * * 1-5", { zone: "America/New_York" }), { payload: "us" });
 
   return {
-    /** Enqueued with the row of the order, or not at all. */
+    /** Inserts the order and enqueues the run in one transaction. */
     async place(order: string, amount: number) {
       const tx = await pool.connect();
       try {

@@ -42,7 +42,7 @@ async function machine(name: string, hosts: string, path: string): Promise<void>
     const cutOff = use.takenOver?.use;
     if (use.takenOver) {
       console.log(`${name}: took over from ${use.takenOver.owner}`);
-      if (!cutOff || cutOff.endedMs !== null) return; // It had nothing to do, or had finished.
+      if (!cutOff || cutOff.endedMs !== null) return; // The former holder had not started, or had finished.
       const [night = 0, batch = 0] = (cutOff.note ?? "").split(" ").map(Number);
       if (night === tonight) from = batch + 1;
     }

@@ -137,7 +137,10 @@ export class Cluster {
     return this.members.find(({ name }) => name === row?.node) ?? (this.of("node")[0] as Member);
   }
 
-  /** For SIGSTOP: what a process does between its last check and its next belongs to the moment in which it was stopped. */
+  /**
+   * Stops a member with SIGSTOP and records the interval: actions of a process between its last check and its next one count at the
+   * moment of the stop.
+   */
   async stand(member: Member, forMs: number): Promise<() => void> {
     const fromMs = this.now();
     await member.stand(forMs);
@@ -152,7 +155,7 @@ export class Cluster {
     this.happened("healed");
   }
 
-  /** Waits until everything is in order. @returns the time that it took; undefined: too long */
+  /** Waits until the cluster has recovered. @returns ms that it took; undefined if it took too long */
   async recovered(withinMs: number): Promise<number | undefined> {
     const deadline = this.#healedMs + withinMs;
     let missing = "";
@@ -287,7 +290,10 @@ export class Cluster {
     }
   }
 
-  /** Describes what is not in order; "" if everything is. A process counts once it has sent a heartbeat since the faults ended. */
+  /**
+   * Describes what has not recovered; "" if everything has. A process counts as recovered once it has sent a heartbeat after the
+   * end of the faults.
+   */
   async #missing(): Promise<string> {
     const away = this.members.find(({ able }) => !able);
     if (away) return `${away.name} has not joined`;

@@ -13,9 +13,9 @@ export const nameOf = (strike: Strike): string => strike.map(({ name }) => name)
 
 export interface EpisodePlan extends ClusterOptions {
   readonly strikes: readonly Strike[];
-  /** Undisturbed work before each, and after the last. */
+  /** The undisturbed time before each strike, and after the last one. */
   readonly settleMs: number;
-  /** After the faults have ended everything has to be in order within this. */
+  /** The time within which the cluster has to recover after the end of the faults. */
   readonly recoveryMs: number;
   readonly onStrike?: (strike: Strike, recoveryMs: number | undefined) => void;
 }

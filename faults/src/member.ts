@@ -16,9 +16,9 @@ export interface MemberOptions {
   readonly store: Line | undefined;
   readonly coordination: readonly Line[];
   readonly servers: readonly Line[];
-  /** Into the history. */
+  /** Records an event in the history. */
   readonly happened: (what: string) => void;
-  /** It ended, but the harness did not end it. */
+  /** Called if the process ended although the harness did not end it. */
   readonly unexpected: (what: string) => void;
 }
 
@@ -56,7 +56,7 @@ export class Member {
     return this.#paused;
   }
 
-  /** It has joined, and the harness is not ending it. */
+  /** True if the process has joined and the harness is not stopping it. */
   get able(): boolean {
     return this.alive && this.#started && !this.#ending;
   }
@@ -74,7 +74,7 @@ export class Member {
     return [...(this.store ? [this.store] : []), ...this.coordination, ...this.servers];
   }
 
-  /** A new process; it joins in its own time. */
+  /** Starts a new process; `joined` waits until it has joined. */
   begin(): void {
     this.#life++;
     this.#ending = this.#started = false;
@@ -135,7 +135,7 @@ export class Member {
     await gone;
   }
 
-  /** Stops it in order, and after a while by force: a stop waits for a store that is away. */
+  /** Stops the process gracefully, and kills it after a while, because a graceful stop waits for an unreachable store. */
   async stop(): Promise<void> {
     const child = this.#child;
     if (!this.alive || !child) return;

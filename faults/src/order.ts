@@ -18,7 +18,7 @@ export interface Order {
   readonly sessionTimeoutMs: number;
   readonly concurrency: number;
   readonly tasks: readonly string[];
-  /** Decides how long handlers take, and how they end. */
+  /** Determines how long handlers take and how they end. */
   readonly seed: number;
   /** Every process appends lines to it. */
   readonly log: string;

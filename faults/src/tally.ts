@@ -9,7 +9,7 @@ interface Struck {
   readonly coordination: Coordination;
   readonly strike: string;
   readonly round: number;
-  /** Undefined: it did not recover. */
+  /** ms until the recovery; undefined if the cluster did not recover. */
   readonly tookMs: number | undefined;
 }
 

@@ -39,11 +39,11 @@ export interface Feeding {
 const hangMs = 1_000;
 const sayAfterMs = 2_000;
 const partInputs = 1_000;
-/** The most memory that a target may keep after its first inputs: caches fill, and are then full. */
+/** The most memory that a target may keep after its first inputs; until then its caches fill up. */
 const keptBytesMax = 48 * 1024 * 1024;
 /** Only a long run is worth a check of the memory that it keeps, and of the cost of longer texts. */
 const isLong = (inputs: number) => inputs >= 4_000;
-/** A bug is small within this time; a hang shrinks slowly. */
+/** The default time for shrinking a bug; a hang shrinks slowly. */
 const defaultShrinkMs = 120_000;
 
 const collectGarbage = ((): (() => void) => {

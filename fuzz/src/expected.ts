@@ -3,7 +3,7 @@ import { CarillonError, errorCodes } from "../../scheduler/src/base/errors.ts";
 import { limits } from "../../scheduler/src/base/limits.ts";
 import { ZooKeeperError } from "../../zookeeper/src/base/errors.ts";
 
-/** However much of the refused input a message quotes. */
+/** The longest allowed message; it may quote part of the refused input. */
 const longestMessage = limits.errorTextLength;
 
 /** Differs from an intended error: a property does not hold. */

@@ -3,7 +3,7 @@ import type fc from "fast-check";
 /** A reader of foreign input: its inputs, and the properties that must hold. */
 export interface Target<Input = unknown> {
   readonly name: string;
-  /** Its share of a run's inputs, relative to 1 for others. */
+  /** The target's share of a run's inputs; 1 is the default of the others. */
   readonly share: number;
   readonly inputs: fc.Arbitrary<Input>;
   /**

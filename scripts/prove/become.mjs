@@ -25,13 +25,13 @@ export async function become(source, { servers = [], before } = {}) {
     if (servers.length > 0) {
       const started = await startServers(servers);
       Object.assign(process.env, started.env);
-      // If the harness calls process.exit, or dies, the servers' keeper notices and stops them by itself.
+      // If the harness calls process.exit or dies, the servers' keeper notices and stops the servers by itself.
       process.once("beforeExit", () => void started.stop());
     }
     process.argv[1] = program;
     await import(pathToFileURL(program).href);
   } catch (error) {
     fail(error);
-    process.exit(); // The started servers would keep this process running.
+    process.exit(); // otherwise the started servers would keep this process running
   }
 }

@@ -117,5 +117,5 @@ async function main() {
 
 await main().catch((error) => {
   fail(error);
-  process.exit(); // Otherwise its open handles would keep this process running.
+  process.exit(); // otherwise open handles would keep this process running
 });

@@ -32,7 +32,7 @@ const bundle = "npx esbuild --bundle --platform=node --log-level=error";
 /** CommonJS code in a bundle for ESM needs a `require`, and `pg` calls it. */
 const banner = `--banner:js='import { createRequire as of } from "node:module"; const require = of(import.meta.url);'`;
 const jest = "node_modules/.bin/jest --config";
-/** Types of every entry; errors within the types of other packages are not ours. */
+/** Checks the types of every entry point; errors within the types of other packages are ignored. */
 const types = "npx tsc --noEmit --strict --exactOptionalPropertyTypes --target es2022 --types node";
 /** Each line of NestJS that `carillon/nest` is for. @param {string} version @returns {[string, string, RegExp]} */
 const nest = (version) => [

@@ -1,4 +1,7 @@
-/** Redis from PATH, Debian or Homebrew: on loopback, alone, keeping nothing when it stops unless a bench asks for that. */
+/**
+ * Redis from PATH, Debian or Homebrew: a single server on loopback, which keeps no data when it stops unless a bench requires
+ * durability.
+ */
 import { chownSync, existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ask, launch, onFreePort, programFolders } from "./server.mjs";

@@ -125,7 +125,7 @@ export function freePort() {
 }
 
 /**
- * Between finding a free port and listening on it another process may take it: then try another.
+ * Another process may take a port after it was found free and before the server listens on it: then tries another port.
  * @template T @param {(port: number) => Promise<T>} start @returns {Promise<T>}
  */
 export async function onFreePort(start) {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const place = "/dev/shm";
 const prefix = "carillon-tests-";
-/** The gate leaves up to 3 GB there before its end. */
+/** The gate has up to 3 GB of temporary files before its end. */
 const roomLeast = 6 * 2 ** 30;
 const memoryLeast = 12 * 2 ** 30;
 

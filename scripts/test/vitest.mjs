@@ -7,7 +7,7 @@ import { foreground, interruptedExit } from "../servers.mjs";
 import { figuresOf, nameOf } from "./figures.mjs";
 
 const reporter = fileURLToPath(new URL("report.mjs", import.meta.url));
-/** More failures than this have one cause, and a second look at each is of no use. */
+/** More failures than this probably have one common cause, so running each again is of no use. */
 const secondLookMost = 20;
 
 /**

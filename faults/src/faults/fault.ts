@@ -6,11 +6,11 @@ export type Heal = () => Promise<void> | void;
 /** One kind of fault. */
 export interface Fault {
   readonly name: string;
-  /** Its effect, for people. */
+  /** A description of the effect, for people. */
   readonly what: string;
   /** The fault is possible only with this: any coordination service, a particular one, or the system's `prlimit`. */
   readonly needs?: "service" | "redis" | "zookeeper" | "prlimit";
-  /** It is over as soon as it has happened. */
+  /** True if the fault has no duration. */
   readonly momentary?: boolean;
   /** Begins the fault. @param forMs how long it should last @returns ends it */
   inflict(cluster: Cluster, dice: Dice, forMs: number): Promise<Heal>;

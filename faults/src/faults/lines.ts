@@ -10,7 +10,10 @@ function trouble(cluster: Cluster, whose: string, lines: readonly Line[], what: 
   return together(lines.map((line) => line.trouble(what)));
 }
 
-/** Half of an answer's way, at most. */
+/**
+ * Raises the cluster's allowed clock error by half of the delay, because a late answer makes an estimate of the store's time wrong
+ * by up to that.
+ */
 function lateBy(cluster: Cluster, ms: number): void {
   cluster.clockErrorMs = Math.max(cluster.clockErrorMs, 100 + Math.min(ms, 5_000) / 2);
 }

@@ -7,7 +7,7 @@ import type { Fault } from "./fault.ts";
 const everyMs = 150;
 let liars = 0;
 
-/** A worker that uses the protocol, and violates all of its rules. */
+/** A malicious worker: it speaks the protocol but violates its rules. */
 class Liar {
   readonly #cluster: Cluster;
   readonly #server: string;

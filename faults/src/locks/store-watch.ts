@@ -1,7 +1,7 @@
 import type pg from "pg";
 import type { Grant } from "../../../simulation/src/lock-history.ts";
 
-/** A node as the service shows it: the grant without the data that only processes have. */
+/** A node as seen at the service: the grant without the data that only the processes know. */
 export type Node = Pick<Grant, "lock" | "fence" | "session" | "givenMs"> & {
   owner: string | null;
   /** Only the lower half of the fence is visible. */

@@ -4,7 +4,7 @@ import type { Node } from "./store-watch.ts";
 
 export interface Told {
   readonly notes: readonly LockNote[];
-  /** The nodes that the service showed; undefined: it shows none. */
+  /** The nodes seen at the service; undefined if the service does not show nodes. */
   readonly nodes: readonly Node[] | undefined;
   readonly writes: readonly LockWrite[];
   readonly graceMs: number;
@@ -50,7 +50,7 @@ export function lockHistoryOf({ notes, nodes, writes, graceMs, endMs, slackMs, f
       const [holder] = [...holders].flatMap(([key, one]) =>
         key.startsWith(`${node.lock} `) && (half ? one.fence % 2 ** 32 : one.fence) === node.fence ? [one] : [],
       );
-      // A process that only waited never notes what its fence would have been.
+      // A process that only waited for the lock never notes a fence.
       if (half && !holder) return [];
       const fence = holder?.fence ?? node.fence;
       const process = holder?.process ?? node.owner ?? `session ${node.session}`;

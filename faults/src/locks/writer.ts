@@ -20,7 +20,7 @@ export interface WriterOrder {
   readonly life: number;
   readonly fenced: boolean;
   readonly sessionTimeoutMs: number;
-  /** null: no grace lock. */
+  /** The grace in ms; null if no grace lock is used. */
   readonly graceMs: number | null;
   readonly log: string;
 }
@@ -58,7 +58,7 @@ await told;
 let holdings = 0;
 const holdingOf = () => `${own} ${++holdings}`;
 
-/** Checked after the clock was read: the answer was true at that moment or later. */
+/** The clock is read before the check, so the noted time is at or before the moment at which the process held the lock. */
 function looks(lock: string, holding: string, held: () => boolean, fence: () => bigint | undefined): boolean {
   const atMs = machineMs();
   const node = fence();

@@ -34,7 +34,7 @@ export interface Figures {
   readonly slots: number;
   /** These four add up to all slots. */
   readonly never: number;
-  /** Begun, and never ended. */
+  /** Slots that began and never ended. */
   readonly unfinished: number;
   readonly once: number;
   readonly more_than_once: number;
@@ -54,9 +54,9 @@ export interface Figures {
 
 interface Execution {
   readonly startMs: number;
-  /** When it ended well; infinite: it did not. */
+  /** The time of its successful end; Infinity if it did not end successfully. */
   readonly endMs: number;
-  /** When it was over, in whatever way. */
+  /** The time at which it was over, for any reason. */
   readonly overMs: number;
   readonly of: string;
 }

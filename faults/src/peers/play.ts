@@ -16,9 +16,9 @@ export interface Played {
   /** For the schedule of the finest kind. */
   readonly recurring: Figures;
   readonly period_ms: number;
-  /** Faults that met a worker with a handler under way. */
+  /** The number of faults that hit a worker with a running handler. */
   readonly in_the_midst: number;
-  /** Worker processes that ended by themselves, and were started again. */
+  /** The number of worker processes that ended by themselves and were restarted. */
   readonly fell: number;
   /** Time after the last slot's time. */
   readonly waited_ms: number;

@@ -11,7 +11,7 @@ export interface Order {
   readonly store: string;
   readonly name: string;
   readonly life: number;
-  /** It adds these slots and ends; absent: it runs the slots in the store. */
+  /** The process adds these slots and ends; if absent, it runs the slots in the store. */
   readonly adds?: readonly Slot[];
   /** Decides how long each slot's handler takes. */
   readonly seed: number;
@@ -40,7 +40,7 @@ export const traits: Record<Name, Traits> = {
   "graphile-worker": { server: "postgres", periodMs: 60_000 },
 };
 
-/** The same for all subjects. */
+/** The number of concurrent runs of a process, the same for all subjects. */
 export const concurrency = 10;
 /** About this long after a process's last sign of life another may take over its runs, where that can be set. */
 export const lockMs = 5_000;

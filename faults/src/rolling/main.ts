@@ -202,7 +202,10 @@ async function missed(): Promise<number> {
   return rows[0].missed;
 }
 
-/** Two versions that each stored the same definition in their own form would overwrite it again and again. */
+/**
+ * The number of versions of the tasks: two releases that store the same definition in different forms would overwrite each other
+ * again and again.
+ */
 async function taskVersions() {
   const { rows } = await sql.query(`select max(version) as most from ${schema}.task`);
   return { definition_versions_most: rows[0].most as number };

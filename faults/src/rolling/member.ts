@@ -100,7 +100,7 @@ async function beNode(): Promise<void> {
 }
 
 async function beWorker(): Promise<void> {
-  // Builds of before the sources had rooms have it at the top.
+  // Older builds have the module at the top level.
   const module = existsSync(`${build}/library`) ? "library/remote-worker.js" : "remote-worker.js";
   const { worker } = (await load(module)) as typeof import("carillon/worker");
   const far = worker({ server: listen.map((one) => `http://${one}`), key, name, groups: ["far"], log, drain: "20s" });

@@ -2,8 +2,8 @@ import type { Checker } from "../history.ts";
 
 const spanMs = 10_000;
 /**
- * The most heartbeats of a process in the observed time. Every election signal causes a heartbeat, and a failed heartbeat is
- * repeated four times a second.
+ * The most heartbeats of a process within `spanMs`. Every election signal causes a heartbeat, and a failed heartbeat is repeated
+ * four times a second.
  */
 const mostBeats = 150;
 

@@ -48,7 +48,7 @@ export class PolicyStage {
           carillon.task<Behaviour | null>(name, {}, (run, does) => handlers.get(name)?.(run, does));
         }
     };
-    // The tower's time advances only when the harness moves it, so that a slow machine does not change the scenario.
+    // With a short patience, the tower's time would move on while a slow machine still works, and that would change the scenario.
     const told: string[] = [];
     const tell = (fields: object, message: string) => void told.push(`${message} ${JSON.stringify(fields)}`);
     const log = { ...silentLog, warn: tell, error: tell };

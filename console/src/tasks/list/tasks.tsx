@@ -38,7 +38,7 @@ export function Tasks() {
     limit: pageSize,
     ...(matching ? { matching } : {}),
     ...(search.of ? { of: search.of } : {}),
-    // Named schedules are listed only if the text filter searches for them or a task is chosen.
+    // Named schedules are listed only if there is a name filter or the list is that of one task's schedules.
     ...(matching ? {} : { schedules: false }),
     ...(search.group ? { group: search.group } : {}),
     ...(search.paused === "yes" ? { paused: true } : search.paused === "no" ? { paused: false } : {}),

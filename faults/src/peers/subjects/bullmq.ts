@@ -22,7 +22,7 @@ interface BullMQ {
 
 const queueName = "slots";
 const again = { attempts: 25 };
-// It logs lines that are cut on purpose without end; the consequences are in the notes.
+// The log is ignored, because it repeats errors of the connections that the harness cuts; the notes show the consequences.
 const unheard = () => undefined;
 
 function connectionOf(store: string): object {

@@ -38,7 +38,7 @@ export const subject: Subject = {
   },
   async work({ store }, handle) {
     const { run, parseCronItems, Logger } = (await peer("graphile-worker")) as Worker;
-    // It logs lines that are cut on purpose without end; the consequences are in the notes.
+    // The log is ignored, because it repeats errors of the connections that the harness cuts; the notes show the consequences.
     const logger = new Logger(() => () => undefined);
     const worker = {
       // Without batched completions a failed completion is an unhandled rejection, which ends the process.

@@ -34,7 +34,7 @@ async function bossOf(store: string): Promise<Boss> {
     cronWorkerIntervalSeconds: 1,
     cronMonitorIntervalSeconds: 1,
   });
-  // It logs lines that are cut on purpose without end; the consequences are in the notes.
+  // The log is ignored, because it repeats errors of the connections that the harness cuts; the notes show the consequences.
   boss.on("error", () => undefined);
   await boss.start();
   return boss;
