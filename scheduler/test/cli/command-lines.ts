@@ -4,7 +4,7 @@
  * tests.
  */
 
-/** Commands that query no cluster, or only the store, with the reason why they cannot use a server. */
+/** Commands that cannot use a server, because they query no cluster or only the store; each with the reason. */
 export const ofNoServer: Readonly<Record<string, string>> = {
   dev: "it is a process of the cluster",
   server: "it is a process of the cluster",
@@ -30,7 +30,7 @@ export const ofNoServer: Readonly<Record<string, string>> = {
 };
 export const importsFiles = /^import (?!crontab$)/;
 
-/** Options that are given in the lines alone, since another value of theirs does something to this machine or has no end. */
+/** Options that are used only as the lines give them, because other values would affect this machine or never end. */
 export const notVaried = new Set(["--output", "--follow", "--wait"]);
 
 /**

@@ -36,7 +36,8 @@ const drawn = /node \S+ (?:leads|follows)/;
 describe("carillon dev", () => {
   it("runs a file from anywhere, says each fire in a line, and ends in order", async () => {
     const dev = start(["dev", "tasks.ts", ...here(), "--name", "atlas"]);
-    // The header is the last thing of the start, and a task may fire before it: a signal then ends a start, with 130.
+    // Waits for the header, which is printed last at the start; a task may fire before it, and a signal during the start would end
+    // the process with 130.
     await dev.says(/node atlas leads/);
     await dev.says(/beat +run \d+ +✓ .*\n(.*\n)*.*beat +run \d+ +✓/);
     const { code, stdout } = await dev.end("SIGINT");
@@ -126,7 +127,8 @@ describe("carillon dev", () => {
     const dev = start(["dev", "tasks.ts", ...through]);
     await dev.says(/the store is away; trying again until it is back/);
     holder.listen(free, "127.0.0.1");
-    // The header is the last thing of the start, and a task may fire before it: a signal then ends a start, with 130.
+    // Waits for the header, which is printed last at the start; a task may fire before it, and a signal during the start would end
+    // the process with 130.
     await dev.says(/node \S+ (?:leads|follows)(?:.*\n)+.*beat +run \d+ +✓/);
     const { code, stdout } = await dev.end("SIGINT");
     holder.close();

@@ -11,10 +11,10 @@ import { inProcess } from "../support/in-process.ts";
 import { until } from "../support/store-stage.ts";
 import { ask as askProcess, file, here, objects, schema, start, url } from "./process.ts";
 
-/** A command that only looks at the processes of a test, or that is refused, runs in this one. */
+/** Runs a command in this process: used for commands that only query the test's processes, or that are refused. */
 const ask = (...args: string[]) => inProcess([...args, ...here()]);
 const json = async (...args: string[]) => JSON.parse((await ask(...args, "--json")).stdout);
-/** Until `node` is the leader, as `carillon nodes` shows it. */
+/** Waits until `carillon nodes` shows `node` as the leader. */
 const leads = (node: string) => until(`${node} to lead`, async () => (await json("nodes")).leader?.node === node);
 
 let ensemble: Ensemble;
@@ -178,7 +178,7 @@ export const tower = carillon({ retention: "${retention}" });
     await file("short.ts", keeping("7d"));
     const by = ["--coordination", zookeeper()];
     const first = start(["dev", "short.ts", ...here(), "--name", "short", ...by]);
-    await first.says(/node short (?:leads|follows)/); // With a service it is in line first, and leads a moment later.
+    await first.says(/node short (?:leads|follows)/); // With a service, a node is first in line for a moment before it leads.
     await leads("short");
     const second = start(["dev", "long.ts", ...here(), "--name", "long", "--json", ...by]);
     await second.says(/retention is 7d on short and 60d on long/);
@@ -294,7 +294,7 @@ describe("an observer", () => {
       { node: "planner", leads: true, settings: { observer: false } },
     ]);
     await planner.end("SIGKILL");
-    // No node takes the next term; the last one is over all the same.
+    // No node takes the next term, but the last term is over.
     await until("the planner to be gone", async () => (await json("nodes")).members.length === 1);
     expect(await json("nodes")).toMatchObject({
       leader: null,

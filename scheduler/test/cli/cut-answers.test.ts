@@ -1,4 +1,4 @@
-/** Commands by a server whose answers break off in the middle of their body. */
+/** Commands against a server whose answers break off in the middle of the body. */
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer, request } from "node:http";
@@ -27,7 +27,7 @@ beforeAll(async () => {
   process.env.CARILLON_SECRET_KEYS = makeSecretKey();
   known = await prepared(await stage.open());
   delete process.env.CARILLON_SECRET_KEYS;
-  // The test waits for no server to come back.
+  // The test must not wait the usual time for a server to come back.
   againAfterMs.fill(1);
 });
 afterAll(async () => {
@@ -36,14 +36,14 @@ afterAll(async () => {
 });
 
 interface Passed {
-  /** The idempotency key of a change; undefined of a read. */
+  /** The idempotency key of a change; undefined for a read. */
   key: string | undefined;
   method: string;
   path: string;
   cut: boolean;
 }
 
-/** Before the stage's server: cuts the answers that `cuts` says, each in the middle of its body. */
+/** A proxy in front of the stage's server: cuts the answers that `cuts` selects, in the middle of the body. */
 async function cutting() {
   let cuts: (asked: Omit<Passed, "cut">, before: readonly Passed[]) => boolean = () => false;
   let passed: Passed[] = [];
@@ -134,7 +134,7 @@ const told = (what: string) =>
     message: expect.stringContaining(what),
     hint: expect.stringMatching(/^Look with carillon /),
   });
-/** Commands whose answer has a secret in it, which no server stores. */
+/** Commands whose answer contains a secret that the server does not store. */
 const withSecret = new Set(["keys create", "tokens create"]);
 const mayBeDone = told("it may have been done all the same");
 
@@ -145,7 +145,7 @@ describe("of every command", () => {
       const between = await cutting();
       const some = lines[name] ?? [];
       let next = 0;
-      /** The next of the command's lines that changes something, with such answers cut. */
+      /** Runs the command's next line that changes something, with the selected answers cut. */
       const changing = async (cuts: Parameters<typeof between.carried>[0]) => {
         for (let tries = 0; tries < some.length; tries++) {
           const line = some[next++ % some.length] as string;
@@ -159,7 +159,7 @@ describe("of every command", () => {
         const once = await changing((asked, before) => isChange(asked) && !before.some(({ key }) => key === asked.key));
         expect([name, once !== undefined]).toEqual([name, !look.test(name)]);
         if (once === undefined) return;
-        // Its secret is not stored, so another request is of no use.
+        // The secret is not stored, so a repeated request cannot return it.
         if (withSecret.has(name)) expect(once.said).toEqual(mayBeDone);
         else {
           expect([once.line, once.said.code]).not.toEqual([once.line, "SERVER_UNREACHABLE"]);

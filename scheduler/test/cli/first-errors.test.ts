@@ -12,7 +12,7 @@ interface Mistake {
   typed: () => string[];
   code: string;
   exit: number;
-  /** The message, if it names the right word. */
+  /** A pattern of the message, if the message names the right word. */
   says?: RegExp;
   hint: RegExp;
 }

@@ -107,7 +107,7 @@ describe("import crontab", () => {
       await database.query("drop trigger refuse on task");
       await database.query("begin");
       await database.query("lock table task in exclusive mode");
-      // Registered before its own listener, and called by the same event.
+      // This listener is registered before the program's own, and the same event calls both.
       const listener = 'process.on("SIGINT",()=>console.error("interrupted"))';
       const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listener)}` };
       const importing = start(["import", "crontab", "half.crontab", "--user", "--json", ...here()], { env });

@@ -18,7 +18,7 @@ export function leaves(): Leaf[] {
   const walk = (command: Command, before: string) => {
     for (const one of command.commands) {
       const name = before === "" ? one.name() : `${before} ${one.name()}`;
-      // A family without anything of its own is only a name.
+      // A command group without an action of its own is only a name.
       if ((one as unknown as { _actionHandler: unknown })._actionHandler) found.push({ name, command: one });
       walk(one, name);
     }

@@ -25,7 +25,7 @@ interface Where {
   args?: string[];
   url?: string;
   mode?: "legacy" | "auto";
-  /** Stands for a person whom the client can ask. */
+  /** Simulates a person whom the client can ask for confirmation. */
   person?: (message: string) => "accept" | "decline" | "cancel";
 }
 
@@ -435,7 +435,7 @@ describe("an acting tool", () => {
     expect(asked[0]).toMatch(
       /^Carillon: pause_task \{"task":"nightly","reason":"bank is closed"\}\nThe task would not fire/,
     );
-    // A confirmation from elsewhere does not take the person's place.
+    // A confirmation code from an earlier answer does not replace the person's consent.
     reply = "decline";
     const { confirm } = await answerOf(client, "resume_task", { task: "nightly" });
     expect(await refusal(talking, "resume_task", { task: "nightly", confirm })).toMatchObject({

@@ -40,7 +40,7 @@ describe("dead letters and operations", () => {
     expect(await code("dead", "show", "000000000000")).toEqual([3, "RUN_UNKNOWN"]);
     const client = new pg.Client(url);
     await client.connect();
-    // The state in which retention has dropped the day of the runs, and a reader keeps that of the letters.
+    // Simulates that retention has dropped the day's run history, while a reader still holds back the dead letters of that day.
     const turned = () => client.query(`update ${schema}.run_history set id = -id`);
     await turned();
     expect((await ask("dead", "show", fingerprint)).stdout).toMatch(
@@ -100,7 +100,7 @@ describe("dead letters and operations", () => {
     expect(begun.stderr).toContain("no node leads");
     const [, id = ""] = /^operation (\d+) has begun/m.exec(begun.stdout) ?? [];
     expect((await ask("operations", "wait", id)).stdout).toBe(`operation ${id} done: 2 of 2 done\n`);
-    // A minute's slots of two weeks, without a terminal for the question.
+    // Two weeks of slots every minute, without a terminal for the confirmation.
     await ask("tasks", "edit", "eu-a", "--set", "schedule=* * * * *");
     const range = ["--from", "14d", "--to", "1h"];
     expect(await code("tasks", "backfill", "eu-a", ...range)).toEqual([2, "CONFIRMATION_NEEDED"]);

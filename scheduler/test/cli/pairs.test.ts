@@ -54,7 +54,7 @@ async function by(way: keyof typeof stages, words: readonly string[]): Promise<S
   const placed = placedIn(words, { ...known[way], folder });
   const where = way === "store" ? ["--store", postgres().url, "--schema", schema] : ["--server", stages[way].urlOf()];
   const environment = { XDG_CONFIG_HOME: folder, CARILLON_TOKEN: tokens.admin, CARILLON_SECRET_KEYS: secretKeys };
-  // Before the word that ends the options.
+  // The options go before the word that ends the options (--).
   const end = placed.indexOf("--");
   const line = end < 0 ? [...placed, ...where] : [...placed.slice(0, end), ...where, ...placed.slice(end)];
   return typed(value, line, environment);
@@ -62,14 +62,14 @@ async function by(way: keyof typeof stages, words: readonly string[]): Promise<S
 
 const nearMs = 36 * 3_600_000;
 const tokenMs = 90 * 86_400_000;
-/** A time of this moment or near it, or a token's end, and not of a slot, which is at a whole hour. */
+/** True for a time that differs between two calls (the current time or a token's expiry); slots are at whole hours. */
 function isDrawn(text: string): boolean {
   if (/:00:00(?:\.000)?(?:Z| ?[+-]\d\d:\d\d)$/.test(text)) return false;
   const fromNowMs = Date.parse(text.replace(/^(\S+) (\S+) ([+-])/, "$1T$2$3")) - Date.now();
   return Math.abs(fromNowMs) < nearMs || Math.abs(fromNowMs - tokenMs) < nearMs;
 }
 
-/** JSON whose keys are in any order. */
+/** Sorts the keys of JSON, whose order may differ. */
 const inOrder = (text: string) =>
   /^[[{]/.test(text)
     ? text
@@ -124,7 +124,7 @@ const ended = (stage: ApiStage) =>
     async () => (await stage.rows("select from $s.operation where ended_ms is null")).length === 0,
   );
 
-/** For each command, the right lines, which are compared in their form for people, too. */
+/** The number of valid lines of each command whose output for people is compared as well. */
 const readByPeople = 2;
 
 /** Odd lines of each command, unless all are compared. */
@@ -200,7 +200,7 @@ describe("by the store and by a server", () => {
     }
   });
 
-  // One after the other, as the lines change what the next ones find.
+  // The lines run one after another, because each may change what the next ones find.
   it.each(Object.entries(lines))(
     "carillon %s: its lines say and do the same, for programs and for people",
     async (name, some) => {

@@ -1,4 +1,4 @@
-/** A cluster with something of everything that commands speak of, the same each time but for times and names that are drawn. */
+/** Prepares a cluster with at least one object of every kind that commands use; only times and random names differ between calls. */
 
 import { readSecretKeys } from "../../src/access/secrets/read-keys.ts";
 import { Secrets } from "../../src/access/secrets/secrets.ts";

@@ -27,7 +27,7 @@ export interface Ended {
 export interface Where {
   cwd: string;
   env?: Record<string, string>;
-  /** Under a terminal of its own, of this many columns and 30 lines. */
+  /** Runs the command under a terminal of this many columns and 30 lines. */
   columns?: number;
 }
 
@@ -134,7 +134,7 @@ export class Cli {
 
 export const { url } = postgres();
 
-/** It lies where no node_modules has carillon, and is TypeScript. */
+/** The file of tasks: TypeScript, in a folder from which no node_modules with carillon is visible. */
 const tasksFile = `
 import { carillon, cron, every, type Run } from "carillon";
 const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
@@ -147,7 +147,7 @@ tower.task("endless", {}, (run: Run) => new Promise((_, reject) => run.signal.ad
 tower.task("deaf", {}, () => sleep(600_000));
 `;
 
-/** Made anew for each file of tests, and with it a schema for each test. */
+/** Created for each test file; each test has a schema of its own. */
 export let folder: string;
 export let schema: string;
 let running: Cli[] = [];

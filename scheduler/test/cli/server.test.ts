@@ -39,7 +39,7 @@ const server = () => ["--server", stage.urlOf()];
 const byServer = (...args: string[]) => inProcess([...args, ...server()], token());
 const jsonOf = async (...args: string[]) => JSON.parse((await byServer(...args, "--json")).stdout);
 
-/** The store's word and the server's, which must be one. */
+/** Runs a command against the store and against the server; the outputs must be equal. */
 const both = async (...args: string[]) => {
   for (const form of [["--json"], []]) {
     const here = await inProcess([...args, ...form, ...store()]);
@@ -60,7 +60,7 @@ async function ended(task: string, verdict: object): Promise<number> {
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "carillon-server-"));
-  // The keys are the server's: its clients need none.
+  // Only the server has the secret keys; its clients need none.
   process.env.CARILLON_SECRET_KEYS = makeSecretKey();
   await stage.open();
   delete process.env.CARILLON_SECRET_KEYS;
@@ -383,7 +383,7 @@ describe("carillon login", () => {
     const { profiles } = JSON.parse(await readFile(profile, "utf8"));
     const environmentOf = { ...environment, CARILLON_PROFILE: "act" };
     expect(await inProcess(["tasks", "pause", "mail"], environmentOf)).toMatchObject({ code: 0 });
-    // Signing in anew ends the token that the profile had.
+    // A new sign-in revokes the profile's former token.
     await login(password, "--user", "bea", "--profile", "act");
     const act = { ...environment, CARILLON_SERVER: stage.urlOf(), CARILLON_TOKEN: profiles.act.token };
     expect((await inProcess(["tasks", "list"], act)).stderr).toContain("SIGN_IN_NEEDED");

@@ -17,7 +17,10 @@ const ways = [
 ];
 const tasks = 60;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
-/** A process's estimate of the store's clock is exact to half a round trip; `at` is read from this machine's own. */
+/**
+ * The error of a time: a process's estimate of the store's clock is exact to half a round trip, whereas `at` is read from this
+ * machine's clock.
+ */
 const clockErrorMs = 5;
 
 describe.each(ways)(`two processes coordinated by $by, one killed with -9, $rounds times (seed ${seed})`, (way) => {
@@ -87,7 +90,7 @@ describe.each(ways)(`two processes coordinated by $by, one killed with -9, $roun
         expect(run.attempt, key).toBe((lost.get(key)?.length ?? 0) + 1);
       } else {
         expect(run.code, key).toBe("WORKER_LOST");
-        // Three kills in a row can hit the same run: it is then taken to be their cause.
+        // Three kills in a row can hit the same run: then the run is regarded as their cause.
         if (again) expect(run.attempt, key).toBe(taskOptions.workerLosses.usual);
       }
       if (!again) expect(starts.get(key)?.length ?? 0, key).toBeLessThanOrEqual(1);

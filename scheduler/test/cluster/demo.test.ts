@@ -58,7 +58,7 @@ function left(): string[] {
       const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ");
       if (words.includes(folder)) found.push(`${pid}: ${words}`);
     } catch {
-      // It ended while we looked.
+      // The process ended in the meantime.
     }
   }
   return found;
@@ -79,7 +79,7 @@ test("two processes, one killed half-way: all that was due is accounted for, and
   expect(figures).toMatchObject({ delayed_due: 1_000, delayed_fired: 1_000, by_hand_due: 32, by_hand_fired: 32 });
   expect(Number(figures.p50_ms)).toBeLessThanOrEqual(Number(figures.p99_ms));
   expect(Number(figures.p99_ms)).toBeLessThanOrEqual(Number(figures.max_ms));
-  // A charge fails twice; were the first attempt the killed process's, once.
+  // A charge fails twice; only once if the killed process had made the first attempt.
   expect(Number(figures.retried)).toBeGreaterThanOrEqual(1);
 
   expect(Number(figures.rerun_after_kill)).toBeGreaterThan(0);
@@ -144,7 +144,7 @@ test("it fails, and says so, when a run is lost and another is started twice", a
   }
   expect(await run.ended, run.text()).toBe(1);
   expect(run.figures(), run.text()).toMatchObject({ lost: 1, doubled: 1, delayed_due: 1_000, delayed_fired: 999 });
-  // The store was to be kept; the server is not.
+  // The store is kept, but the server has stopped.
   expect(readdirSync(folder)).toEqual(["store"]);
   expect(left()).toEqual([]);
 });

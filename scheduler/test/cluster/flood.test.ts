@@ -49,7 +49,7 @@ async function guesses(address: string, lines: number, each: number): Promise<Ma
       socket.on("data", (data) => {
         heard += data.toString("latin1");
         const found = [...heard.matchAll(/HTTP\/1\.1 (\d{3}) /g)];
-        // A status that is cut in two is read when its rest is there.
+        // A status line that is split between two chunks is read once its rest has arrived.
         heard = heard.slice(-12);
         if (/HTTP\/1\.1 \d{3} /.test(heard)) heard = "";
         for (const [, status] of found) statuses.set(Number(status), (statuses.get(Number(status)) ?? 0) + 1);

@@ -8,7 +8,10 @@ const ways = [
   { by: "the store alone", coordination: () => undefined },
   { by: "ZooKeeper", coordination: () => `zookeeper://${sharedServer()}${ownPath("leader-killed")}` },
 ];
-/** A process's estimate of the store's clock is exact to half a round trip; `at` is read from this machine's own. */
+/**
+ * The error of a time: a process's estimate of the store's clock is exact to half a round trip, whereas `at` is read from this
+ * machine's clock.
+ */
 const clockErrorMs = 5;
 
 describe.each(ways)("the leader killed with -9 while nobody can be elected, coordinated by $by", (way) => {

@@ -19,7 +19,7 @@ const task = "settle";
 
 interface Code {
   release: string;
-  /** Neighbours differ, so that a slot shows whose schedule planned it. */
+  /** The period differs between consecutive releases, so that a slot shows which release's schedule planned it. */
   periodMs: number;
 }
 
@@ -90,7 +90,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
     for (let round = 1; round <= many; round++) {
       const next = codeOf(round);
       if (round % 2 === 0) {
-        // Half-way it is rolled back, and comes once more when that has been seen.
+        // The roll-out is rolled back half-way, and repeated once the rollback has taken effect.
         const first = await start({ ...next, release: `${next.release}-bad` });
         expected.push(next.periodMs);
         await sleep(random.next() * 1_000);
@@ -102,7 +102,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
       await isNow(next.periodMs);
       old = next;
     }
-    // Long enough for a process that would change it back.
+    // Long enough for an old process to change the definition back, which must not happen.
     await sleep(5_000);
     await Promise.all(olds.map((name) => programs.end(name, "SIGTERM")));
     versions = await readVersions();

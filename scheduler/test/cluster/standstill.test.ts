@@ -22,7 +22,7 @@ const ways = [
   { by: "Redis", coordination: () => `${redis().url}?prefix=standstill-${process.pid}` },
 ];
 const sessionTimeout = "6s";
-/** Longer than twice that. */
+/** Longer than twice the session timeout of 6 s. */
 const computesMs = 13_000;
 
 let made = 0;
@@ -64,7 +64,7 @@ async function openCluster() {
     await until("it to end", () => seen("end", "computing").length > 0);
     const endedMs = Date.now();
     const beside = () => readSeen(log).filter(({ kind, task }) => kind === "start" && task !== "computing");
-    // The other went on while the first computed.
+    // The other process continued while the first computed.
     expect(beside().some(({ node, slot, at }) => node === "other" && slot > beganMs && at < endedMs)).toBe(true);
     const due = async () =>
       (await rows("select t.name, l.slot_ms from $s.slot l join $s.task t on t.id = l.task_id"))

@@ -8,7 +8,7 @@ import { StoreClock } from "../../src/store/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { dayMs, type Line, openStage, recordingLog, type Stage } from "../support/store-stage.ts";
 
-/** More than a busy machine keeps a process from its turn. */
+/** Longer than a busy machine delays a process. */
 const timeoutMs = 6_000;
 /** For a process that stands still or was killed: a test waits for the end of its session. */
 const shortMs = 2_500;
@@ -21,7 +21,7 @@ const soon = { interval: 20 };
 describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title", (server) => {
   let stage: Stage;
   let joined: Membership[] = [];
-  /** Processes that stand still: their beats come once they go on. */
+  /** Processes that stand still: their heartbeats are sent once they continue. */
   const stopped = new Map<string, { resume: () => void; gone: Promise<void> }>();
   beforeAll(async () => {
     stage = await openStage(server);
@@ -116,7 +116,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     const order = await stage.rows<{ node: string }>(
       "select node from $s.session where node in ('atlas', 'maria') order by id desc limit 2",
     );
-    // Keeping more is no harm, so the later one is refused only when it is the one that would drop.
+    // Keeping history for longer does no harm, so the later process is refused only if its setting would drop data earlier.
     if (order[0]?.node === "maria") {
       expect(refused).toMatchObject([{ reason: { code: "SETTINGS_DIFFER" } }]);
       expect(await names()).toEqual(["atlas"]);
@@ -190,7 +190,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     const rejoins: number[] = [];
     atlas.onRejoin((_, next) => rejoins.push(next));
     stopStill("atlas");
-    // Keeping more is no reason to refuse; and it ends the session of the one that stands still.
+    // A process that keeps history for longer is not refused; it ends the session of the process that stands still.
     const { membership: maria } = await join("maria");
     await expect.poll(names, soon).toEqual(["maria"]);
     await expect.poll(() => maria.term(), soon).not.toBeNull();
@@ -203,7 +203,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       },
     ]);
     const lookAgain = maria.sessionId;
-    // It tries again, without a row each time, and logs nothing more.
+    // The process retries without a new row each time, and logs nothing more.
     let pulses = 0;
     maria.onPulse(() => void pulses++);
     await expect.poll(() => pulses, soon).toBeGreaterThan(3);
@@ -220,7 +220,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
     stopStill("atlas");
     await stage.store.sessions.end(atlas.sessionId, null, stage.nowMs, "silent");
     const place = "ZooKeeper at zk1:2181/billing";
-    // It lives first, and its end is waited for then.
+    // First the session is live; later the test waits for its end.
     const diesMs = 4_000;
     const opened = await stage.store.sessions.open(
       identityOf("maria", { settings: { ...settings, coordination: place }, timeoutMs: diesMs }),
@@ -239,7 +239,7 @@ describe.each(everyPostgres().slice(0, 1))("settings that must agree, on $title"
       fields: { code: "COORDINATION_DIFFERS" },
     });
     expect([atlas.term(), atlas.trusted()]).toEqual([null, false]);
-    // The other one died: its remains are no reason any more.
+    // The other process died, so its settings no longer prevent a leader.
     await expect.poll(() => atlas.term(), soon).not.toBeNull();
     expect(await names()).toEqual(["atlas"]);
     expect((await stage.store.sessions.cluster()).coordination).toBe("store");

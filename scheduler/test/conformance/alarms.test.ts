@@ -195,7 +195,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
 
   it.each([
     ["claimed-too-late", {}, 10],
-    // The first has the place, and is only late.
+    // The first run has the slot of concurrency, and is only late.
     ["waiting-for-a-place", { overlap: "queue" }, 9],
   ] as const)(
     "slots that were given up after they were planned are found as well: %s",
@@ -309,7 +309,7 @@ describe.each(everyPostgres())("alarms, on $title", (server) => {
     await look(t2 + 42_000, ["late"]);
     expect(await told(), "once").toHaveLength(1);
 
-    // It was sent, its incident ended under the silence, and it goes on.
+    // The alarm was sent, its incident ended during the silence, and the alarm occurs again.
     await silence("hushed-too", t2 + 50_000, t2 + 200_000);
     for (const ms of [90_000, 125_000, 155_000]) {
       await late("hushed-too", t2 + ms);

@@ -32,7 +32,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
   const ready = () => heard.flatMap((signal) => (signal.kind === "ready" ? [signal.dueMs - stage.nowMs] : []));
   const enqueue = (dueIn: number, key: string | null = null) =>
     here.runs.enqueue([stage.write(task, { dueMs: stage.nowMs + dueIn, key })], stage.nowMs);
-  /** Signals come in the order in which they are sent, so that after this one no other is on its way. */
+  /** Waits for a signal that is sent now. Signals arrive in order, so afterwards no earlier one is on its way. */
   const told = async () => {
     const before = heard.length;
     await stage.store.tasks.save({ ...task.definition, description: `${before}` }, null, change(stage.nowMs));
@@ -68,7 +68,7 @@ describe.each(everyPostgres())("what is enqueued is announced to the other proce
     for (let n = 300; n > 0; n--) await enqueue(n);
     await until("the earliest", () => ready().includes(1));
     const after = await stage.one<{ at: number }>("select extract(epoch from clock_timestamp()) * 1000 as at");
-    // One each 3 ms, and the first.
+    // At most one signal every 3 ms, plus the first.
     expect(ready().length).toBeLessThanOrEqual(1 + (Number(after.at) - Number(before.at)) / 3 + 1);
   });
 

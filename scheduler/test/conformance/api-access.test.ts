@@ -26,7 +26,7 @@ describe("every route", () => {
     const [{ userId } = { userId: 0 }] = await stage.store.access.tokens(null, Number.MAX_SAFE_INTEGER, 1);
     await stage.store.access.revokeToken(userId, "test", { author: "test", reason: "", nowMs: 5 });
     const foreign = stage.tokens.admin.replace(/.{5}$/, "aaaaa");
-    // Each comes from an address of its own: one address with this number of wrong tokens would be turned away.
+    // Each request comes from a different address, because one address with this number of wrong tokens would be blocked.
     const server = await stage.serve({ behindProxy: true });
     for (const [n, routeId] of closed.entries()) {
       const given = asked(routeId);

@@ -10,7 +10,7 @@ interface Heard {
 
 const stage = new ApiStage();
 let admin: Client;
-/** May see `theirs` alone. */
+/** The token of a user who may see only the namespace `theirs`. */
 let stranger = "";
 
 beforeAll(async () => {

@@ -30,7 +30,7 @@ const texts = [
 /** Values that cannot be stored: they are refused. */
 const refused = ["a\0b", "half \ud83d of a pair", "\udc00"];
 const long = { params: "x".repeat(1_000), query: "x".repeat(5_000), body: "x".repeat(70_000) };
-/** Most of it at once, short enough for the fields of names. */
+/** Most of these texts in one, short enough for fields of names. */
 const mixed = [texts[0]?.slice(0, 60), texts[1]?.slice(0, 60), texts[2]?.slice(0, 40), texts[5]]
   .join(" ")
   .slice(0, 190);
@@ -52,7 +52,7 @@ const right: Partial<Record<RouteId, { params?: object; body?: object }>> = {
   createTask: { params: { task: "there" }, body: { options: {} } },
   applyBundle: { body: { plan: "*", adopt: true, tasks: [{ task: "there", options: {} }] } },
 };
-/** These would end the session of the test, or lock it out by design. */
+/** Routes that would end the test's own session, or lock the test out by design. */
 const left = new Set<RouteId>(["signIn", "signOut", "changePassword", "revokeToken", "endSignIn", "endSignInsOf"]);
 /** These read a task's options like other routes, so one value in each place shows that they do. */
 const again = new Set<RouteId>(["defineTask", "planBundle", "applyBundle"]);
@@ -216,7 +216,8 @@ describe("guesses", () => {
       "TOO_MANY_ATTEMPTS",
       expect.toSatisfy((s: number) => s >= 1 && s <= 60),
     ]);
-    // One that was never seen there waits for its turn beside the guesses; one that was, or from elsewhere, does not wait.
+    // A token that this address has never used waits in line with the guesses; a known token, or one from another address, does not
+    // wait.
     const flood = Promise.all(Array.from({ length: 100 }, () => ask(wrong)));
     expect((await ask(stage.tokens.viewer)).status).toBe(200);
     expect((await ask(stage.tokens.viewer)).status).toBe(200);

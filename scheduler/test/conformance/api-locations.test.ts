@@ -29,7 +29,7 @@ afterAll(() => stage.close());
 
 const own = () => ({ origin: stage.urlOf(server) });
 
-/** Routes that make something and give no address of it. */
+/** Routes that create something but return no Location; each with the reason. */
 const without: Partial<Record<RouteId, string>> = {
   enqueueRuns: "it makes many runs; the answer has their numbers",
 };

@@ -8,7 +8,7 @@ import { until } from "../support/store-stage.ts";
 
 const stage = new ApiStage();
 let admin: Client;
-/** An admin in `theirs`, and nothing in `ours`. */
+/** The token of a user who is an admin in `theirs` and has no role in `ours`. */
 let stranger = "";
 let theirs: Client;
 let made = { run: 0, operation: 0, ended: 0, silence: 0, signIn: 0 };
@@ -40,7 +40,7 @@ afterAll(() => stage.close());
 const closed = routeIds.filter((routeId) => shapeOf(routeId).policy !== "anyone");
 const nobody = 999_999_999;
 
-/** A request that is right except for its caller. */
+/** Valid request bodies, so that only the caller is refused. */
 const bodies: Partial<Record<RouteId, unknown>> = {
   changePassword: { present: "not my password", next: "not my password either" },
   createUser: { name: "ours-user", password: "a long enough password", role: "admin" },
@@ -118,7 +118,7 @@ const names: Record<Place, [there: string | number, absent: string | number]> = 
   signIn: [0, nobody],
   kind: ["namespace", "user"],
   name: ["ours", "ours-none"],
-  // Its own would be revoked by the way.
+  // Not the caller's own token, which this request would revoke.
   token: ["absent", "absent"],
 };
 
@@ -187,7 +187,7 @@ describe("with the credentials of another namespace", () => {
       ]);
     }
     expect(seen.size).toBeGreaterThan(8);
-    // The token that it made for itself is all that came of it.
+    // The only effect is the token that the user created for itself.
     const after = (await admin.listAudit({ limit: 10 })).items.filter(({ entry }) => entry > (before as number));
     expect(after.map(({ act, about }) => [act, about])).toEqual([["create", "token"]]);
   });
@@ -308,7 +308,7 @@ describe("in one's own namespace", () => {
       const edit = { task: "theirs/uses", options: foreign };
       await expect(theirs.editTask(edit)).rejects.toMatchObject({ code: "ACCESS_DENIED" });
     }
-    // It keeps the values that a caller with the right gave it.
+    // The task keeps values that were set by a caller with the required right.
     await admin.editTask({ task: "theirs/uses", options: { after: "ours/settle" } });
     expect(await theirs.editTask({ task: "theirs/uses", options: { priority: 2 } })).toMatchObject({ changed: true });
   });

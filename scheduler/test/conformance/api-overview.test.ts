@@ -57,7 +57,7 @@ test("a timeline tells what fires in each minute, what is meant by it, and how t
   const schedule = { type: "cron" as const, expression: move?.becomes as string };
   const { task = "", version = 0 } = move ?? {};
   await api.editTask({ task, options: { schedule } }, { ifVersion: version });
-  // A change is seen at once, though the timeline is kept.
+  // A change is visible at once, although the timeline is cached.
   expect(Math.max(...(await api.getTimeline(shared)).fires)).toBe(5);
   const theirs = stage.clientOf(await stage.token("viewer", { where: ["theirs"] }));
   expect((await theirs.getTimeline({})).foretold).toBe(0);
@@ -201,7 +201,7 @@ test("a task may have more schedules, which are tasks of their own", async () =>
   const said = { task: "digest:tenant-7", options: { ...options, slotPayload: { tenant: 77 } } };
   expect(await api.defineTask(said)).toMatchObject({ version: 2, changes: [{ part: "slotPayload" }] });
   await api.editTask({ task: "digest:tenant-7", options: { description: "by hand" } });
-  // It has the values given last, which also replace edits.
+  // The task has the values given last, which also replace edits.
   expect(await api.defineTask(said)).toMatchObject({ version: 4, edited: [], changes: [{ part: "description" }] });
   await api.createTask({ task: "digest:tenant-8", options });
   expect(await api.getTask({ task: "digest" })).toMatchObject({ of: null, schedules: 2 });

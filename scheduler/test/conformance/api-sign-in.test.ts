@@ -449,7 +449,8 @@ describe("who guesses passwords", () => {
     await Promise.all(Array.from({ length: 20 }, guess));
     expect([...statuses.keys()].sort()).toEqual([401, 429]);
     expect(statuses.get(401)).toBeLessThan(20);
-    // A user with the right password waits too, while there is a wait; so that it is not over too early, it is one of seconds.
+    // During a wait, a user with the right password has to wait too. The test first makes the wait several seconds long, so that it
+    // is not over too early.
     while (Number((await signIn("eve", "one more guess")).headers.get("retry-after")) < 3) await pause(50);
     expect((await signIn("eve")).body.code).toBe("TOO_MANY_ATTEMPTS");
     const guessedMs = Date.now();

@@ -139,7 +139,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
     ).toEqual(["by-code", "d-3", "o-1"]);
     const row = await stage.one(`select deleted_by, deleted_why, bundle from $s.task where name = 'd-1'`);
     expect(row).toEqual({ deleted_by: "ann", deleted_why: "why", bundle: null });
-    // Removed, it has no owner: another bundle may define it.
+    // A removed task has no owner, so another bundle may define it.
     expect(await apply("other", { "o-1": {}, "d-1": {} })).toEqual([["d-1", "create", 2]]);
   });
 
@@ -205,7 +205,7 @@ describe.each(everyPostgres())("tasks as code, on $title", (server) => {
       "g-5": [8, undefined],
       "g-6": [5, "g"],
     });
-    // Made again after a removal, with versions from that one on.
+    // The task is created again after a removal; its versions continue from the last one.
     const again = await plan("g", files({ "g-4": {} }));
     await stage.task("g-4");
     expect((await applyPlan(stage.store, again, by(), systemClock))[0]?.error?.code).toBe("TASK_STALE");

@@ -56,7 +56,7 @@ async function exported(where?: string[], environment?: Record<string, string>):
 
 const made = (name: string, on = stage) =>
   on.store.access.createUser({ name, hash: "none", role: "viewer" }, change(on.nowMs));
-/** A row as code of before the chain writes it. */
+/** Writes a row like code from before the chain existed. */
 const written = (named: string, atMs: number, on = stage) =>
   on.rows(
     `insert into $s.audit (at_ms, who, act, about, named, before, after, why)

@@ -51,7 +51,7 @@ describe("backfill", () => {
     expect(slots).toMatchObject([
       { outcome: "run", runId: expect.any(Number), reason: expect.stringMatching(/^backfill \d+$/) },
     ]);
-    // A second time there is nothing left to do.
+    // A second backfill finds nothing left to do.
     expect(await carryOut(await begin("hourly", { reverse: true }))).toMatchObject({ total: 24, done: 0, passed: 24 });
   });
 
@@ -71,7 +71,7 @@ describe("backfill", () => {
     await stage.plan([task], session, ownMs, ownMs);
     expect(await slotsOf(task)).toEqual([ownMs]);
     await days([first as string]);
-    // Now it lies on the second day, where the ledger has nothing.
+    // Now the slot is on the second day, for which the ledger has no entry.
     expect(await carryOut(await begin("edited", range))).toMatchObject({ total: 1, done: 0, passed: 1 });
     expect(await carryOut(await begin("edited", { ...range, missed: true }))).toMatchObject({ done: 0, passed: 1 });
     expect(await slotsOf(task)).toEqual([ownMs]);

@@ -90,7 +90,7 @@ it("a backup of a live store, restored, goes on: nothing of it twice, and no num
   await Promise.all(Array.from({ length: 50 }, () => live.enqueue("enqueued", null)));
   await until("much has run", () => first.length > 55);
   const used = await taken(before, "nightly", "nightly");
-  // Enqueued while it is read.
+  // Runs are enqueued while the store is being dumped.
   const going = Promise.all(Array.from({ length: 200 }, () => live.enqueue("enqueued", null)));
   const dump = join(folder, "store");
   tool("pg_dump", "--format=custom", `--schema=${schema}`, `--file=${dump}`, urlOf(before));

@@ -17,7 +17,7 @@ describe.each(everyPostgres())("what a leader's beat asks, and a scrape, on $tit
     const definitions = Array.from({ length: tasks }, (_, i) => defineTask(`many-${i}`, {}));
     for (let from = 0; from < tasks; from += 1_000) {
       const made = await stage.store.tasks.saveAll(definitions.slice(from, from + 1_000), change(stage.nowMs), asCode);
-      // Due, and not late.
+      // The runs are due but not late.
       await stage.store.runs.enqueue(
         made.map((task) => stage.write(task)),
         stage.nowMs,

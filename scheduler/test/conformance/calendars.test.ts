@@ -87,7 +87,7 @@ describe("calendars", () => {
   });
 
   it("skip slots on free days: told in the ledger, counted, without a run", async () => {
-    // At midnight: whatever the hour is now, today's has passed.
+    // The slot is at midnight, so today's slot has passed, whatever the time is now.
     await set("skips", [day(0)]);
     const task = await stage.task("skips", { schedule: cron("0 0 * * *"), calendar: { name: "skips" } });
     expect(task.calendar).toMatchObject({ name: "skips", version: 1 });
@@ -104,7 +104,7 @@ describe("calendars", () => {
     await set("moves", [day(0)]);
     const options = { schedule: cron("0 9,23 * * *"), calendar: { name: "moves", otherwise: "next" as const } };
     const task = await stage.task("moves", { ...options, blackout: [{ from: "22:00", to: "06:00", ...delay }] });
-    // Today's slots are none of this test's.
+    // This test does not use today's slots.
     await stage.rows("update $s.plan set next_slot_ms = $2 where task_id = $1", [
       task.taskId,
       tomorrowMs + 33 * hourMs,

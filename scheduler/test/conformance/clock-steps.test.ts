@@ -53,7 +53,7 @@ describe("a step of the store's clock", () => {
     );
   const alarmed = (kind: string) => receiver.kinds("clock").filter((one) => one === kind).length;
   const last = (task: string) => Math.max(...(fired.get(task) ?? []));
-  /** Slots fire at the time that this machine's clock shows, whatever the store's does. */
+  /** Checks for `ms` that slots fire by this machine's clock, whatever the store's clock does. */
   const firesFor = async (ms: number) => {
     const endMs = clusterMs() + ms;
     await until("slots to fire", () => last("quick") >= endMs && last("steady") >= endMs, ms + 5_000);

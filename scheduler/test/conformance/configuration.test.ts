@@ -18,7 +18,7 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 
 const timeoutMs = 6_000;
 const beatMs = 3_000;
-/** The wait in which many changes become one look. */
+/** The time in which many changes are gathered into one read. */
 const gatherMs = 50;
 /** The longest wait, after a look in which a node's clock was moved far. */
 const gatherMostMs = 2_000;
@@ -38,7 +38,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
   });
   afterAll(() => stage.close());
 
-  /** One process: a clock, a memory, a worker, and signals as its network brings them. */
+  /** One process: a clock, cached definitions, a worker, and signals over a simulated network. */
   class Node {
     readonly clock = new VirtualClock(stage.nowMs);
     readonly log = recordingLog();

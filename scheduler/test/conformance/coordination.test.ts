@@ -11,7 +11,7 @@ import { VirtualClock } from "../support/virtual-clock.ts";
 
 const timeoutMs = 6_000;
 const beatMs = 3_000;
-/** From joinCluster: trust ends this long before the timeout. */
+/** From joinCluster: trust ends this many ms before the timeout. */
 const marginMs = 500;
 
 describe.each(everyPostgres())("membership on $title", (server) => {
@@ -35,7 +35,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     readonly rejoins: [number, number][] = [];
     readonly terms: (number | null)[] = [];
     cut = false;
-    /** Fail this many beats more, after they were applied. */
+    /** The number of further heartbeats that are applied but whose reply is lost. */
     loseReplies = 0;
     beats = 0;
     membership!: Membership;
@@ -43,7 +43,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
 
     async join(name: string): Promise<this> {
       const { sessions } = stage.store;
-      // The store's clock goes with this node's: a test lets time pass at will, which is no step.
+      // The store's clock follows this node's clock, so that time moved by the test does not look like a clock step.
       const store = this.#meter.over({
         ...stage.store,
         clock: async () => ({ ms: this.clock.wall(), shiftMs: 0, number: 0 }),
@@ -158,7 +158,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
       b.membership.heard(signal.sessionId, signal.beat);
     }, listening.signal);
     await until("the signals are heard", () => listens);
-    // Neither is notified: one does not lead, and a service judges the other.
+    // Neither session gets a signal: one does not lead, and the service judges the other.
     await stage.store.sessions.beat(b.membership.sessionId, stage.nowMs);
     await stage.store.sessions.beat(leader, stage.nowMs, { witnessed: true });
     await b.pass(1_000);
@@ -270,7 +270,7 @@ describe.each(everyPostgres())("membership on $title", (server) => {
     const a = await join("a");
     await a.quiet();
     await stage.store.sessions.end(a.membership.sessionId, null, stage.nowMs, "by hand");
-    // Its name is taken at once, so it cannot join again.
+    // Another session takes the name at once, so the node cannot join again.
     const thief = await stage.store.sessions.open(
       { node: "a", role: "node", host: "there", pid: 2, version: "0", timeoutMs },
       stage.nowMs,

@@ -24,7 +24,7 @@ describe.each(everyPostgres())("dead letters on $title", (server) => {
   });
   afterAll(() => stage.close());
 
-  /** Runs of a task that fail so, one after the other. */
+  /** Makes runs of a task fail with these messages, one after another. */
   async function fail(task: TaskRecord, messages: string[], write = {}, endedMs = stage.nowMs): Promise<number[]> {
     await stage.store.runs.enqueue(
       messages.map(() => stage.write(task, write)),

@@ -210,7 +210,7 @@ describe("nodes", () => {
 
     const again = stage.poll(key, { session: one, want: 5, waitMs: limits.pollWaitMs });
     await stage.store.drains.resume("far-1", change(Date.now()));
-    // Its wait was in vain, so it claims again.
+    // The poll's wait brought no run, so the worker claims again.
     await again;
     const { runs } = await stage.poll(key, { session: one, want: 5, waitMs: limits.pollWaitMs });
     expect(runs.map((run) => run.runId)).toEqual([next]);

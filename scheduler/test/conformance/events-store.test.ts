@@ -112,7 +112,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     const client = await stage.sql.connect();
     try {
       await client.query("begin");
-      // Its event has the lower number, the older time and the older transaction.
+      // This run's event has the lower number, the older time and the older transaction.
       await stage.store.claims.settleIn(
         client,
         session,
@@ -173,7 +173,7 @@ describe.each(everyPostgres())("events of runs in the store, $title", (server) =
     const { place } = await want(["run.failed"]);
     expect((await want(["run.failed"], place)).whole).toBe(true);
     expect((await want(["run.failed", "run.succeeded"], place)).whole).toBe(false);
-    // No process has wanted them again in time.
+    // No process has requested these kinds of events again in time.
     await stage.store.history.rotate(stage.nowMs + 2_000, 30 * dayMs);
     expect((await stage.one("select count(*)::int as n from $s.event_kind")).n).toBe(0);
     expect((await want(["run.failed"], place)).whole).toBe(false);

@@ -13,7 +13,7 @@ const failures = { history: "failures" as const };
 describe.each(everyPostgres())("a history of failures only, on $title", (server) => {
   let stage: Stage;
   let proxy: StoreProxy;
-  /** Through the proxy. */
+  /** The store, connected through the proxy. */
   let store: Store;
   let session: number;
   beforeAll(async () => {

@@ -1,4 +1,7 @@
-/** Numbers given out are above the floors of a recovery that ended after the statement began: no version and no fence comes twice. */
+/**
+ * Numbers are drawn above the floors of a recovery, even if it ended after the statement began: no version or fence is given out
+ * twice.
+ */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { calendarContent } from "../../src/schedule/calendar.ts";
 import { defineTask } from "../../src/task/task.ts";

@@ -149,7 +149,7 @@ describe.each(everyPostgres())("what a handler does with other runs, on $title",
     const pages = tower.task("pages", { retry: { attempts: 2, delay: 0 } }, async (run, page: number) => {
       states.push([page, run.attempt, run.state]);
       if (run.attempt === 1) {
-        // Not waited for one by one: the last one stays.
+        // The calls are not awaited one by one: the last state wins.
         await Promise.all([run.saveState({ page, half: 1 }), run.saveState({ page, half: 2 })]);
         expect(run.state).toEqual({ page, half: 2 });
         throw new Error("half-way");

@@ -25,7 +25,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
   let stage: Stage;
   let session: number;
   let proxy: StoreProxy;
-  /** The store by a line that can lose replies. */
+  /** The store, connected through a proxy that can lose replies. */
   let far: Store;
   beforeAll(async () => {
     stage = await openStage(server);
@@ -56,7 +56,7 @@ describe.each(everyPostgres())("runs that come from runs, on $title", (server) =
     expect(runs).toHaveLength(1);
     return runs[0] as ClaimedRun;
   };
-  /** A run of it, claimed. */
+  /** Enqueues and claims a run of the task. */
   const begun = async (of: TaskRecord) => {
     await stage.enqueue(of);
     return one(of);

@@ -105,7 +105,7 @@ describe.each(everyPostgres())("places on $title", (server) => {
     const [first, second, third] = slots as [Row, Row, Row];
     const run = await one(task, first.slot_ms);
     expect(run.runId).toBe(first.run_id);
-    // Not yet due, so not yet judged.
+    // The run is not due yet, so its policy is not applied yet.
     await stage.store.plans.admitHeld(second.slot_ms - 1, second.slot_ms - 1);
     expect(await states(second.run_id, third.run_id)).toEqual(["held", "held"]);
     expect(await stage.store.plans.admitHeld(second.slot_ms, second.slot_ms)).toBe(third.slot_ms);

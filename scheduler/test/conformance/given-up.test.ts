@@ -13,7 +13,10 @@ import { openStage, type Stage, until } from "../support/store-stage.ts";
 
 const answerMs = 1_500;
 
-/** A statement that its client has given up goes on at the server, waits for its row there and holds up the next one. */
+/**
+ * Without a cancel request, a statement that its client has abandoned would continue at the server, wait for its row and block the
+ * next statement.
+ */
 describe.each(everyPostgres())("a statement that is given up ends at the server, $title", (server) => {
   let stage: Stage;
   let pooler: Pgbouncer;
@@ -101,7 +104,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
       const locked = `select id from ${stage.schema}.session where id = ${session} for update`;
       await holder.query(locked);
       await expect(database.ask("", locked)).rejects.toMatchObject({ code: "STORE_UNREACHABLE" });
-      // The server looks once a second.
+      // The server checks the client's connection once a second.
       await until("the statement to end", async () => (await atWork()) === 0);
     } finally {
       await holder.query("rollback");

@@ -106,7 +106,7 @@ describe("grace lock's row", () => {
     const row = await graceLocks.read(name);
     expect(await graceLocks.take(name, row?.version ?? -1, by(two), 1_000, record)).toBeNull();
     expect([await graceLocks.beat(name, one), await graceLocks.beat(name, two)]).toEqual([true, false]);
-    expect(await graceLocks.vacate(name, one, row?.beat ?? -1)).toBe(false); // it has beaten since
+    expect(await graceLocks.vacate(name, one, row?.beat ?? -1)).toBe(false); // it has sent a heartbeat since
     expect(await graceLocks.vacate(name, one, (row?.beat ?? -1) + 1)).toBe(true);
     expect(await graceLocks.beat(name, one)).toBe(false);
     expect(await graceLocks.write(name, one, record, true)).toBe(false);

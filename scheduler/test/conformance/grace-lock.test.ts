@@ -11,7 +11,7 @@ import {
 } from "../support/grace-lock-stage.ts";
 import { until } from "../support/store-stage.ts";
 
-/** For whatever must happen sooner or later, on a busy machine too. */
+/** The longest wait for events that must happen eventually, even on a busy machine. */
 const patienceMs = 60_000;
 /** For contenders whose session must not end: longer than a busy machine keeps a process from its turn. */
 const steady = { sessionMs: 8_000 };
@@ -293,7 +293,7 @@ describe.each(drivers)("grace lock in $title", (driver) => {
     });
   });
 
-  /** Beliefs and fences, whatever happens to the lines. */
+  /** Checks beliefs and fences in a random history of line faults. */
   async function history(seed: number): Promise<void> {
     fresh();
     let state = seed;

@@ -272,7 +272,7 @@ describe.each(everyPostgres())("limits of groups on $title", (server) => {
     const other = await stage.another();
     expect(await claim(task, { limit: 1 }, other), "without a limit").toHaveLength(1);
     await stage.store.groups.limit(name, 2, change(stage.nowMs));
-    // A turn takes nothing, and a claim that finds less than it could hold queries limits.
+    // A claim for another group's turn claims nothing, and a claim that finds fewer runs than it has capacity for reads the limits.
     const turn = {
       leastPriority: 0,
       waitingTaskIds: [],

@@ -8,7 +8,10 @@ const nodes = 30;
 const times = 5;
 /** A member's own requests to be shown, and to be removed again: some of them belong to its connection. */
 const ownMost = 14;
-/** The background requests of all are measured beside, and never the same twice; one more request from each would be `nodes` more. */
+/**
+ * The tolerance: all members' background requests are measured separately and vary; one more request from each node would add
+ * `nodes`.
+ */
 const uncertain = nodes / 4;
 
 // bench/herd.ts measures it with 200 nodes and 5,000 workers.

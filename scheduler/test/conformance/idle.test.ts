@@ -11,7 +11,7 @@ const ending: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
   for (const end of ending.splice(0).reverse()) await end();
 });
-/** The beats of each node: until the starts are over, and while its statements are counted. */
+/** Numbers of heartbeats of each node: until its start is over, and while statements are counted. */
 const [settledBeats, countedBeats] = [3, 5];
 
 // Behind a pooler signals are polled. bench/idle.ts measures it in seconds, for longer, and on each driver.

@@ -5,7 +5,7 @@ import { type Carillon, carillon } from "../../src/library/carillon.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { recordingLog, until } from "../support/store-stage.ts";
 
-/** How many at once, and how many at most. */
+/** Counts concurrent calls, and the maximum so far. */
 class AtOnce {
   now = 0;
   most = 0;

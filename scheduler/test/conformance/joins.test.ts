@@ -34,7 +34,7 @@ async function fanOut(child: TaskOptions, before: () => Promise<unknown> = async
   return made?.runId as number;
 }
 
-/** The time leaps, as it does where nothing is to come. */
+/** Advances time in one leap, as a test tower does when nothing is pending. */
 async function expectJoined(childId: number, outcome: string, leap: Duration = "20m"): Promise<void> {
   await tower.advance(leap);
   const child = await find(childId);

@@ -29,7 +29,7 @@ describe.each(everyPostgres())("plans that a connection keeps, on $title", (serv
   beforeAll(async () => {
     stage = await openStage(server);
     store = await openPostgres({
-      // A pooler in transaction mode keeps none.
+      // A pooler in transaction mode keeps no prepared statements.
       url: server.direct,
       schema: stage.schema,
       connectionsMax: 1,

@@ -43,7 +43,7 @@ describe.each(lockDrivers)("locks on $title", (driver) => {
     await last?.release();
   });
 
-  // These wait more than they do.
+  // These tests run concurrently, because they mostly wait.
   it.concurrent("is held for longer than its time-out by who goes on", async (t) => {
     const name = fresh();
     const [a, b] = [await join(t), await join(t)];

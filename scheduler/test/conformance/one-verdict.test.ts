@@ -28,7 +28,7 @@ const late = (runId: number) =>
     "select outcome, error from $s.late_result where run_id = $1 order by outcome, error::text",
     [runId],
   );
-/** Runs that this one's end began, and joins that wait. */
+/** The runs that the end of this run has started, and the waiting joins. */
 const begunBy = async (runId: number) => [
   ...(await stage.rows(
     `select t.name as task, r.payload from $s.run r join $s.task t on t.id = r.task_id where r.parent_id = $1 and r.inputs is not null

@@ -77,7 +77,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
   it("cancel the live runs there were when they began, and count what ended by itself", async () => {
     const task = await enqueue("cancelled", 120);
     const id = await begin({ filter: { task: "cancelled" } });
-    // Whatever numbers this process had drawn before.
+    // The ids may come from a block that this process drew before.
     const later = [await stage.enqueue(task), await stage.enqueue(task, { key: "later" })];
     const [one] = await stage.claim(session, [task], stage.nowMs, 1);
     await stage.store.claims.settle(
@@ -210,7 +210,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
     await enqueue("killed", 120);
     const id = await begin({ filter: { task: "killed" } });
     await dieAmidABatch(id, "killed", 30);
-    // Other processes leave it alone while its process may live.
+    // Other processes do not touch the batch while its process may be alive.
     expect(await step(id, 100)).toEqual({ stepped: null, nextMs: stage.nowMs + 5_000 });
     expect(await carryOut(id, 6_000)).toMatchObject({ state: "done", total: 120, done: 120, passed: 0 });
   });
@@ -327,7 +327,7 @@ describe.each(everyPostgres())("operations on $title", (server) => {
         if (event === "stop" || event === "stop amid a batch") {
           const refused =
             operationTransition(state, event) === undefined && state !== "stopping" && state !== "stopped";
-          if (state === "stopping" && event === "stop") continue; // a batch is out: it is the other event
+          if (state === "stopping" && event === "stop") continue; // a batch is in progress: that is the other event
           if (refused) await expect(stop()).rejects.toMatchObject({ code: "OPERATION_STATE" });
           else await stop();
         } else if (event === "break") {

@@ -7,7 +7,7 @@ import { StoreProxy } from "../support/proxy.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, recordingLog, type Stage, settlement, succeededVerdict, until } from "../support/store-stage.ts";
 
-/** How often one that waits can have tried within this time. */
+/** The largest number of tries that a waiting enqueue can make within this time. */
 function mostTries(withinMs: number): number {
   let tries = 1;
   let pauseMs = 50;

@@ -169,7 +169,7 @@ describe.each(everyPostgres())("through PgBouncer in transaction mode with four 
       if (signal.kind === "ready" || signal.kind === "direct") heard.add(signal.dueMs);
     }, listening.signal);
     await until("it to listen", () => ready);
-    // This one begins to write before all others, and commits after them.
+    // This transaction begins to write before all others and commits after them.
     const slow = new pg.Client({ connectionString: pooler.url });
     await slow.connect();
     await slow.query("begin");

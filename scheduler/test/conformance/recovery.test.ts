@@ -29,7 +29,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
   afterEach(() => stage.close());
 
   const promoted = () => stage.rows("update $s.cluster set timeline = 'of the former primary'");
-  /** The test itself does this; it is no process of the cluster. */
+  /** Changes rows as the test itself, not as a process of the cluster. */
   const takenOut = (text: string, values: unknown[] = []) =>
     stage.sql.connect().then(async (client) => {
       await client.query("begin; set local carillon.recovery = on");
@@ -100,7 +100,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
       verdicts: 0,
       missing: ["gone"],
     });
-    // Found once: a second one is news.
+    // The recovery is reported once; a second recovery is reported again.
     expect(await look(first + 5_001)).toEqual(["raised"]);
     const second = await recovered(2);
     expect(await look(second + 70_000)).toEqual(["raised", "summary"]);
@@ -251,7 +251,7 @@ describe.each(everyPostgres())("the recovery of a store that went back, $title",
     const { before } = await stage.one<{ before: number }>("select nextval('$s.fence') as before");
     const ahead = () => stage.rows("select last_value, log_cnt from $s.fence");
     const drawnAhead = await ahead();
-    // It learns of it as it draws numbers, some of which it has already.
+    // The process notices the recovery when it draws new numbers; some numbers it has drawn already.
     for (let n = 0; n < 2; n++) await two.runs.enqueue(Array(100).fill(stage.write(task)), stage.nowMs);
     await expect.poll(() => stage.rows("select id from $s.run where id = $1", [lost])).toHaveLength(1);
     expect(drawnAhead).toMatchObject([{ last_value: before }]);

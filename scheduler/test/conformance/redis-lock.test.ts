@@ -9,7 +9,7 @@ import { until } from "../support/store-stage.ts";
 const patienceMs = 60_000;
 /** With a timeout this long, a lock passes on because its holder gave it, not because it expired. */
 const ttlMs = 600_000;
-/** For a holder whose time has to run out. */
+/** The timeout of a holder whose lock has to expire. */
 const briefMs = 1_500;
 /** Runs out within a test, and not while a busy machine lets a holder stand still for some seconds. */
 const steadyMs = 6_000;
@@ -134,7 +134,7 @@ describe.each([
     const a = await join();
     await (await a.lock(name).acquire()).release();
     a.proxy.swallowReply((reply) => /^\*2\r\n:1\r\n/.test(reply.toString("latin1")));
-    // Were it not found, it would be waited for until it lapses.
+    // If the lock whose reply was lost were not found, the caller would wait until it expires.
     const held = await a.lock(name).acquire();
     expect(a.proxy.swallowed).toBe(1);
     expect(held.held).toBe(true);

@@ -283,7 +283,7 @@ describe("a session that is lost", () => {
     const name = "comes-back";
     const session = await stage.join(key, { name });
     const run = await stage.claimed(key, session, "patient");
-    // Else it would have no grace.
+    // Without a reported start, the run would have no grace.
     await stage.poll(key, { session, reports: [{ runId: run.runId, fence: run.fence, startedAgoMs: 0 }] });
     await stage.store.sessions.end(session, null, Date.now(), "test");
     await until("the server knows", async () => (await stage.post(key, { session })).body.code === "SESSION_LOST");

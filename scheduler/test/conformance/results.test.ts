@@ -9,7 +9,7 @@ describe.each(everyPostgres())("results on $title", (server) => {
   const { url } = server;
   const { schema, database, make } = ownSchema(url, "results", { drain: "5s" });
 
-  /** One that works, and one that only enqueues. */
+  /** Opens a process that runs tasks, and one that only enqueues. */
   async function pair(define: (tower: Carillon) => void): Promise<Carillon> {
     const worker = make();
     define(worker);

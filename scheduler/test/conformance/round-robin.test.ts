@@ -62,7 +62,7 @@ describe.each(everyPostgres())("two routers at once, on $title", (server) => {
         const leaves = await join(`d-${name}`, name);
         written = [];
         const runs = 40;
-        // In small portions, so that one router sees runs that the other has not seen.
+        // Enqueues in small portions, so that each router sees runs that the other has not seen.
         const enqueue = async () => {
           for (let i = 0; i < runs; i += 4) {
             await stage.store.runs.enqueue(

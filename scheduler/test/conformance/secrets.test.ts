@@ -11,7 +11,7 @@ import { ApiStage } from "../support/api-stage.ts";
 import { postgres } from "../support/servers.ts";
 import { type Line, recordingLog, until } from "../support/store-stage.ts";
 
-// Long enough to be nowhere by chance.
+// Long enough that the value does not occur by chance.
 const value = 'canary-7f3a "quoted" tail-9d1c5e07b2';
 const pin = "4815162342108";
 const forms = [
@@ -255,7 +255,7 @@ describe("secrets", () => {
     for (const path of ["/v1/runs", "/v1/tasks", "/v1/audit", "/v1/secrets", "/v1/dead-letters"])
       await ask("GET", path, admin());
     const keyed = { ...admin(), headers: { "idempotency-key": "once" }, body: { value } };
-    // The server has the old key alone, which still seals.
+    // The server has only the old key, which still encrypts.
     expect((await ask("PUT", "/v1/secrets/bank", keyed)).status).toBe(200);
     const dump = await dumped();
     expect(dump).toContain("[secret bank]");

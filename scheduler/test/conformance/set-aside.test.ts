@@ -13,7 +13,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
   });
   afterAll(() => stage.close());
 
-  /** One statement like that waits for a lock. */
+  /** True once exactly one statement like this waits for a lock. */
   const at = (like: string) => async () => {
     const text = "select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock' and query like $1";
     return (await stage.one(text, [like])).count === 1;

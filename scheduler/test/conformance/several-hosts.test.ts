@@ -22,7 +22,7 @@ describe("a store of two hosts", () => {
       await pair.caughtUp();
       await pair.primary.kill();
       await pair.promote();
-      // How soon is for `npm run bench -- pg-failover` to say.
+      // `npm run bench -- pg-failover` measures how soon.
       await runs();
     } finally {
       await tower.stop();

@@ -10,7 +10,7 @@ import { until } from "../support/store-stage.ts";
 interface Stage {
   sql: pg.Client;
   schema: string;
-  /** Handlers wait for it: it resolves when the test is over. */
+  /** Resolves when the test is over; handlers wait for it. */
   ended: Promise<void>;
   /** A process with two places, stopped when the test is over. */
   tower(options?: CarillonOptions): Carillon;
@@ -54,7 +54,7 @@ it("a backlog of runs that take long is claimed and given back once, not over an
     await until("more to be claimed than can run", async () => (await claimed()) > 500);
     await until("what cannot run to be given back", async () => (await claimed()) < 50);
     const before = await claims();
-    // The time that it takes to give back once more.
+    // The time in which the process would give runs back once more.
     await new Promise((resolve) => setTimeout(resolve, 1_600));
     expect((await claims()) - before).toBeLessThan(50);
   }));

@@ -88,7 +88,7 @@ describe.each<[string, CarillonOptions]>([
         }
       }),
     );
-    // Connecting alone is more than that.
+    // Connecting alone takes more replies than that.
     expect(Math.min(...lost)).toBeGreaterThan(10);
   });
 });

@@ -181,7 +181,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     const one = made();
     fault();
     const started = one.tower.start().catch((error) => error);
-    // It waits for the store.
+    // Its start waits for the store.
     await until("it asks", () => proxy.connections > 0);
     expectNamed(await stops(one), "the start under way");
     expect(await started).toBeInstanceOf(Error);
@@ -327,7 +327,7 @@ it("a server stops beside clients that pipeline and read nothing, follow events,
   await connected(page.repeat(2_000));
   await connected("GET /v1/events HTTP/1.1\r\nhost: tower\r\n\r\n");
   await connected("");
-  // Also where its own answers wait for the store.
+  // Also if the server's own answers wait for the store.
   proxy.hang();
   await connected("GET /v1/tasks HTTP/1.1\r\nhost: tower\r\n\r\n");
   expect(await stops(one)).toContain("leaving the cluster");

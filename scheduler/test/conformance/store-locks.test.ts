@@ -1,4 +1,4 @@
-/** Cases of the locks in the store only: lines, sessions of their own, wake-ups that can be lost. */
+/** Cases that concern only the locks in the store: the line of waiters, lock sessions, lost wake-ups. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { LockStore } from "../../src/cluster/lock-store.ts";
 import type { PermitSpec, Permits } from "../../src/cluster/locks.ts";

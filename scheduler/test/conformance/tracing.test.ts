@@ -97,7 +97,7 @@ it("without an SDK nothing is written; with one a run's span goes on from its en
   const [, , here] = named("enqueue works");
   expect(named("run works")[1]?.parentSpanContext?.spanId).toBe(here?.spanContext().spanId);
 
-  // Due now after all, as it would be in a minute.
+  // Moves the run back in time, so that it is due now instead of in a minute.
   await sql.query(`update ${schema}.run_origin set created_ms = created_ms - 61000 where run_id = $1`, [later.runId]);
   await sql.query(`update ${schema}.run set due_ms = due_ms - 61000 where id = $1`, [later.runId]);
   await tower.enqueue("works");

@@ -21,7 +21,7 @@ describe.each(everyPostgres())("tasks that a node cannot read, on $title", (serv
   let tower: Carillon | undefined;
   const receiver = new WebhookReceiver();
   const intl = Intl.DateTimeFormat;
-  /** How often the zone was looked up. */
+  /** The number of times that the zone was looked up. */
   let lookups = 0;
 
   beforeAll(async () => {

@@ -73,7 +73,7 @@ describe.each([
   /** One process that has not started. */
   const user = (part = "cluster") => make({ coordination: service.url(part) }).tower;
 
-  /** The service may take its time to be back, and that is all. */
+  /** Takes the lock; the only accepted failure is that the service is not back yet. */
   async function tried(tower: Carillon, name: string): Promise<Held> {
     let held: Held | undefined;
     await until("it is had", async () => {

@@ -13,7 +13,7 @@ import {
   witnessDrivers,
 } from "../support/witness-stage.ts";
 
-/** For whatever must happen sooner or later, on a busy machine too. */
+/** The longest wait for events that must happen eventually, even on a busy machine. */
 const patienceMs = 60_000;
 /**
  * The timeout of members that have to stay while a busy machine lets this process stand still; if a test waits for the end of a session,

@@ -103,7 +103,7 @@ describe("a worker follows the claim table:", () => {
     await settleDown();
     expect(seen(), "and nothing more").toEqual(expected);
     if (next === "settling" && state === "settling") {
-      // The verdict on its way is the only one: none waits behind it.
+      // The verdict that is being sent is the only one: no other waits behind it.
       bench.answers.shift()?.(false);
       await until("it is gone", () => bench.worker.held === 0);
       await settleDown();

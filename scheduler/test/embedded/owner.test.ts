@@ -210,7 +210,7 @@ if (isRoot) {
       const found = await findBinaries(search);
       expect(found.folder.startsWith(join(copies, "postgresql-"))).toBe(true);
       expect(lines).toHaveLength(1);
-      // Made once.
+      // The copy is made only once.
       expect(await findBinaries(search)).toEqual(found);
       expect(lines).toHaveLength(1);
     });

@@ -88,8 +88,8 @@ test("who attaches while the last one leaves ends up with a running server", asy
   let store = await openEmbedded({ directory });
   await query(store.url, "create table kept (n int)");
   const how: Record<string, number> = {};
-  // From before the release to after the server's end, so that every step of either meets every step of the other. The duration of these
-  // depends on the machine: the delays follow the moment at which the outcome changes.
+  // The delays range from before the release to after the server's end, so that every step of one side meets every step of the
+  // other. Durations depend on the machine, so the delays follow the moment at which the outcome changes.
   let [shift, step, before] = [0, 0, ""];
   const sides = ["again", "attached"];
   let rounds = 0;

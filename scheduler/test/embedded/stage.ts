@@ -159,7 +159,7 @@ export async function query(url: string, text: string): Promise<Record<string, u
   try {
     return (await client.query(text)).rows as Record<string, unknown>[];
   } finally {
-    // Nor whether it has ended here; the server is gone either way.
+    // pg may not report the end of the client either; the server is dead in any case.
     await Promise.race([client.end().catch(() => undefined), pause(1_000, undefined, { ref: false })]);
   }
 }

@@ -92,11 +92,11 @@ test("a disk that fills up under a running server: revive says STORE_FULL, and s
   const other = await openEmbedded({ directory }).catch((error: unknown) => error);
   if (isCarillonError(other)) expect(other).toMatchObject({ code: "STORE_FULL" });
   else await (other as EmbeddedStore).release();
-  // A log of changes that cannot grow is the end: the server dies rather than lose a commit.
+  // If the write-ahead log cannot grow, the server terminates rather than lose a commit.
   const message = "select pg_logical_emit_message(true, 'test', repeat('x', 1000000)) from generate_series(1, 100)";
   expect(await failure(query(store.url, message))).toBeInstanceOf(Error);
   const lost = () => lines.some((line) => line.includes("lost"));
-  // Now and then it recovers by itself, having found some room again: once more, then.
+  // Sometimes the server finds some space and recovers by itself; then the test fills the disk again.
   const died = async () => {
     if (!lost()) await query(store.url, message).catch((error: unknown) => error);
     return lost();

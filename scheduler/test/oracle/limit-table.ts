@@ -18,7 +18,10 @@ export type LimitEvent = (typeof limitEvents)[number];
 
 type Room = "free" | "taken";
 
-/** A place of a task or a key is kept between two tries, so that order is kept; one on a worker or in a group is not: another may try. */
+/**
+ * A slot of a task or key is kept between two tries, so that the order is kept. A slot of a worker or group is freed between tries,
+ * so another run may begin.
+ */
 const place = (between: Room): Record<LimitEvent, Room> => ({
   begins: "taken",
   ends: "free",

@@ -7,7 +7,7 @@
 type Meeting = readonly [due: "ready" | "held" | "skipped", before: "held" | "cancelled" | "asked to stop" | null];
 
 export const overlapPolicies = ["allow", "queue", "skip", "replace"] as const;
-/** The run before it, with one place for both. */
+/** The states of the previous run, when both runs share one slot of concurrency. */
 export const overlapEvents = [
   "has ended",
   "is ready, and due",
@@ -46,7 +46,7 @@ export const overlapTable: Record<(typeof overlapEvents)[number], Record<(typeof
 };
 
 export const misfirePolicies = ["fire_once", "skip", "all"] as const;
-/** In the order of the slots. */
+/** The outcomes of the slots, in their order. */
 type Fates = readonly ("run" | "missed")[];
 export const misfireEvents = [
   "one slot, unplanned, late by less",

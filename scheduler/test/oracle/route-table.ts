@@ -18,7 +18,7 @@ export const addressEvents = [
 ] as const;
 export type AddressEvent = (typeof addressEvents)[number];
 
-/** undefined: it changes nothing. */
+/** The next state of an address; undefined if the event changes nothing. */
 export const addressTable: Record<AddressState, Partial<Record<AddressEvent, AddressState>>> = {
   unaddressed: { "is addressed": "addressed" },
   addressed: {

@@ -44,7 +44,7 @@ const transitions: Record<LiveState, Partial<Record<RunEvent, RunState>>> = {
     "lose: retry": "ready",
     "lose: fail": "failed",
     "lose: ask": "undecided",
-    // Only asks: the run stays claimed until its worker confirms, or is lost.
+    // Only requests the cancellation: the run stays claimed until its worker confirms, or is lost.
     cancel: "claimed",
     withdraw: "claimed",
     "cancel confirmed": "cancelled",

@@ -14,7 +14,7 @@ const rounds = Number(given ?? 1);
 const sizes = given === undefined ? [2] : [2, 5];
 const timeoutMs = 4_000;
 const graceMs = 1_000;
-/** A grace that no slow start of a process outlasts. */
+/** A grace that is longer than even a slow start of a process. */
 const longMs = 60_000;
 
 const faults = ["killed", "killed and started again", "stopped for too long", "cut off", "stopped in order"] as const;

@@ -7,7 +7,7 @@ import { openStage, type Stage, until } from "../support/store-stage.ts";
 /** A machine that gives a process no turn for two seconds does not end its session. */
 const timeoutMs = 4_000;
 const graceMs = 1_000;
-/** A grace that no slow start of a process outlasts. */
+/** A grace that is longer than even a slow start of a process. */
 const longMs = 60_000;
 const patienceMs = 60_000;
 const nsPerMs = 1_000_000n;

@@ -34,7 +34,7 @@ describe("a worker that is lost, in processes of its own", () => {
   const database = new pg.Client({ connectionString: postgres().url });
   const children = new Map<string, ChildProcess>();
   let proxy: StoreProxy;
-  /** Queries and checks; runs nothing. */
+  /** A process that only queries and checks, and runs nothing. */
   let tower: Carillon;
 
   beforeAll(async () => {

@@ -37,7 +37,7 @@ interface Bom {
 describe("the packages as they are published", () => {
   const folder = mkdtempSync(join(tmpdir(), "carillon-packages-"));
   const modules = join(folder, "node_modules");
-  /** By package. */
+  /** The unpacked files, by package. */
   const files = new Map<string, string>();
 
   const run = (program: string, args: string[]) => {

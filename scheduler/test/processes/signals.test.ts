@@ -72,7 +72,7 @@ describe("a process with two instances, told to stop while a handler runs", () =
         const fault = () => (how === "refused" ? proxy.cut({ refuse: true }) : proxy.hang());
         const config = { store: proxy.url, drain: "500ms", handlerMs: 600_000 };
         const { said, signal } = await stopped(["SIGTERM"], config, fault);
-        // Its handler would take longer than the test may.
+        // The handler would run for longer than the test's time limit.
         expect({ said, signal }).toEqual({ said: ["begun"], signal: "SIGTERM" });
       } finally {
         await proxy.close();

@@ -7,9 +7,9 @@ export interface Faults {
   /** The process stands still: no timer fires and no byte arrives; its clock goes on, and `resume` lets all of it happen. */
   pause(): void;
   resume(): void;
-  /** Its connections carry nothing any more, and none ends. */
+  /** The process's connections transfer nothing any more, and none ends. */
   hang(): void;
-  /** Its connections break, and no new one can be made. */
+  /** The process's connections break, and no new one can be made. */
   cut(): void;
   /** Ends `hang` and `cut`. */
   heal(): void;
@@ -17,7 +17,7 @@ export interface Faults {
 
 /** A line of one process to one service. */
 export interface FaultLine {
-  /** What to connect to instead of the service. */
+  /** The address to connect to instead of the service's. */
   readonly at: string;
   readonly clock: PausableClock;
   readonly faults: Faults;

@@ -40,7 +40,7 @@ export class KillRounds {
   readonly #log = join(this.#folder, "seen.log");
   readonly #programs = new Programs();
   readonly killedAt = new Map<string, number>();
-  /** By slotKey. */
+  /** The starts, by slotKey. */
   starts = new Map<string, Seen[]>();
   stalls: Seen[] = [];
   ended: Ended[] = [];
@@ -71,7 +71,8 @@ export class KillRounds {
     const alive = ["node-0", "node-1"];
     for (let round = 0; round < this.#rounds; round++) {
       await sleep(1_000 + this.#random.next() * 1_500);
-      // It is either of the two: about every other time it is the leader. The last victim has claims, to show when they run again.
+      // The victim is either process at random, so about every other time the leader. The last victim is a process with claims, to
+      // check when they run again.
       const place =
         round === this.#rounds - 1 ? alive.indexOf(await this.#claimant(alive)) : this.#random.next() < 0.5 ? 0 : 1;
       const [victim] = alive.splice(place, 1) as [string];

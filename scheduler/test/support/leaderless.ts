@@ -13,7 +13,7 @@ import { until } from "./store-stage.ts";
 const sessionTimeout = "60s";
 /** Much shorter than such a timeout allows, so that the slots planned by the dead leader run out in the scene. */
 const horizonMs = 4_000;
-/** In the same proportion to it as by default. */
+/** In the same proportion to the horizon as by default. */
 const beatMs = 1_000;
 export const tasks = 40;
 /** Tasks that begin to have slots after the kill, every other one with a fixed delay. */
@@ -25,7 +25,7 @@ export interface Slot {
   slot: number;
   outcome: number;
   term: number | null;
-  /** The process that has claimed it and not ended it. */
+  /** The process that has claimed the slot's run and not ended it. */
   holder: string | null;
   ends: number;
 }
@@ -103,7 +103,7 @@ export class Leaderless {
     }
   }
 
-  /** A slot of the checked span, unless the dead process has it. */
+  /** True for a slot of the checked span that the dead process had not claimed. */
   isOver({ slot, holder }: Slot): boolean {
     return slot < this.endedAt && holder !== this.killed;
   }

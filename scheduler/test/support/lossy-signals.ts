@@ -5,7 +5,7 @@ import type { VirtualClock } from "./virtual-clock.ts";
 export interface Losses {
   lose: number;
   double: number;
-  /** Each copy comes at a random moment within this time, so that they overtake each other. */
+  /** Each copy arrives at a random moment within this time, so that signals overtake each other. */
   delayMs: number;
 }
 

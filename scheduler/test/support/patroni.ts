@@ -46,7 +46,7 @@ export class PatroniMember {
     this.#child = given.child;
   }
 
-  /** Whether its Patroni confirms it: 200 for one of these requests. */
+  /** True if the member's Patroni answers one of these requests with 200. */
   async is(what: "primary" | "replica" | "synchronous"): Promise<boolean> {
     try {
       return (await fetch(`${this.api}/${what}`, { signal: AbortSignal.timeout(1_000) })).status === 200;
