@@ -93,7 +93,7 @@ export function completionsAndUndo(house: House): void {
       expect(await rest.getAttribute("aria-invalid")).toBe("true");
       expect(await violations(page)).toEqual([]);
       await rest.fill('{ "limit": { "perKey": 2 } }');
-      // A field does not go away while something wrong is typed into it.
+      // A field must not disappear while invalid text is typed into it.
       const jitter = dialog.getByLabel("Spread by chance over");
       await jitter.fill("3x");
       await dialog.getByText(/^jitter/).waitFor();

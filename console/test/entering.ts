@@ -149,7 +149,7 @@ export function servingAndSignIn(house: House): void {
       await page.goto(`${house.stage.url}/settings`);
       await page.getByText("Where you are signed in").first().waitFor();
       expect(await page.getByRole("heading", { name: "Second factor" }).count(), "the provider asks for one").toBe(0);
-      // Words in an address are not shown as the server's.
+      // Text from the address must not be shown as if it came from the server.
       await context.clearCookies();
       await page.goto(`${house.stage.url}/?refused=PAY_ME&why=send-money`);
       await page.getByText("The sign-in came to nothing. Try again.").waitFor();

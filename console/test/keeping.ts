@@ -65,7 +65,7 @@ export function calendarsAndAccess(house: House): void {
       const day = someTuesday();
       await page.getByRole("button", { name: "Edit", exact: true }).click();
       await page.locator(`button[title^="${day}"]`).click();
-      // By keys: to the next day, which is selected too.
+      // With the keyboard: moves to the next day, which is selected too.
       await page.keyboard.press("ArrowRight");
       await page.keyboard.press("Enter");
       await page.getByText("2 holidays more · 0 fewer").waitFor();
@@ -92,7 +92,7 @@ export function calendarsAndAccess(house: House): void {
       await dialog.getByText(/the task that goes by it is planned anew/).waitFor();
       await dialog.getByRole("button", { name: "Revert" }).click();
       await page.getByRole("button", { name: /^3 editor present/ }).waitFor();
-      // Used, so it cannot be removed; and a second one of its name is refused.
+      // The calendar is used, so it cannot be removed; and a second calendar of the same name is refused.
       expect(await page.getByRole("button", { name: "Remove" }).count()).toBe(0);
       await go("/calendars");
       await page.getByText("1 task", { exact: true }).waitFor();

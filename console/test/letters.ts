@@ -61,7 +61,7 @@ export function deadLettersAndAudit(house: House): void {
         first: "2026-01-01T00:00:00.000Z",
         last: "2026-01-02T00:00:00.000Z",
       });
-      // This number of them does not exist here.
+      // The test store has fewer dead letters than this test needs, so the answer is simulated.
       await page.route(/\/v1\/dead-letters\/groups/, (route) => {
         const one = /[?&]fingerprint=f(\d+)/.exec(route.request().url())?.[1];
         const groups = one ? [told(Number(one))] : Array.from({ length: 1_000 }, (_, n) => told(n));

@@ -22,12 +22,12 @@ export function waysOfAnOperator(house: House): void {
       expect(await page.getByRole("link", { name: "heartbeat" }).count()).toBe(0);
       await page.getByRole("button", { name: "Clear" }).click();
       await page.getByRole("link", { name: "heartbeat" }).waitFor();
-      // By keys, from row to row, and into one.
+      // With the keyboard: from row to row, and into a row.
       await page.getByRole("link", { name: "export-ledger" }).focus();
       await page.keyboard.press("ArrowDown");
       await page.keyboard.press("Enter");
       await heading(page, "heartbeat");
-      // And anywhere by a few letters.
+      // With the palette: to any screen by a few letters.
       await page.keyboard.press("Control+k");
       await page.getByRole("combobox", { name: "Go to" }).fill("send-inv");
       await page.getByRole("option", { name: /send-invoices/ }).waitFor();
@@ -257,7 +257,7 @@ export function waysOfAnOperator(house: House): void {
       await page.getByText("2 of 7").waitFor();
       const mark = page.locator("mark", { hasText: "rejected" }).first();
       await mark.waitFor();
-      // The display of a terminal: red, and no visible escape.
+      // The text looks as in a terminal: red, without visible escape sequences.
       expect(await mark.locator("xpath=..").getAttribute("data-colour")).toBe("1");
       expect(await page.getByRole("log").textContent()).not.toContain("[31");
       // Only a window of a long log is read: the server finds text outside of it, and the window goes there.

@@ -84,7 +84,7 @@ export function secondFactors(house: House): void {
       await sound(page);
       await showCode(page, wrongCodeOf(secret));
       await page.getByText("The code was not accepted.").waitFor();
-      // Back begins anew, with nothing of the password left.
+      // "Back" starts again, and the typed password is gone.
       await page.getByRole("button", { name: "Back" }).click();
       expect(await page.getByLabel("Password", { exact: true }).inputValue()).toBe("");
       await showPassword(page, "tess");

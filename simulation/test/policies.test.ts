@@ -10,7 +10,7 @@ import { rules } from "../src/policies/rules/rules.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** The closing line. */
+/** Runs the harness and returns its closing line, parsed. */
 function policies(...args: string[]): Record<string, unknown> {
   const program = path("../../scripts/prove/policies.mjs");
   const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", ...args], { encoding: "utf8" });

@@ -11,7 +11,7 @@ import { planOf, sortOf } from "../src/plan/plan.ts";
 
 const program = fileURLToPath(new URL("../../scripts/prove/simulate.mjs", import.meta.url));
 
-/** The closing line. */
+/** Runs the harness and returns its closing line, parsed. */
 function simulate(...args: string[]): Record<string, unknown> {
   const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", ...args], { encoding: "utf8" });
   const line = stdout.trim().split("\n").at(-1) ?? "";
@@ -24,7 +24,7 @@ it("breaks no invariant, and tells the same story of a seed each time", () => {
   expect({ violations, differing, replayed, broken }).toEqual({ violations: 0, differing: 0, replayed: 1 });
 });
 
-/** In the first the cluster counts its time from another clock than the store's; the second began with that shift. */
+/** In the first seed the cluster counts its time by a clock other than the store's; the second seed starts with such a shift. */
 const afterAnother = [213, 221];
 
 it(`begins each seed anew: ${afterAnother.join(" and then ")}`, () => {
@@ -53,13 +53,13 @@ const busyLeader = 62362;
 /** A task that another follows was rerun: a check took its follower's second run for a slot's second. */
 const followedRerun = 6026;
 
-/** A wait ended never: its rest was too small to be added to the time. */
+/** A wait never ended, because its remaining time was too small to change the floating-point time. */
 const leastWait = 62235;
 
 /** A process stopped while a use of a grace lock was beginning: the use believed that it had the lock after it was given up. */
 const lateUse = 64897;
 
-/** A run was enqueued beside an edit that began to limit its task by key: it was in no lane, and held for good. */
+/** A run was enqueued concurrently with an edit that limited its task by key: it belonged to no claim group and waited for ever. */
 const besideEdit = 112395;
 
 /** A coordination service went silent, and handlers were stopped, though the store was there. */

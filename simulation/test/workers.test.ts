@@ -7,7 +7,7 @@ import { planted, plantingsOf } from "../src/mutants.ts";
 
 const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** The closing line. */
+/** Runs the harness and returns its closing line, parsed. */
 function workers(...args: string[]): Record<string, unknown> {
   const program = path("../../scripts/prove/workers.mjs");
   const { stdout, stderr } = spawnSync(process.execPath, [program, "--json", ...args], { encoding: "utf8" });

@@ -20,7 +20,7 @@ export interface Look {
   preferences?: object;
   /** The test that needs a user with a namespace makes `clerk`. */
   as?: "admin" | "viewer" | "operator" | "editor" | "clerk";
-  /** Another server than the file's own. */
+  /** A server other than the file's own. */
   at?: Stage;
 }
 
@@ -208,6 +208,6 @@ export async function violations(page: Page): Promise<string[]> {
   });
 }
 
-/** How many pixels the page is wider than the screen. */
+/** The number of pixels by which the page is wider than the screen. */
 export const overhang = (page: Page): Promise<number> =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

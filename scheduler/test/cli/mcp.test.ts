@@ -435,7 +435,7 @@ describe("an acting tool", () => {
     expect(asked[0]).toMatch(
       /^Carillon: pause_task \{"task":"nightly","reason":"bank is closed"\}\nThe task would not fire/,
     );
-    // A confirmation code from an earlier answer does not replace the person's consent.
+    // A confirmation code that another client received does not replace the person's consent.
     reply = "decline";
     const { confirm } = await answerOf(client, "resume_task", { task: "nightly" });
     expect(await refusal(talking, "resume_task", { task: "nightly", confirm })).toMatchObject({

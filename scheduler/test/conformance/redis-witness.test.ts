@@ -165,7 +165,7 @@ describe("witness on Redis", () => {
     await soon("it is sure", () => witness.sure());
     await server.ask("CONFIG", "SET", "maxmemory-policy", "volatile-lru");
     log.length = 0;
-    ahead = 31_000; // the service checks the clock every 30 s
+    ahead = 31_000; // the witness reads Redis's settings every 30 s
     await soon("it says so", () => log.some((line) => line.includes("maxmemory-policy volatile-lru")));
     expect([witness.sure(), witness.first()]).toEqual([false, false]);
     expect(log.filter((line) => line.includes("maxmemory-policy"))).toHaveLength(1);

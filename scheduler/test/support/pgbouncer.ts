@@ -34,7 +34,7 @@ export interface PgbouncerOptions {
 export class Pgbouncer {
   readonly url: string;
   readonly #start: () => Promise<ChildProcess>;
-  /** undefined: it should not run. */
+  /** The process; undefined while PgBouncer should not run. */
   #child: ChildProcess | undefined;
   #crashes = 0;
 
@@ -59,7 +59,7 @@ export class Pgbouncer {
     return pooler;
   }
 
-  /** Starts it, and starts it again when it ends by itself, as a supervisor would. */
+  /** Starts PgBouncer, and restarts it when it ends by itself, as a supervisor would. */
   async up(): Promise<void> {
     const child = mortal(await this.#start());
     this.#child = child;
@@ -70,7 +70,7 @@ export class Pgbouncer {
     });
   }
 
-  /** Ends it at once; every connection through it breaks. */
+  /** Kills PgBouncer; every connection through it breaks. */
   async kill(): Promise<void> {
     const child = this.#child;
     this.#child = undefined;
@@ -81,8 +81,8 @@ export class Pgbouncer {
   }
 
   /**
-   * For tests that cancel statements: PgBouncer 1.18, which Debian 12 has, may crash on a cancellation (its issues 801 and 822, fixed in
-   * 1.19). Then, and only then, `work` begins anew.
+   * For tests that cancel statements: PgBouncer 1.18, which Debian 12 has, may crash on a cancellation (its issues 801 and 822,
+   * fixed in 1.19). Only in that case `work` is repeated.
    */
   async besideCrashes(work: () => Promise<void>): Promise<void> {
     for (let left = 3; ; left--) {

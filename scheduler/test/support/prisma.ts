@@ -1,7 +1,7 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import { getPrismaClient } from "@prisma/client/runtime/client";
 
-/** Without type declarations of its own. */
+/** A module without type declarations. */
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql";
 
 interface PrismaTransactions {

@@ -11,7 +11,7 @@ export interface ProgramOptions {
   tasks: number;
   log: string;
   handlerMs: number;
-  /** Each handler takes exactly `handlerMs`, not a random part of it. */
+  /** True if each handler takes exactly `handlerMs`, not a random part of it. */
   even?: boolean;
   options?: Record<string, unknown>;
   /** Names of tasks without a schedule. */
@@ -24,7 +24,7 @@ export interface ProgramOptions {
   computesMs?: readonly [number, number];
   /** Options of a worker by HTTP, whose tasks others define. */
   remote?: Record<string, unknown>;
-  /** Record when the machine gave this process no processor. */
+  /** True if the program records when the machine gave it no processor. */
   stalls?: boolean;
   /** Settings that `options` would refuse. */
   settings?: Record<string, unknown>;
@@ -50,7 +50,7 @@ export class Programs {
   readonly #children = new Map<string, ChildProcess>();
   readonly complaints: string[] = [];
 
-  /** Resolves when it has joined the cluster. */
+  /** Starts a program; resolves when it has joined the cluster. */
   async start(options: ProgramOptions): Promise<void> {
     const child = spawn(process.execPath, [fileURLToPath(new URL("programs/node.mjs", import.meta.url))], {
       env: { ...process.env, CARILLON_TEST_PROGRAM: JSON.stringify(options) },
@@ -64,7 +64,7 @@ export class Programs {
     });
     await Promise.race([ready, gone]);
     // From here on its end is caused by the test itself, or detected by missing output.
-    gone.catch(() => undefined /* told already, by what the test then misses */);
+    gone.catch(() => undefined /* the missing output has already made the test fail */);
   }
 
   /** Sends the signal and waits for the end of the process. */
@@ -89,8 +89,8 @@ export class Programs {
 export const readSeen = (path: string): Seen[] => wholeLines(path).map((line) => JSON.parse(line) as Seen);
 
 /**
- * The time, up to this start and since a claim could be made for it, for which its process was not given a processor: this time does not
- * count as our lateness. Only for programs with `stalls`.
+ * The ms before this start, from the earliest possible claim on, in which the process was given no processor; they do not count as
+ * lateness of Carillon. Only for programs with `stalls`.
  */
 export function stalledMs(seen: Seen[], { node, slot, at }: Seen): number {
   const near = seen.filter(

@@ -3,13 +3,13 @@ import { poolerVariable } from "./servers.ts";
 
 /** The byte that begins PostgreSQL's CommandComplete and the tag that ends a transaction. */
 const commitDone = Buffer.from("COMMIT\0");
-/** Ready for the next statement, in a transaction. */
+/** ReadyForQuery inside a transaction. */
 const inTransaction = Buffer.from("Z\0\0\0\x05T", "latin1");
 
 interface Pair {
   client: Socket;
   upstream: Socket;
-  /** Its bytes are dropped, for ever. */
+  /** True once the pair's bytes are dropped, for ever. */
   lost: boolean;
 }
 
@@ -161,7 +161,7 @@ export class StoreProxy {
       } else if (!this.#hanging && !pair.lost) client.write(bytes);
     });
     for (const socket of [client, upstream]) {
-      // Either side may end as it likes; the end of the other side's own connection informs that side.
+      // If either side ends, both connections of the pair end.
       socket.on("error", () => this.#end(pair));
       socket.on("close", () => this.#end(pair));
       if (this.#stalled) socket.pause();

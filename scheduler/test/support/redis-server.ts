@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { freePort } from "@carillon/zookeeper/testing";
 import { Redis } from "ioredis";
 
-/** A Redis of a test's own, which can be stopped, wiped and configured as no shared one may be. */
+/** A Redis server for one test, which may be stopped, wiped and reconfigured, unlike a shared server. */
 export class RedisServer {
   readonly port: number;
   readonly #args: readonly string[];
@@ -35,7 +35,7 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.port}`;
   }
 
-  /** Starts it again at the same place, with an empty memory. */
+  /** Starts it again at the same address, with an empty memory. */
   async up(): Promise<void> {
     const program = process.env.CARILLON_TEST_REDIS_SERVER;
     if (!program) throw new Error("CARILLON_TEST_REDIS_SERVER is not set: run the tests with `npm test`");

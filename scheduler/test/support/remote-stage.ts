@@ -30,7 +30,7 @@ export class RemoteStage {
     this.schema = schema;
   }
 
-  /** The first, or another one of the same cluster. */
+  /** Starts the first server, or a further server of the same cluster. */
   async serve(
     options: Pick<
       CarillonOptions,
@@ -100,7 +100,7 @@ export class RemoteStage {
     return { status: response.status, body: (await response.json()) as Answer["body"] };
   }
 
-  /** @throws when it is refused */
+  /** Sends a poll. @throws if the server refuses it */
   async poll(key: string, body: object, server = this.server): Promise<PollAnswer> {
     const { status, body: answer } = await this.post(key, body, { server });
     if (status !== 200) throw new Error(`${status} ${answer.code}: ${answer.detail}`);

@@ -6,7 +6,10 @@ import type { AddressInfo } from "node:net";
 const sha256 = (data: string | Buffer) => createHash("sha256").update(data).digest("hex");
 const hmac = (key: string | Buffer, text: string) => createHmac("sha256", key).update(text).digest();
 
-/** As https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html says. */
+/**
+ * Computes the signature as described at
+ * https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html.
+ */
 function signatureOf({ method = "", url = "", headers }: IncomingMessage, body: Buffer, secret: string): string {
   const [, scope = "", signed = ""] =
     /^AWS4-HMAC-SHA256 Credential=[^/]+\/([^,]+), SignedHeaders=([^,]+), Signature=/.exec(
@@ -32,7 +35,7 @@ export async function s3Double({
 }) {
   const objects = new Map<string, string>();
   const asked: string[] = [];
-  /** Statuses of the next answers, in place of their own. */
+  /** Statuses that the next answers get instead of their real ones. */
   const failing: number[] = [];
   const server = createServer(async (request, response) => {
     const chunks: Buffer[] = [];

@@ -27,9 +27,9 @@ export class SignInProvider {
   readonly clientId = "carillon";
   readonly clientSecret = "a secret between the two of them";
   readonly groups = new Map<string, string[]>();
-  /** Whether its token endpoint fails. */
+  /** True if the provider's token endpoint fails. */
   broken = false;
-  /** Makes the token that it returns in place of its own; null: it returns its own. */
+  /** Creates a forged token that is returned instead of the real one; null for the real one. */
   forge: ((token: IdToken & { signature: string }) => string) | null = null;
   readonly key = newKey();
   #answer: RequestListener = (_, response) => void response.writeHead(503).end();

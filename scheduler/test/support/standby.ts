@@ -23,7 +23,7 @@ const scripts = new URL("../../../scripts/servers/", import.meta.url);
 export interface Member {
   readonly url: string;
   readonly port: number;
-  /** Ends it at once, as `kill -9` of the whole machine does. */
+  /** Kills the server with all its processes, like a machine that dies. */
   kill(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export class StandbyPair {
     }
   }
 
-  /** The standby becomes a primary, and resolves when it accepts writes. */
+  /** Promotes the standby; resolves when it accepts writes. */
   async promote(): Promise<void> {
     await sql(this.standby, "select pg_promote(wait => true)");
   }

@@ -55,7 +55,7 @@ export class StatementCount {
   }
 }
 
-/** A client's messages: the first has only a length before it, each other a letter and a length. */
+/** Splits a client's messages: the first starts with a length, every other with a letter and a length. */
 class Messages {
   readonly #execute: () => void;
   #rest: Buffer = Buffer.alloc(0);

@@ -30,7 +30,7 @@ export class SteppedStore {
     return new SteppedStore(url, file, child);
   }
 
-  /** From now on the server's clock is off by this number of seconds. */
+  /** Sets the difference of the server's clock from the real time, in seconds. */
   step(seconds: number): void {
     writeFileSync(`${this.#file}.next`, `${seconds < 0 ? "" : "+"}${seconds}\n`);
     renameSync(`${this.#file}.next`, this.#file);

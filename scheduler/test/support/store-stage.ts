@@ -23,7 +23,7 @@ export const asCode: BroughtBy = { release: releaseOf("1", []), graceMs: 60_000 
 export const change = (nowMs: number) => ({ author: "test", reason: "", nowMs });
 
 const int8 = 20;
-/** Numbers for bigints: ours are below 2^53. */
+/** Parses bigints as numbers, because Carillon's are below 2^53. */
 export const numbers: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") =>
     oid === int8 ? Number : pg.types.getTypeParser(oid, format)) as typeof pg.types.getTypeParser,
@@ -78,7 +78,7 @@ export class Stage {
     this.sql.on("error", () => undefined);
   }
 
-  /** Another process's view of the same store: connections of its own. */
+  /** Opens the same store with separate connections, like another process. */
   async another(options: StageOptions = {}): Promise<Store> {
     const store = await openPostgres({ url: this.server.url, schema: this.schema, ...options });
     this.#others.push(store);
@@ -128,7 +128,7 @@ export class Stage {
     return { taskId: task.taskId, ...plain, ...write };
   }
 
-  /** The step that a planner would take for these tasks, as they are in the store. */
+  /** Plans slots of these tasks like a planner would. */
   async steps(tasks: TaskRecord[], untilMs: number, nowMs = this.nowMs): Promise<PlanWrite[]> {
     const records = await this.store.tasks.byIds(tasks.map(({ taskId }) => taskId));
     return records.flatMap((record) => {

@@ -23,7 +23,7 @@ export class StoryStage extends ApiStage {
     const webhook = await this.#receiver.listen();
     return super.open({
       secretKeys: randomBytes(32).toString("base64"),
-      // The server tells of no alarm of its own, such as of a run that fails: the channel's test is the one message.
+      // The server sends no alarms by itself, such as of a failed run: the test message of the channel is the only message.
       alarms: { channels: { ops: { webhook } }, rules: Object.fromEntries(alarmRules.map((rule) => [rule, []])) },
     });
   }
@@ -47,7 +47,7 @@ export class StoryStage extends ApiStage {
     return cookieOf(headers);
   }
 
-  /** The worker claims the next run of the task, and says how it ended. */
+  /** The worker claims the next run of the task and reports how it ended. */
   async #work(verdict: object, log: string): Promise<void> {
     const { runs } = await this.poll(this.#key, { session: this.#session, want: 1, waitMs: 20_000 });
     const [run] = runs;
@@ -60,7 +60,7 @@ export class StoryStage extends ApiStage {
     });
   }
 
-  /** What happens before the request of the route. */
+  /** The preparation before the request of each route. */
   readonly #before: Partial<Record<RouteId, () => Promise<void>>> = {
     getRun: async () => {
       this.#session = await this.join(this.#key, { name: "finance-1", tasks: ["settle"] });
@@ -123,7 +123,10 @@ export class StoryStage extends ApiStage {
     return this.ask(shape.method, `${path}${query}`, options);
   }
 
-  /** Keeps what later requests need of an answer. @returns where it has another shape than the example's */
+  /**
+   * Stores the values of an answer that later requests need. @returns the places where the answer's shape differs from the
+   * example's
+   */
   keep(routeId: RouteId, asked: Asked): string[] {
     this.#answers.set(routeId, asked);
     if (routeId === "signIn") this.#cookie = cookieOf(asked.headers);

@@ -1,12 +1,18 @@
-/** The examples of the OpenAPI page as a story: requests with the values that this server drew, and answers compared by their shape. */
+/**
+ * Plays the examples of the OpenAPI page in order: requests use the values that this server generated, and answers are compared by
+ * their shape.
+ */
 
 type Fields = Readonly<Record<string, unknown>>;
 const isFields = (value: unknown): value is Fields =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Numbers that a server draws. Other numbers are counts, versions and spans: an example's may differ from the answer's. */
+/**
+ * Fields with numbers that a server generates. Other numbers are counts, versions and durations, which may differ from the
+ * example's.
+ */
 const drawnNumbers = new Set(["run", "operation", "message", "silence", "signIn"]);
-/** Texts that differ from server to server. Any other text of an answer is as in the example. */
+/** Fields with texts that differ between servers. All other texts must equal the example's. */
 const drawnTexts = new Set([
   ...["node", "host", "cluster", "coordination", "address", "version", "release"],
   ...["plan", "secret", "uri", "recoveryCodes", "fingerprint", "hash", "content", "head", "anchor", "key", "to"],
@@ -18,10 +24,10 @@ const shownInPart = new Set(["definition"]);
 const isTime = (text: string) => /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(text);
 
 export class Story {
-  /** The drawn values by those of the examples. */
+  /** The server's generated values, by the example's values. */
   readonly #drawn = new Map<unknown, unknown>();
 
-  /** From now on a request has `real` in place of the example's value. */
+  /** Makes later requests use `real` instead of the example's value. */
   draw(shown: string, real: unknown): void {
     this.#drawn.set(shown, real);
   }
@@ -34,7 +40,7 @@ export class Story {
     return (this.#drawn.get(typeof value === "number" ? `${name} ${value}` : value) ?? value) as Value;
   }
 
-  /** Where the answer has another shape than the example; drawn values of it are noted. */
+  /** The places where the answer's shape differs from the example's; also records the generated values. */
   differences(shown: unknown, real: unknown, path: string, name = ""): string[] {
     if (Array.isArray(shown) && Array.isArray(real)) {
       const isAlike = shown.length === 0 ? real.length === 0 : shown.length <= real.length;

@@ -6,7 +6,7 @@ import { stalledMs } from "./programs.ts";
 export interface Figure {
   /** The measured values, in ms. */
   ms: number;
-  /** The same without a fault, measured in the same run; in ms. */
+  /** The control: the same values without a fault, measured in the same run, in ms. */
   controlMs?: number;
   /** The bound, in ms. */
   mostMs: number;

@@ -20,7 +20,7 @@ export interface Posted {
 /** Receives webhooks; a test sets its answers. */
 export class WebhookReceiver {
   readonly posted: Posted[] = [];
-  /** null: never. */
+  /** The status of the answers; null if requests are never answered. */
   status: number | null = 200;
   readonly #server: Server = createServer((request, response) => {
     let raw = "";

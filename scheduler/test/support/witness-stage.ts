@@ -35,7 +35,7 @@ export interface WitnessStage {
 export interface WitnessMember extends Faults {
   readonly witness: Witness;
   readonly log: readonly string[];
-  /** Leaves, if its line allows that. */
+  /** Lets a member leave, if its connection allows that. */
   close(): Promise<void>;
 }
 
@@ -83,7 +83,7 @@ const redis: WitnessDriver = {
         await server.up();
       },
       async ages() {
-        // The time that it counts, which only requests move forward.
+        // The service's own counted time, which only requests advance.
         await server.ask("HINCRBY", "{carillon}:state", "clock", 2 * longestTimeoutMs);
       },
       async wipeService() {
@@ -137,7 +137,7 @@ const zookeeper: WitnessDriver = {
       async restartService() {
         await ensemble.server.restart();
       },
-      // The state that each process itself holds, for as long as its own timeout.
+      // The state that each process keeps by itself, for the duration of its timeout.
       ages: () => Promise.resolve(),
       async wipeService() {
         await ensemble.killAll();

@@ -15,7 +15,7 @@ import { VirtualClock } from "./virtual-clock.ts";
 
 const startMs = Date.UTC(2030, 0, 1);
 
-/** A worker on virtual time, before a store of one claim that answers when the test wants. */
+/** A worker on virtual time, with a fake store of one claim that answers when the test wants. */
 export class Bench {
   readonly clock = new VirtualClock(startMs);
   readonly log = recordingLog();
@@ -148,7 +148,7 @@ export class Bench {
     return await this.#later([...this.adopted]);
   }
 
-  /** Once they are moved there are none left to move, whether the answer came or not. */
+  /** Moves the claims to a new session; a second call finds none left, even if the first answer was lost. */
   async #adopt(lost: number): Promise<ClaimedRun[]> {
     const book = this.#moved.has(lost) ? [] : [...this.adopted];
     this.#moved.add(lost);
@@ -171,7 +171,7 @@ export class Bench {
 
 const benches: Bench[] = [];
 
-/** Ends all, in whatever state: each one's handler ends, every verdict is answered, and its worker stops. */
+/** Ends all benches, in any state: handlers end, every verdict is answered, and the workers stop. */
 export async function stopBenches(): Promise<void> {
   for (const bench of benches.splice(0)) {
     bench.finish(undefined);

@@ -1,9 +1,9 @@
 import { zoneOf } from "../../src/schedule/zone.ts";
 import type { Stage } from "./store-stage.ts";
 
-/** Later than any existing version. */
+/** A version of the time zone database later than any existing one. */
 export const newerData = "9999z";
-/** Earlier than any. */
+/** A version earlier than any existing one. */
 export const olderData = "1900a";
 
 /** A zone's rules from years ago to years ahead: its own offset at `nowMs`, plus a difference. */

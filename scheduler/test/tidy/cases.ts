@@ -5,7 +5,7 @@ import type { HouseFile, Rule } from "./tree.ts";
 export type House = Record<string, string>;
 const house = (files: House): HouseFile[] => Object.entries(files).map(([path, text]) => ({ path, text }));
 
-/** A rule with houses that break it, each in one way, and with one that looks alike and keeps it. */
+/** A rule, with examples of source trees that break it in one way each, and a similar one that keeps it. */
 export interface Case {
   rule: Rule;
   name: string;
@@ -13,7 +13,7 @@ export interface Case {
   kept: House;
 }
 
-/** Tests that each rule finds what breaks it, and nothing else. */
+/** Tests that each rule finds exactly the violations. */
 export function holdsCases(cases: readonly Case[]): void {
   describe.each(cases)("$name", ({ rule, broken, kept }) => {
     it.each(broken)("finds the violation in %j", (files) => {

@@ -18,7 +18,7 @@ const functionTypes: ReadonlySet<string> = new Set([
 
 interface Found {
   node: SyntaxNode;
-  /** The name by which it is called: its own, or that of the variable to which it is assigned. */
+  /** The function's name, or the name of the variable to which it is assigned. */
   name: string;
 }
 

@@ -2,11 +2,11 @@ import { expect, test } from "vitest";
 import { connect, type ZooKeeper } from "../../src/index.ts";
 import { Ensemble } from "../../src/testing/ensemble.ts";
 
-/** Around a socket's buffer of 64 KiB, and many small ones that share it. */
+/** Sizes around the socket buffer of 64 KiB, and many small answers that share the buffer. */
 const sizes = [0, 1, 100, 100, 100, 100, 100, 4_000, 65_400, 65_536, 65_537, 200_000];
 const rounds = 100;
 
-/** Far more than reading needs in order to rest. */
+/** Far more requests than are needed for pauses between reads. */
 async function readAll(zk: ZooKeeper, letter: string): Promise<void> {
   const read = await Promise.all(
     Array.from({ length: rounds * sizes.length }, async (_, i) => {

@@ -7,7 +7,10 @@ import { ZooKeeperProxy } from "../support/proxy.ts";
 import { serverTitle } from "../support/servers.ts";
 import { until } from "../support/until.ts";
 
-/** So long that a machine that stands still for two seconds ends no session. Tests that wait for an end have the shortest timeout. */
+/**
+ * Long enough that a machine that stands still for two seconds does not end a session. Tests that wait for a session's end use the
+ * shortest timeout.
+ */
 const shortestMs = 6_000;
 const longestMs = 60_000;
 
@@ -271,7 +274,7 @@ describe(`TLS and SASL, ${serverTitle()}`, () => {
     await expect(connect(address, { tls: { ca }, connectTimeoutMs: 1_500 })).rejects.toMatchObject({
       code: "UNREACHABLE",
     });
-    // It happens at once, although there would be time.
+    // The rejection comes at once, although time is left.
     await expect(connect(address, { tls: { cert, key }, connectTimeoutMs: 600_000 })).rejects.toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringMatching(/certificate/),

@@ -92,7 +92,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.get("/kept", { watch: missed[0].watch });
     await client.children("/kept", { watch: missed[1].watch });
     await client.exists("/kept/later", { watch: missed[2].watch });
-    // More than fits one request: it has to be set again in several.
+    // More watches than fit one request: they have to be set again in several requests.
     const many = Array.from({ length: 2_000 }, (_, index) => ({
       path: `/kept/${"n".repeat(200)}-${index}`,
       ...once(),
@@ -122,7 +122,7 @@ describe(`watches that fire once, ${serverTitle()}`, () => {
     await client.create("/twice");
     const { watch, fired } = once();
     await client.children("/twice", { watch });
-    // Set again before that one, in a request of their own.
+    // These watches were set again earlier, in a separate request.
     const many = Array.from({ length: 1_000 }, (_, index) => `/twice/${"n".repeat(200)}-${index}`);
     await Promise.all(many.map((path) => client.exists(path, { watch: () => undefined })));
     const asked = proxy.onRequest;

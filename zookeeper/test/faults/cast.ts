@@ -15,7 +15,7 @@ interface Actor {
   readonly held: Map<string, number>;
 }
 
-/** A thing that contenders take and release again and again. */
+/** A lock or lease that contenders repeatedly take and release. */
 interface Prize {
   readonly name: string;
   acquire(signal: AbortSignal): Promise<Held>;
@@ -149,7 +149,7 @@ export class Cast {
     this.#lastLeader = actor.name;
   }
 
-  /** Between the events. */
+  /** Compares the beliefs of all contenders between their events. */
   async #look(): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const { leaders } = this;

@@ -79,7 +79,7 @@ describe("the client under faults", () => {
     child.send({});
     expect(await child.next("still")).toMatchObject({ live: true, own: true });
     expect(await ownersOf(`${path}/own`)).toEqual([own]);
-    // The server would keep it for the rest of the session of a process that is killed.
+    // The server keeps a killed process's node until the session expires.
     await (await clients.connect({}, ensemble.connectString())).delete(`${path}/own`);
   });
 
@@ -251,7 +251,7 @@ describe("the client under faults", () => {
         // A client that can reach a server ends its session there.
         const left = [...(await ensemble.server.ephemerals()).values()].flat().filter((node) => node.includes(line));
         if (reachable) expect(left, name).toEqual([]);
-        // If it could reach none, the server would keep the session for a minute.
+        // If the client reached no server, the server would keep the session for a minute.
         for (const node of left) await zk.delete(node);
         expect(await child.gone, name).toEqual({ code: 0, signal: null });
       }),

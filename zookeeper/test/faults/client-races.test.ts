@@ -162,7 +162,7 @@ describe("the client, at an awkward moment", () => {
     await zk.create(path);
     const events: string[] = [];
     await zk.get(path, { watch: ({ type }) => events.push(`first ${type}`) });
-    proxy.pause("toClient"); // So both answers arrive at once.
+    proxy.pause("toClient"); // so that both answers arrive at once
     const removed = zk.removeWatches(path);
     const read = zk.get(path, { watch: ({ type }) => events.push(`second ${type}`) });
     const asked = proxy.requests(op.getData);
@@ -186,7 +186,7 @@ describe("the client, at an awkward moment", () => {
     control.abort();
     await expect(watching).rejects.toMatchObject({ code: "ABORTED" });
     await until("nobody watches", async () => !(await ensemble.server.watched()).has(path));
-    // It stays so: the request may have reached the server before the request to remove it.
+    // The watch stays removed, although the request for it may have reached the server before the removal.
     await zk.sync(path);
     expect((await ensemble.server.watched()).has(path)).toBe(false);
   });

@@ -54,8 +54,8 @@ test(`${pauses} pauses of a holder past its session`, { timeout: 180_000 + 3_000
     expect(groups.flatMap(({ account: { wrong } }) => wrong)).toEqual([]);
     expect(account.pauses).toBeGreaterThanOrEqual(pauses);
     expect(account.staleWritesAccepted).toBe(0);
-    // On servers that run there is none: docs/zookeeper.md. A server that stands still on a busy machine may end a session too early;
-    // without the clock nearly every pause has one.
+    // While the servers run normally, there is no such overlap: docs/zookeeper.md. A server that stands still on a busy machine may
+    // end a session too early. Without the check of the clock, nearly every pause would cause an overlap.
     expect(account.beliefOverlaps).toBeLessThanOrEqual(pauses / 10);
     // Paused holders wrote once more without a check, after their successors: the fence alone kept them out. On a busy machine one may go
     // on before its successor has written.

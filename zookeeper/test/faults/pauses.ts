@@ -28,7 +28,7 @@ export interface Account {
   /** Writes of earlier holders that it refused, including those of a holder that did not check. */
   refused: number;
   blindRefused: number;
-  /** Accepted from an earlier holder after a later one's. */
+  /** Accepted writes of an earlier holder after a write of a later holder. */
   staleAccepted: number;
   readonly beliefs: Belief[];
 }
@@ -58,7 +58,7 @@ export class PausedGroup {
     this.#options = options;
   }
 
-  /** @param chance from 0 up to 1 */
+  /** @param chance returns numbers in [0, 1) */
   async run(pauses: number, chance: () => number): Promise<void> {
     const { contenders, ...told } = this.#options;
     for (let index = 0; index < contenders; index++) {
@@ -110,7 +110,7 @@ export class PausedGroup {
     return true;
   }
 
-  /** The resource. */
+  /** The protected resource. */
   #write(child: Child, fence: bigint, blind: boolean): void {
     const owner = this.#owners.get(fence) ?? child;
     this.#owners.set(fence, owner);

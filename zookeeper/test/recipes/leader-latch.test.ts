@@ -228,7 +228,7 @@ describe(`leader latch on ${serverTitle()}`, () => {
     });
     const { latch: one } = await latch("one", zk);
     const waiting = one.awaitLeadership();
-    waiting.catch(() => undefined); // It is checked below.
+    waiting.catch(() => undefined); // awaited below
     await expect(one.start()).rejects.toMatchObject({ code: "NO_AUTH" });
     await expect(waiting).rejects.toMatchObject({ code: "NO_AUTH" });
     expect(one.state).toBe("closed");

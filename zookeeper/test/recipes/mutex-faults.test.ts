@@ -51,7 +51,7 @@ describe("a mutex in trouble", () => {
     const { session } = zk;
     const reading = new ReadWriteLock(zk, `${path}/lock`).read.acquire();
     const waiting = [...kinds.map((kind) => kind(zk).acquire()), reading];
-    // The semaphore has two: its place in the line of its lock, and its lease, which is one too many.
+    // The semaphore leaves two nodes: its node in the line of its mutex, and its lease, which is one too many.
     const nodes = waiting.length + 1;
     await until("they stand in line", async () => (await session.ephemerals(path)).length === nodes);
     proxy.pause();
@@ -130,7 +130,7 @@ describe("a mutex in trouble", () => {
     };
     const hurt = async () => {
       const replies = [op.create2, op.delete, op.getChildren2, op.getData];
-      // They end: a client backs off from connections that die young, so without an end there may be no progress.
+      // The faults must end, because a client backs off from short-lived connections and might never make progress.
       for (let faults = 0; working && faults < 40; faults++) {
         await new Promise((resolve) => setTimeout(resolve, 20 + random() * 60));
         if (random() < 0.5) proxy.reset();

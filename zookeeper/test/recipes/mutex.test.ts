@@ -246,7 +246,7 @@ describe("a crowd at one mutex", () => {
         if (index > 0) expect(held.fence > turns[index - 1]!.fence).toBe(true);
       }
       const after = count(proxy);
-      // Its turn: list, its own node, the base of the fence. Its end: delete.
+      // Requests at its turn: list the line, read its own node, read the fence's base. At its end: delete the node.
       expect(after.lists - before.lists).toBe(crowd);
       expect(after.gets - before.gets).toBe(2 * crowd);
       expect(after.deletes - before.deletes).toBe(crowd + 1);

@@ -118,7 +118,7 @@ describe(`queues on ${serverTitle()}`, () => {
       } else expect(bad.every(({ fence }) => fence === undefined)).toBe(true);
       await until("the queue is empty", empty);
 
-      // The items put aside are a queue.
+      // The path of items that were put aside is itself a queue.
       const aside = new DelayQueue(zk, `${path}-poison`, options().lockPath ? { lockPath: `${path}-more-locks` } : {});
       const mended = new Notes();
       await aside.consume(mended.handler, { attempts: 10 });
@@ -292,7 +292,7 @@ describe(`queues on ${serverTitle()}`, () => {
     it("finds out an item that no attempt survives", async () => {
       const queue = new Queue(zk, path, options());
       const name = await queue.put("deadly");
-      // The state that a consumer leaves which died at each of five attempts.
+      // The state left by a consumer that died during each of five attempts.
       const { data } = await zk.get(`${path}/${name}`);
       for (let attempt = 0; attempt < 5; attempt++) await zk.set(`${path}/${name}`, data);
       await queue.consume(notes.handler, { ...notes.options, attempts: 5 });

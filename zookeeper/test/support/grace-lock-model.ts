@@ -126,7 +126,7 @@ export class ModelPlace implements LockPlace {
     const session = this.#session;
     session.provedMs = this.#service.clock.monotonic();
     const holding = this.#holding;
-    // It may have been healed, and cut again, since.
+    // The connection may have been healed and cut again meanwhile.
     const { provedMs } = session;
     const lasts = () => this.#cut && session.provedMs === provedMs;
     this.#service.clock.after(this.#service.timeoutMs * 0.75, () => lasts() && session.end.abort());

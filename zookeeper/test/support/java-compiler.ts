@@ -28,7 +28,7 @@ export async function javaClasses(): Promise<string> {
     renameSync(fresh, classes);
   } catch (error) {
     rmSync(fresh, { recursive: true, force: true });
-    if (!existsSync(classes)) throw error; // Otherwise another process was faster, with the same classes.
+    if (!existsSync(classes)) throw error; // otherwise another process was faster and compiled the same classes
   }
   return classes;
 }

@@ -71,7 +71,7 @@ export interface JavaRecipes {
     make: [path: string, permits: number];
     do: {
       acquire: Operation<[limit: number, count?: number], [acquired: Truth]>;
-      /** One of those it holds. */
+      /** Releases one of the held leases. */
       release: Operation;
       participants: Operation<[], string[]>;
     };
@@ -92,7 +92,7 @@ export interface JavaRecipes {
       trySet: Operation<[value: number], [set: Truth]>;
       close: Operation;
     };
-    /** With the value. */
+    /** The event of a changed value, with the value. */
     events: "changed";
   };
   atomicLong: {
@@ -143,7 +143,7 @@ export interface JavaRecipes {
   idQueue: Queue<[id: string]> & { do: { remove: Operation<[id: string], [removed: string]> } };
   /** Due at epoch milliseconds. */
   delayQueue: Queue<[due: number]>;
-  /** The lowest first. */
+  /** Puts an item; the lowest priority comes first. */
   priorityQueue: Queue<[priority: number]>;
 }
 

@@ -14,7 +14,7 @@ export interface JavaOptions {
   readonly properties?: Readonly<Record<string, string | number>>;
   /** `user:password` of the digest scheme. */
   readonly digest?: string;
-  /** As -Xmx has it; default 128m. */
+  /** The memory limit in the form of Java's -Xmx; default 128m. */
   readonly heap?: string;
 }
 
@@ -23,7 +23,7 @@ type Operations<K extends Kind> = JavaRecipes[K]["do"];
 type Arguments<T> = T extends { readonly arguments: infer A extends Word[] } ? A : never;
 type Reply<T> = T extends { readonly reply: infer R extends string[] } ? R : never;
 
-/** Java answered with an exception. */
+/** The error for an exception in the Java process. */
 export class JavaFailure extends Error {
   override readonly name = "JavaFailure";
   /** The exception's class without its package, e.g. "NoNodeException". */
@@ -71,7 +71,7 @@ export async function startJava(connectString: string, options: JavaOptions = {}
 }
 
 export class Java {
-  /** Its connection, and plain operations. */
+  /** The events of the Java client's connection, and plain operations. */
   readonly client: JavaRecipe<"client">;
   readonly #child: ChildProcessByStdio<Writable, Readable, Readable>;
   readonly #gone: Promise<void>;
@@ -232,14 +232,14 @@ export class JavaRecipe<K extends Kind> {
     return this.#events.filter((known) => known.event === event).map(({ detail }) => detail);
   }
 
-  /** Called by the process that it lives in. */
+  /** Called by the object of the Java process that contains this recipe. */
   hear(event: string, detail: string): void {
     const waiting = [...this.#waiting].find((one) => one.event === event);
     if (waiting) waiting.resolve(detail);
     else this.#events.push({ event, detail });
   }
 
-  /** Called by the process that it lives in. */
+  /** Called by the object of the Java process that contains this recipe. */
   end(reason: Error): void {
     this.#ended = reason;
     for (const { reject } of [...this.#waiting]) reject(reason);

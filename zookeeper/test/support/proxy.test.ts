@@ -104,7 +104,7 @@ it("passes nothing behind a cut reply, also when the next reply came with it", a
   await new Promise((resolve) => server.close(resolve));
 });
 
-/** Of `BareClient`'s exists, with its length. */
+/** The size of `BareClient`'s exists request, including its length prefix. */
 const requestBytes = 18;
 
 /** A reply without an answer in it. */

@@ -16,7 +16,7 @@ const say = (line) => process.stdout.write(`${line}\n`);
 async function open() {
   const options = { owner, graceMs };
   if (driver === "ZooKeeper") return graceLock(await connect(where, { sessionTimeoutMs: timeoutMs }), path, options);
-  // The signal is the lock's here: a Carillon that stopped on it would close the store first.
+  // The program itself handles SIGTERM, because a Carillon that stopped on the signal would close the store first.
   const { store } = await carillon({ store: where, schema, name: owner, handleSignals: false }).open();
   const times = { timeoutMs, beatMs: timeoutMs / 8, pollMs: 20 };
   return new GraceLock(new GraceLockRow(store.graceLocks, path, times), options);

@@ -22,8 +22,8 @@ const compute = () => {
   for (const end = Date.now() + 50; Date.now() < end; );
 };
 /**
- * The next attempt has begun, or the test has made the file that says that there is none. The other process may be writing the last line at
- * this moment, so text after the last newline is not read.
+ * Waits until the next attempt has begun, or the test has created the file that means that there is none. The other process may be
+ * writing the last line at this moment, so text after the last newline is not read.
  */
 const isTakenBack = ({ id, attempt }) =>
   existsSync(`${log}.over.${id}`) ||
@@ -32,7 +32,7 @@ const isTakenBack = ({ id, attempt }) =>
     .slice(0, -1)
     .some((line) => line.startsWith(`{"kind":"start","run":${id},`) && JSON.parse(line).attempt > attempt);
 
-// A computation beyond the standstill that is allowed here costs it the session.
+// A computation that is longer than the allowed standstill ends the process's session.
 const tower = carillon({
   store,
   schema,
@@ -43,13 +43,13 @@ const tower = carillon({
   drain: "1s",
   log: nodeLog,
 });
-/** Works until it is asked to stop, and on a second attempt not at all. */
+/** A handler that works until it is asked to stop; on a second attempt it returns at once. */
 const work = async (run) => {
   say("start", run);
   run.signal.addEventListener("abort", () => say("abort", run, { why: run.signal.reason.code }));
   for (let step = 0; run.attempt === 1 && step < 2_000; step++) {
     await sleep(20);
-    // By the handler's own clock: it checks whether it was asked to stop before its next step.
+    // The handler uses its own clock, and checks before each step whether it was asked to stop.
     if (run.signal.aborted) break;
     say("step", run);
   }

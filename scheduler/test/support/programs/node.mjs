@@ -21,7 +21,7 @@ const file = openSync(program.log, "a");
 const say = (record) => writeSync(file, `${JSON.stringify({ ...record, node: program.name, at: Date.now() })}\n`);
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-/** The wait of a handler that takes its whole time. It waits in steps: while the process is stopped, no more than one of them passes. */
+/** Waits for the handler's whole duration in small steps, so that at most one step passes while the process is stopped. */
 const stepMs = 100;
 
 const tower = program.remote

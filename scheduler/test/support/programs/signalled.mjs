@@ -14,7 +14,7 @@ const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 const log = (_fields, message) => writeSync(2, `${message}\n`);
 const quiet = () => undefined;
-/** It also reports that it has received a signal, for which a test waits. */
+/** The log; it also reports a received signal, for which a test waits. */
 const heard = (fields, message) => message.startsWith("stopping") && log(fields, message);
 
 const busy = carillon({

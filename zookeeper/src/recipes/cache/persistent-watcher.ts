@@ -12,7 +12,7 @@ import { follow, isPassing } from "../base/follow.ts";
 import { Listeners } from "../base/listeners.ts";
 
 export interface WatcherOptions {
-  /** Also everything below the path. */
+  /** If true, also watches everything below the path. */
   readonly recursive?: boolean;
 }
 
