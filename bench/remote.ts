@@ -75,7 +75,7 @@ async function measure(schema: string): Promise<Figures> {
     for (const name of ["trivial", "timed", "nothing"]) await tower.save(defineTask(name));
     const key = await makeKey(tower);
     const reach = { server: `http://127.0.0.1:${port}`, key };
-    // The first run reads the task.
+    // The first enqueue loads the task into the cache.
     await tower.enqueue("trivial");
     for (let made = 1; made < count; made += 2_000)
       await Promise.all(Array.from({ length: Math.min(2_000, count - made) }, () => tower.enqueue("trivial")));

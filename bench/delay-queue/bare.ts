@@ -1,4 +1,4 @@
-/** The rate of the machine and the probe without a queue: a local timer for each item. */
+/** Measures the machine and the probe without a queue: a local timer for each item. */
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";
 import type { Schedule } from "./order.ts";

@@ -1,4 +1,4 @@
-/** The rate of the machine and the probe without a scheduler: one local timer a second that starts every handler at once. */
+/** Measures the machine and the probe without a scheduler: one local timer a second starts all handlers at once. */
 import { StartNotes } from "../measure/starts.ts";
 import { answerAsSubject } from "../measure/subject.ts";
 import type { Order } from "./order.ts";

@@ -34,7 +34,7 @@ export interface Recorded
   readonly standStills: readonly StandStill[];
 }
 
-/** A machine with fewer cores than processes keeps some of them waiting for about this long. */
+/** The time in ms for which a machine with fewer cores than processes may keep a process waiting. */
 const slackMs = 3_000;
 
 /** Joins the processes' notes, the store's record and its tables into a history in the form that the simulation's checks read. */

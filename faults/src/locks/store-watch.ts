@@ -7,7 +7,7 @@ export type Node = Pick<Grant, "lock" | "fence" | "session" | "givenMs"> & {
   /** Only the lower half of the fence is visible. */
   half?: boolean;
   endedMs: number | null;
-  /** For an end: whether the service shows it to be a release; absent: unknown. */
+  /** For an ended node: whether the service shows that it was released; absent if unknown. */
   released?: boolean;
 };
 

@@ -127,7 +127,7 @@ const ended = (stage: ApiStage) =>
 /** The number of valid lines of each command whose output for people is compared as well. */
 const readByPeople = 2;
 
-/** Odd lines of each command, unless all are compared. */
+/** The number of invalid lines of each command that are compared, unless all are. */
 const oddOfEach = 4;
 
 let pairs = 0;

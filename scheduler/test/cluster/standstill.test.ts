@@ -149,7 +149,8 @@ describe("a process whose event loop stands still", () => {
   it("is taken for dead after the bound, with what was under way named, and the run is given up after its losses", async () => {
     await using cluster = await openCluster();
     const computing = { retry: { attempts: 1 }, workerLosses: 2 };
-    // The bound ends the session, and not the time until the thread has reached the store, which a busy machine makes long.
+    // The standstill bound, not the session timeout, must end the session; so the timeout is long, because on a busy machine the
+    // thread needs time to reach the store.
     await cluster.start("still", { computing, options: { standstill: "5s", sessionTimeout: "20s" } });
     await cluster.start("other", { tasks: 2 });
     const ends = () => cluster.rows("select ended_why from $s.session where node = 'still' and ended_ms is not null");

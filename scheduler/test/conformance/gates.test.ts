@@ -428,7 +428,7 @@ interface Row {
   run_id: number;
 }
 
-/** The parts of a stored task that a later edit of it repeats. */
+/** The options that a later edit of the task must repeat, because they would change otherwise. */
 function options(task: TaskRecord): TaskOptions {
   return { group: task.definition.group, grace: task.definition.graceMs };
 }

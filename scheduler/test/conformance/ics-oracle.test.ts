@@ -55,7 +55,7 @@ describe(`ICS files against dateutil, seed ${seed}`, () => {
         const zone = pick(zones);
         const left = times.filter(() => chance() < 0.1).slice(0, 5);
         const lastMs = times.length === mostTimes ? (times.at(-1) as number) : endMs;
-        // A rule that never comes true is refused, whatever dates are added.
+        // Dates are added only to rules with occurrences, because a rule that never occurs is refused.
         const added =
           times.length > 0 && chance() < 0.2
             ? [startMs + Math.floor((chance() * (lastMs - startMs)) / dayMs) * dayMs]

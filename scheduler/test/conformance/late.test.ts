@@ -75,7 +75,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
   it("fire_once: the newest runs, however late", async () => {
     const task = await planned("fire_once", { schedule: every("1s", { anchor: stage.nowMs }) });
     const { taskId, nextSlotMs } = task;
-    // Nothing after the tenth will come, as after the end of a schedule.
+    // No slot follows the tenth, as after the end of a schedule.
     await stage.rows("update $s.plan set next_slot_ms = null where task_id = $1", [taskId]);
     const claimed = slotsOf(await stage.claim(worker, [task], stage.nowMs + 3_600_000));
     expect(claimed).toEqual([(nextSlotMs as number) + 9_000]);
@@ -147,7 +147,7 @@ describe.each(everyPostgres())("late starts on $title", (server) => {
       const begun = (nowMs: number) => claimRouted(task, nowMs);
       const [running] = await begun(first);
       expect(running?.slotMs).toBe(first);
-      // Each is let through when it is due, and then waits for the place on the worker.
+      // Each run passes the overlap limit when it is due, and then waits for its slot on the worker.
       for (let at = 1; at < 10; at++) expect(await begun(first + at * 1_000), `slot ${at} waits`).toEqual([]);
       await stage.store.claims.settle(
         worker,

@@ -117,7 +117,10 @@ describe.each(everyPostgres())("the router on $title", (server) => {
   it("any: whoever asks first, so that of more than one can start all have some; one that left has none", async () => {
     const any = await three({}, () => new Promise((resolve) => setTimeout(resolve, 50)));
     let sent = 0;
-    /** More and more runs, until the condition holds: a worker that is about to be notified of all may find none left. */
+    /**
+     * Enqueues further runs until the condition holds, because other workers may claim all runs before the worker in question is
+     * notified.
+     */
     const until = async (what: string, so: () => boolean) => {
       await waitFor(what, async () => {
         if (so()) return true;
@@ -141,7 +144,7 @@ describe.each(everyPostgres())("the router on $title", (server) => {
     await waitFor("each has it", () => all.begun.length === 3);
     expect(all.nodes().sort()).toEqual([0, 1, 2]);
     expect(all.begun.map(({ shard }) => shard?.index).sort()).toEqual([0, 1, 2]);
-    // Churn: one that left has no part, one that came has.
+    // A worker that left gets no part, and a worker that joined gets one.
     await (towers.pop() as Carillon).stop();
     await all.enqueue(2);
     await waitFor("each that is left has it", () => all.begun.length === 5);

@@ -21,7 +21,7 @@ const batch = 250;
 /** Rules that dateutil may give up, more of them on a busy machine. */
 const mostGivenUp = 0.4;
 
-/** null: it never comes, which dateutil must agree with. */
+/** The schedule of a rule; null if the rule never occurs, in which dateutil must agree. */
 function specOf({ rule, startMs, rdate, exdate }: RandomRule, options: object): ScheduleSpec | null {
   try {
     const dates = { rdate: rdate.map(local), exdate: exdate.map(local) };

@@ -28,7 +28,7 @@ interface Written {
   atMs: number;
 }
 let written: Written[] = [];
-/** On this day, for which there is a partition of the history. */
+/** Noon of today, because the history has a partition for today. */
 const noonMs = Math.floor(Date.now() / 86_400_000) * 86_400_000 + 43_200_000;
 
 beforeAll(async () => {

@@ -163,13 +163,13 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     });
 
     describe("of what an earlier try made", () => {
-      /** A try that was given up on while the server stood still with it: one run, made but not committed. */
+      /** Simulates an abandoned try at a server that stood still: one run is made but not committed. */
       const stuck = async (name: string, key: string | null = null) => {
         const task = await stage.task(name);
         const [{ runId: last }] = (await stage.store.runs.enqueue([stage.write(task)], stage.nowMs)) as [Enqueued];
         const client = await stage.sql.connect();
         await client.query("begin");
-        // The store's next number.
+        // The id is the store's next number.
         const write = stage.write(task, { key });
         await stage.store.runs.enqueueIn(client, { ...write, runId: last + 1 }, stage.nowMs);
         return { task, write, runId: last + 1, end: () => client.query("commit").then(() => client.release()) };
@@ -356,7 +356,7 @@ describe.each(everyPostgres())("runs on $title", (server) => {
     await expect.poll(() => heard).toContain("recall");
     await stage.lead(await stage.session());
     await expect.poll(() => heard).toContain("leadership");
-    // Deaf for a moment: the connection is cut, and everything must be looked at again.
+    // The connection is cut for a moment, so listeners must read everything again.
     const resyncs = () => heard.filter((kind) => kind === "resync").length;
     await stage.rows(
       "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'carillon listener' and query like '%' || $1 || '%'",

@@ -207,7 +207,7 @@ describe("schedules of a task", () => {
     expect(await stored()).toEqual(["digest 1", "digest:a 2"]);
     await tower.advance("1h");
     expect(ran.slice(4)).toEqual(["digest a 02:00 2"]);
-    // They follow their task like others.
+    // The schedules follow changes of their task again.
     await store.tasks.save(edited((await store.tasks.byName("digest")).definition, { priority: 2 }), null, now());
     await tower.advance("1m");
     expect((await store.tasks.byName("digest:a")).definition.priority).toBe(2);

@@ -111,7 +111,7 @@ it("does not take it for a proof of life that a service shows it again after a g
   expect(membership.trusted()).toBe(false);
   const before = beats;
   membership.refresh();
-  // Its query to the store is on its way and not answered: by now it has its own belief.
+  // Its query to the store is unanswered; it already has its own judgement of the session.
   await until("it to ask the store", () => beats > before);
   expect(membership.trusted()).toBe(false);
   release();
@@ -125,7 +125,7 @@ it("turns to the store before a service's word ends that is not given anew, and 
   const { sessions } = stage.store;
   const clock = new VirtualClock(stage.nowMs);
   const witness = new ToldWitness(clock);
-  // It goes silent now, without a message.
+  // The service becomes silent now, without a message.
   witness.until = clock.monotonic() + 6_000;
   const told: { witnessed: boolean | undefined; atMono: number }[] = [];
   const underWay = new Set<Promise<unknown>>();

@@ -42,7 +42,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
   async function into(state: State, event: RunEvent): Promise<Scene> {
     const skips = state === "skipped" || event === "skip";
     const gated = state === "held" || skips || event === "admit" || event === "demote";
-    // An edit takes back planned slots, a pause makes enqueued runs wait: the run is of the kind that the event is about.
+    // The run is of the kind that the event concerns: an edit withdraws planned slots, and a pause holds enqueued runs.
     const planned = (event === "withdraw" || event === "expire") && state !== "paused";
     const options: TaskOptions = {
       group: `g${++made}`,
@@ -164,7 +164,7 @@ describe.each(everyPostgres())("run states on $title", (server) => {
     try {
       await fire(event, scene);
     } catch (error) {
-      // Two refusals are reported by an error: a cancellation of a run that has ended, and a decision where there is none.
+      // Two refusals are reported by an error: cancelling a run that has ended, and deciding a run that awaits no decision.
       expect((error as { code?: string }).code).toBe("RUN_STATE");
       expect(
         event.startsWith("decide") ? state !== "undecided" : event === "cancel" && outcomes.includes(state as Outcome),

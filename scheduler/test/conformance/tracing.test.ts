@@ -119,7 +119,7 @@ it("slots are roots; each attempt has a span, and a failure its error; a transac
   const { runId } = await tower.enqueue("fails", undefined, { tx: client });
   await client.query("commit");
   client.release();
-  // Processes that have the task receive no signal before its commit, so the next look finds it.
+  // Workers with the task receive no signal before the commit, so a later poll finds the run.
   await ended("run fails", 2);
   const tries = named("run fails");
   expect(tries.map(({ attributes }) => [attributes["carillon.run"], attributes["carillon.attempt"]])).toEqual([

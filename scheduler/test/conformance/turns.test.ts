@@ -129,7 +129,7 @@ describe.each(everyPostgres())("turns on $title", (server) => {
       "select count(*) as runs from $s.run r join $s.task t on t.id = r.task_id where t.name = 'flood'",
     );
     expect(left.runs, "the backlog is still there").toBeGreaterThan(5_000);
-    // By age alone it would be the last of all. docs/limits.md gives its lateness.
+    // By age alone, the serial task would come last. docs/limits.md states its lateness.
     expect(before.toSorted((a, b) => a - b)).toEqual(before);
     expect(before.at(-1)).toBeLessThan(15_000);
   });

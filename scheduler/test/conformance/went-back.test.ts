@@ -66,7 +66,7 @@ describe("a store that is restored under living nodes", () => {
   const week = { zone: "UTC", weekend: [0, 6] };
   const content = (day: string) => ({ ...week, holidays: [day] });
   let edits = 0;
-  /** One version more of each that has versions, and one of each that there was not. */
+  /** Adds one version to each versioned object, and creates one new object of each kind. */
   const edit = async () => {
     const by = change(Date.now());
     const n = ++edits;
@@ -98,7 +98,7 @@ describe("a store that is restored under living nodes", () => {
   };
   const fires = (what: string, task: string, sinceMs: number, stepMs: number) =>
     until(what, () => slots.some((one) => one.task === task && one.slotMs > sinceMs && one.slotMs % stepMs === 0));
-  /** How often each slot of this step is accounted from one time to another. */
+  /** Counts how often each slot between the two times is accounted for. */
   const accounts = async (task: string, stepMs: number, fromMs: number, toMs: number) => {
     const { rows } = await sql.query(
       `select n.at as slot, (select count(*)::int from ${schema}.slot l where l.task_id = t.id and l.slot_ms = n.at)

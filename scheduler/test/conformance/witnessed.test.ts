@@ -158,7 +158,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     expect(first.leads).toBe(false);
     expect(first.membership.trusted()).toBe(true);
     await expect.poll(async () => (await witnessed()).length, soon).toBe(1);
-    // Longer than any session lasts: it lives by its heartbeat.
+    // Longer than a session lasts without heartbeats, so the session lives by its heartbeats.
     await new Promise((resolve) => setTimeout(resolve, 1.5 * timeoutMs));
     expect([first.membership.sessionId, first.membership.trusted(), first.rejoins]).toEqual([session, true, []]);
     first.member.heal();
@@ -192,7 +192,7 @@ describe.each(witnessDrivers)("membership with $title", (driver) => {
     first.member.cut();
     const trustEnded = expect.poll(() => first.membership.trusted(), soon).toBe(false);
     await expect.poll(async () => (await members()).length, soon).toBe(1);
-    // It noticed before the others acted: its trust ends by its own clock.
+    // The process noticed before the others acted, because its trust ends by its own clock.
     expect(first.membership.trusted()).toBe(false);
     await trustEnded;
     await expect.poll(() => leaders().length, soon).toBe(1);

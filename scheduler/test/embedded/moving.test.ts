@@ -82,8 +82,8 @@ async function fill(url: string): Promise<{ last: number }> {
 }
 
 /**
- * Excludes values that differ between servers: numbers of transactions are a server's own, and versions of users go on above those of the
- * source.
+ * Excludes values that differ between servers: transaction numbers are specific to a server, and versions of users continue above
+ * those of the source.
  */
 const rowOf: Readonly<Record<string, string>> = {
   run_log: "row(run_id, attempt, at_ms, level, message, fields)",

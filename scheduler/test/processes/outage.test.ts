@@ -9,7 +9,7 @@ import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
 const periodMs = 250;
-/** For this long, unplanned slots come due: more of them than are caught up with. */
+/** The time in which unplanned slots become due: more slots than a catch-up runs. */
 const unplannedMs = 2_000;
 const soonMs = 60_000;
 const log = silentLog;
@@ -107,7 +107,7 @@ describe("an outage of some seconds", () => {
         (slot) => slot <= upMs + 1_000,
       );
       expect(all, policy).toEqual(each(all[0] as number, all.at(-1) as number));
-      // Accepted at a time at which the statement was first tried, so perhaps before the store was back.
+      // The time of acceptance is that of the statement's first try, which may be before the store was back.
       const ofPolicy = slots.filter(({ task }) => task === policy);
       const accepted = ofPolicy.filter((one) => one.accepted > downMs && one.slot <= one.accepted);
       // Slots of this outage: a planner that the machine delays may have to catch up once more.

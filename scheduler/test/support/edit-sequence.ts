@@ -47,11 +47,14 @@ export interface Named {
   session: number;
   worker: number;
   beginMs: number;
-  /** With one offset all year: its rules change, and the schedule does not. Absent: the other way round. */
+  /**
+   * A zone with the same offset all year, whose rules the sequence changes instead of the schedule. If absent, the schedule
+   * changes.
+   */
   zone?: string;
 }
 
-/** Runs one sequence: draws its edits, carries them out, and ends with every day worked. */
+/** Plays one sequence: draws random edits, carries them out, and ends with all days processed. */
 export class EditSequence {
   readonly #stage: Stage;
   readonly #random: Random;
@@ -220,8 +223,8 @@ export class EditSequence {
 }
 
 /**
- * Every time of the schedule in force that is not accounted for exactly once; and every time that is accounted for more than once, under
- * whatever schedule. Read from the API's answers about slots and versions.
+ * Returns the times of the schedule in force that are not accounted for exactly once, and the times that are accounted for more
+ * than once under any schedule. Reads the slots and versions like the API does.
  */
 export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs: number): Promise<string[]> {
   const { tasks, runs } = stage.store;
@@ -257,12 +260,12 @@ export async function notToldOnce(stage: Stage, { name, beginMs }: Named, endMs:
   return wrong;
 }
 
-/** The largest distance of an instant from that which its local time has by the zone's own rules. */
+/** The largest distance between a local time's instants under the changed rules and under the zone's own rules. */
 const nearMs = 3 * hourMs;
 
 /**
- * Every local time of a sequence whose zone has changed its rules that is not accounted for exactly once. A time is identified by the
- * instant that it has by the zone's own rules: its rows and ranges lie near that, under any rules.
+ * Returns the local times that are not accounted for exactly once, for a sequence whose zone changed its rules. A time is
+ * identified by its instant under the zone's own rules; its rows and ranges are near that instant under any rules.
  */
 export async function localTimesNotToldOnce(
   stage: Stage,

@@ -10,7 +10,10 @@ import { StoreProxy } from "./proxy.ts";
 import { postgres } from "./servers.ts";
 import { openStage, type Stage } from "./store-stage.ts";
 
-/** The timeout of contenders whose session is to end: as short as a busy machine allows that has them take the lock first. */
+/**
+ * The timeout of contenders whose session has to end: as short as possible, but long enough to take the lock first on a busy
+ * machine.
+ */
 export const timeoutMs = 2_000;
 export const graceMs = 1_000;
 
@@ -25,16 +28,16 @@ export interface Happening {
 export interface Contender {
   readonly lock: GraceLock;
   readonly happened: Happening[];
-  /** The line hangs: nothing arrives, nothing ends. */
+  /** Makes the line hang: nothing arrives and no connection ends. */
   hang(): void;
-  /** The connection breaks; a new one can be made at once. */
+  /** Breaks the connection; a new one can be opened at once. */
   break(): void;
-  /** The server carries out the next take or release, and its answer is lost with the connection. */
+  /** Loses the answer to the next take or release, with the connection; the server carries the request out. */
   swallow(): void;
   /** Answers swallowed so far. */
   readonly swallowed: number;
   heal(): void;
-  /** Its session ends, while it is connected. */
+  /** Ends the contender's session while it is connected. */
   expire(): Promise<void>;
   close(): Promise<void>;
 }

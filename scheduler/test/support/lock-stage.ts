@@ -18,14 +18,14 @@ export const lockTimeoutMs = 1_500;
 /** One technology for locks. A driver must pass the suite of locks.test.ts. */
 export interface LockDriver {
   readonly title: string;
-  /** Waiting contenders get it in order even without asking for that. */
+  /** True if waiting contenders get the lock in order even without requesting that. */
   readonly alwaysFair: boolean;
   open(): Promise<LockStage>;
 }
 
 export interface JoinOptions {
   timeoutMs?: number;
-  /** The time that an election's work has to end. */
+  /** The ms that an election's work has to finish. */
   drainMs?: number;
 }
 
@@ -34,7 +34,7 @@ export interface LockStage {
   join(options?: JoinOptions): Promise<LockUser>;
   /** Deletes its data about locks. */
   wipe(): Promise<void>;
-  /** For a fair lock: resolves when `count` contenders hold or wait. */
+  /** For a fair lock: resolves when `count` contenders hold the lock or wait for it. */
   inLine(name: string, count: number): Promise<void>;
   close(): Promise<void>;
 }

@@ -5,7 +5,7 @@ import { openZooKeeper } from "../../src/coordination/zookeeper/zookeeper.ts";
 import { type Faults, lineBefore, zooKeeperLineBefore } from "./fault-line.ts";
 import { RedisServer } from "./redis-server.ts";
 
-/** One technology for a witness. A driver must pass the suite of witness.test.ts. */
+/** One kind of witness (coordination provider) under test. A driver must pass the suite of witness.test.ts. */
 export interface WitnessDriver {
   readonly title: string;
   open(): Promise<WitnessStage>;

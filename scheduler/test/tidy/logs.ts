@@ -4,7 +4,7 @@ import { type HouseFile, isSource, type Rule } from "./tree.ts";
 const levels = ["error", "warn", "info"];
 const page = "docs/logs.md";
 
-/** The text of a log line; `…` stands for what is known at run time alone. */
+/** The text of a log line; `…` stands for values that are known only at run time. */
 function textOf(node: SyntaxNode): string {
   if (node.type === "Literal") return String(node.value);
   if (node.type === "TemplateLiteral")

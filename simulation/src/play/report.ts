@@ -25,7 +25,10 @@ const seconds = (ms: number) => `${(ms / 1_000).toFixed(3)} s`;
 const subject = ({ run, task }: { run?: number; task?: string }) =>
   run !== undefined ? `run ${run}: ` : task !== undefined ? `task ${task}: ` : "";
 
-/** Lines of that run, wherever they are, and those near that time; at most `linesAround`, three quarters of them before that time. */
+/**
+ * Selects the trace's lines about the run and the lines near the time; at most `linesAround` lines, three quarters of them before
+ * the time.
+ */
 function around(trace: readonly string[], atMs: number | undefined, run: number | undefined): string[] {
   const own = run === undefined ? undefined : new RegExp(`\\brun ${run}\\b`);
   const near = trace.filter((line) => {

@@ -7,7 +7,7 @@ import { behave, type Place } from "./behave.ts";
 import type { Notice } from "./notices.ts";
 import type { Behaviour } from "./scenario.ts";
 
-/** What a worker process is started with, as JSON. */
+/** The configuration of a worker process, passed as JSON. */
 export interface WorkerOptions {
   readonly store: string;
   readonly schema: string;
@@ -35,7 +35,7 @@ export async function work(options: WorkerOptions): Promise<void> {
   const place: Place = {
     now: () => Date.now(),
     sleep: (ms, signal) => sleep(ms, undefined, signal ? { signal } : {}),
-    // By write(2): a kill loses no line.
+    // Written by write(2), so that a kill loses no line.
     record: (notice) => void writeSync(file, `${JSON.stringify({ ...notice, mono: monotonicMs() })}\n`),
     taskName,
     endlessMs,

@@ -15,7 +15,7 @@ export interface World {
   readonly calendar: string;
   /** Epoch ms. */
   now(): number;
-  /** Lets time pass until then. */
+  /** Lets time pass until `ms`. */
   advanceTo(ms: number): Promise<void>;
   /** Returns once the consequences of the last act have happened. */
   settle(): Promise<void>;

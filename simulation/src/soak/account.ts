@@ -47,7 +47,7 @@ export interface Account {
   readonly violations: Violation[];
 }
 
-/** The store's numbers fit: epoch milliseconds and counts. */
+/** Parses the store's bigints as numbers: epoch ms and counts fit. */
 const numbers: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text") =>
     oid === 20 || oid === 1700 ? Number : pg.types.getTypeParser(oid, format)) as pg.CustomTypesConfig["getTypeParser"],
@@ -100,7 +100,7 @@ export function account(history: History): Account {
   };
 }
 
-/** Every enqueued run that is due has ended; and a handler reached each good end. */
+/** Checks that every due enqueued run has ended, and that a handler returned for each success. */
 function endedOnce({ operations, dump, executions, endStoreMs }: History): Violation | undefined {
   const ended = new Map(dump.run_history.map((row) => [row.id as number, row]));
   const returned = new Set(executions.filter(({ how }) => how === "returned").map(({ fence }) => fence));

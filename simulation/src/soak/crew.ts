@@ -14,9 +14,9 @@ export class Member {
   #gone: Promise<unknown> = Promise.resolve();
   /** Stopped by a signal, so that it cannot answer. */
   stands = false;
-  /** It should be running: an end that the harness did not cause is a violation. */
+  /** True while the process should be running: an end that the harness did not cause is a violation. */
   #wanted = false;
-  /** How it ended although it should have gone on. */
+  /** The unexpected ends of the process. */
   readonly surprises: string[] = [];
 
   constructor(order: Order, program = new URL("./process.js", import.meta.url).pathname) {
@@ -67,7 +67,7 @@ export class Member {
     this.#child?.kill("SIGCONT");
   }
 
-  /** Stops it in order. */
+  /** Stops the process gracefully. */
   async stop(): Promise<void> {
     if (!this.alive) return;
     this.#wanted = false;
@@ -80,7 +80,7 @@ export class Member {
     }
   }
 
-  /** undefined: it stands still, starts, or is not running. */
+  /** Queries the process's resources; undefined if it stands still, is starting, or is not running. */
   async held(): Promise<(Held & { files: number; pid: number }) | undefined> {
     if (!this.alive || this.stands) return undefined;
     const told = this.#told("held", answerMs);
@@ -114,7 +114,7 @@ export class Member {
   }
 }
 
-/** NaN if the system does not show it. */
+/** The number of open files; NaN if the system does not show it. */
 function openFiles(pid: number): number {
   try {
     return readdirSync(`/proc/${pid}/fd`).length;

@@ -17,7 +17,7 @@ export interface Stage {
 
 export interface Fault {
   readonly name: string;
-  /** Resolves when the fault is over, and all that it took down is up again. */
+  /** Resolves when the fault is over and every process or server that it took down is up again. */
   run(stage: Stage): Promise<void>;
 }
 

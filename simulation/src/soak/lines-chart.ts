@@ -1,7 +1,7 @@
 /** Series over time as SVG text, with a panel for each. Pure: it only makes text. */
 export interface Panel {
   readonly title: string;
-  /** Said beside the title. */
+  /** A text beside the title. */
   readonly told: string;
   readonly lines: readonly { readonly name: string; readonly points: readonly (readonly [number, number])[] }[];
 }

@@ -96,7 +96,7 @@ function workerOf({ servers, key, name }: WorkerOrder) {
 const own = order.kind === "node" ? nodeOf(order) : workerOf(order);
 process.on("message", (asked: Asked) => {
   if (asked === "held") {
-    // The second collection takes what the first one left to finalizers.
+    // The second collection frees objects that the first one left to finalizers.
     globalThis.gc?.();
     globalThis.gc?.();
     const { rss, heapUsed, external } = process.memoryUsage();

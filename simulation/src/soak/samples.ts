@@ -23,7 +23,7 @@ const asked = {
            where n.nspname = $1 and c.relkind = 'r' group by 1 order by 1`,
   connections:
     "select count(*)::float8 as count from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
-  // A claimed run may be active; the longest handler takes three seconds.
+  // A claimed run counts as overdue only after five seconds, because the longest handler takes three seconds.
   live: `select count(*)::float8 as runs,
            count(*) filter (where due_ms < $1 and (state <> 3 or due_ms < $1 - 5000))::float8 as overdue from S.run`,
 };
@@ -57,7 +57,7 @@ export class Sampler {
     }
   }
 
-  /** Adds nothing while the store is away. */
+  /** Samples the store; adds nothing while the store is unreachable. */
   async lookAtStore(): Promise<void> {
     const client = new pg.Client({ connectionString: this.#url, connectionTimeoutMillis: 2_000 });
     // The store may stop during the queries: then this sample fails, and the next follows.

@@ -34,7 +34,7 @@ export interface Soaked {
     readonly atMs: number;
     readonly name: string;
     readonly recoveredMs: number;
-    /** The machine had free processors meanwhile, so lateness is the cluster's own. */
+    /** True if the machine had free processors meanwhile, so that lateness is caused by the cluster itself. */
     readonly judged: boolean;
   }[];
   readonly sampler: Sampler;
@@ -49,7 +49,7 @@ const steady = new Set(["atlas", "worker-a"]);
 const schema = "soak";
 const sampleMs = 10_000;
 const sessionTimeoutMs = 6_000;
-/** Times at the end, with everything in order: late runs catch up, and then runs must start in time. */
+/** The phases after the faults: first late runs catch up, then runs must start in time. */
 const quietMs = 20_000;
 const settleMs = 40_000;
 const recoveryMs = 30_000;
@@ -138,7 +138,7 @@ export async function soak(plan: SoakPlan): Promise<Soaked> {
       epochMs: 0,
       clockErrorMs,
       sessionTimeoutMs,
-      // Its processes have more work than this one, and wait longer.
+      // The cluster's processes have more work than this process, and wait longer for a processor.
       slackMs: 4 * machine.worstMs,
       nodes: [...nodes, ...workers],
       concurrency: 100,

@@ -7,11 +7,11 @@ import { type Rule, textOf, type Verdict } from "./said.ts";
 /** A verdict that was sent for a claim, and its answer so far. */
 export interface Word {
   readonly verdict: Verdict;
-  /** Its number is part of its content: so history shows which verdict counted. */
+  /** The verdict's number, which is part of its content, so that history shows which verdict counted. */
   readonly n: number;
-  /** At least one answer did not refuse it. */
+  /** True if at least one answer did not refuse the verdict. */
   accepted: boolean;
-  /** Refused as too late, in an answer to a poll that had no other verdict. */
+  /** True if the verdict was refused as too late, in an answer to a poll without another verdict on the claim. */
   late: boolean;
 }
 
@@ -23,9 +23,9 @@ export interface Claim {
   readonly worker: string;
   /** Verdicts that were sent and may have counted, by their text. */
   readonly words: Map<string, Word>;
-  /** Its session may have ended, so that the claim was reclaimed. */
+  /** True if its session may have ended and the claim may have been reclaimed. */
   doubtful: boolean;
-  /** Its cancellation may have been requested. */
+  /** True if a cancellation of the run may have been requested. */
   cancelling: boolean;
   /** Messages of log lines that a server acknowledged. */
   readonly lines: string[];
@@ -35,7 +35,7 @@ export interface Claim {
 export interface Named {
   readonly runId: number;
   readonly fence: number;
-  /** Undefined: no worker ever got it. */
+  /** The claim; undefined if no worker ever got it. */
   readonly claim: Claim | undefined;
   readonly mine: boolean;
 }
@@ -43,20 +43,20 @@ export interface Named {
 export interface SaidVerdict extends Named {
   readonly verdict: Verdict;
   readonly n: number;
-  /** It has a number that cannot be represented exactly. */
+  /** True if the verdict contains a number that cannot be represented exactly. */
   readonly inexact: boolean;
-  /** Another part of the poll that is refused makes its success void. */
+  /** True if another, refused part of the poll voids this verdict's success. */
   readonly beside: boolean;
-  /** An answer has accepted it, or refused it as late, before this poll was sent. */
+  /** Whether earlier answers had accepted the verdict, or refused it as late, before this poll was sent. */
   readonly before: { accepted: boolean; late: boolean };
 }
 
 export interface SaidPart extends Named {
   readonly part: Exclude<Refusal["part"], "verdict">;
-  /** It contains something that is refused whatever the claim's state is. */
+  /** True if the part is invalid and so refused in every state of the claim. */
   readonly wrong: boolean;
   readonly message?: string;
-  /** A verdict had been accepted before the poll was sent. */
+  /** True if a verdict had been accepted before the poll was sent. */
   readonly over: boolean;
 }
 
@@ -244,7 +244,7 @@ export class Claims {
     else {
       states.push("held");
       if (claim.words.size > 0) states.push("ended");
-      // Reclaimed; not yet; or reclaimed as one that cannot have been started.
+      // The claim may be reclaimed, not yet reclaimed, or reclaimed as not started.
       if (claim.doubtful) states.push("lost", "foreign", "released", "unknown");
       if ([...claim.words.values()].some(({ verdict }) => verdict.outcome === "released"))
         states.push("released", "unknown");

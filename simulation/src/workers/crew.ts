@@ -10,7 +10,7 @@ import { textOf, type Verdict } from "./said.ts";
 const inexactTexts = { '"LARGE"': "12345678901234567890", '"ENDLESS"': "1e400" };
 
 export interface Outcome {
-  /** 0: no answer. */
+  /** The HTTP status; 0 if there was no answer. */
   status: number;
   body: Partial<PollAnswer & Problem>;
 }
@@ -78,16 +78,16 @@ export interface Crew {
 export interface WorkerOptions {
   readonly name: string;
   readonly key: string;
-  /** For a worker that falls silent now and then: its session's timeout. */
+  /** The session timeout of a worker that is sometimes silent; undefined for other workers. */
   readonly silentAfterMs: number | undefined;
 }
 
 const steadyTimeoutMs = 60_000;
 const waitMostMs = 150;
-/** It mentions this many of its last claims. */
+/** The number of its last claims that a worker mentions in polls. */
 const remembered = 30;
 
-/** A worker that sends right and wrong messages, in any order, to any server, several at once. */
+/** A worker that sends valid and invalid messages, in any order, to any server, several at a time. */
 export class RandomWorker {
   readonly name: string;
   readonly key: string;
@@ -97,7 +97,7 @@ export class RandomWorker {
   #joining: Promise<void> | undefined;
   #joins = 0;
   readonly mine: Claim[] = [];
-  /** Its key is being revoked: set before that request is sent. */
+  /** True once its key is being revoked; set before the request is sent. */
   revoking = false;
   /** Servers that have to know about the revocation. */
   readonly revokedAt = new Set<ServerNode>();
@@ -118,7 +118,7 @@ export class RandomWorker {
     return dice.one(nodes.filter(({ url }) => url !== undefined));
   }
 
-  /** Its claims may be reclaimed from now on. */
+  /** Records that its claims may be reclaimed from now on. */
   doubt(): void {
     this.#crew.claims.doubt(this.name);
   }

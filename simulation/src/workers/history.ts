@@ -25,7 +25,7 @@ export async function checkHistory(claims: Claims, api: () => Client): Promise<v
   }
 }
 
-/** Each fence ended one attempt, or the run; its worker sent that end, and it was not refused. */
+/** Checks that each fence ended one attempt, or the run, and that the fence's worker sent that verdict and it was not refused. */
 function checkEnds(claims: Claims, run: Run, its: readonly Claim[]): void {
   const where = `run ${run.run}`;
   const fences = [...run.attempts.map(({ fence }) => fence), run.fence];
@@ -78,7 +78,7 @@ function checkWords(claims: Claims, run: Run, claim: Claim): void {
   }
 }
 
-/** The runs that the run's success begins exist once, and none that another verdict requested. */
+/** Checks that the runs requested by the accepted verdict exist exactly once, and that no runs requested by other verdicts exist. */
 async function checkOnward(
   claims: Claims,
   run: Run,

@@ -9,7 +9,7 @@ export interface ServerNode {
   /** Number of times that it went down: a request during which this rose may have got no answer, or half of one. */
   downs: number;
   start(): Promise<void>;
-  /** Answers under way are lost. */
+  /** Ends the server abruptly; answers that are being sent are lost. */
   end(): Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export interface ServerOptions {
   readonly name: string;
 }
 
-/** The same for a server in this process and for one in its own. */
+/** Starts a server: used both in this process and in a child process. */
 export async function listen({ store, schema, name }: ServerOptions): Promise<Carillon> {
   const server = new Carillon({
     store,

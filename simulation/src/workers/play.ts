@@ -38,7 +38,7 @@ const tasks = {
   before: {},
   follower: { after: "before" },
 } as const;
-/** Tries a tenth of a second apart. */
+/** The number of tries, a tenth of a second apart. */
 const knownAfterTries = 600;
 const silentAfterMs = 1_500;
 const drainGuardMs = 300_000;
@@ -257,7 +257,7 @@ class Stage {
     await this.api(node).revokeWorkerKey({ key, reason: "leaked" });
     if (node.downs === downs) worker.revokedAt.add(node);
     await worker.probe(node);
-    // The other servers must learn of it.
+    // The other servers must notice the revocation.
     for (const other of this.crew.nodes) {
       let tries = 0;
       while (other.url !== undefined && ![0, 401].includes(await worker.probe(other))) {

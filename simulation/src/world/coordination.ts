@@ -5,7 +5,7 @@ import type { Shown, Witness, WitnessOptions } from "../../../scheduler/src/clus
 import type { Machine } from "./machine.ts";
 import type { Network } from "./network.ts";
 
-/** The service's entry for one client, valid until then by the service's own time. */
+/** The service's entry for one client, valid until `untilMs` by the service's own time. */
 interface Entry {
   shown: Shown | undefined;
   contends: boolean;
@@ -102,7 +102,7 @@ export class SimulatedCoordination {
 }
 
 const renewalsPerTtl = 3;
-/** Clocks run at different speeds, and a third of a TTL is not exact. */
+/** A margin, because clocks run at different speeds and renewals are not sent at exact thirds of a TTL. */
 const marginMs = 500;
 
 class SimulatedWitness implements Witness {
@@ -208,7 +208,10 @@ class SimulatedWitness implements Witness {
     await this.#ask(() => this.#service.forget(this.#client));
   }
 
-  /** Processes that relied on the service before it lost its memory have had time to be shown again, or to learn that they are not. */
+  /**
+   * True once processes that relied on the service before it lost its memory have had time to register again, or to notice that
+   * they are not registered.
+   */
   #isOld(): boolean {
     return this.#machine.monotonic() - this.#knownSince > this.#ttlMs + marginMs;
   }

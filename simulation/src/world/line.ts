@@ -289,7 +289,7 @@ class LinePool extends EventEmitter {
     else this.#idle.push(client);
   }
 
-  /** Room for a new one. */
+  /** Opens a new connection for the next waiting caller. */
   #next(): void {
     const waiting = this.#queue.shift();
     if (!waiting) return;
@@ -306,7 +306,7 @@ const slotsLateMostMs = 2_500;
 /** The schema's name differs between processes that play, and is removed from traces: a seed's trace is the same wherever it is played. */
 const schemaName = /"simulation_\w+"\.|simulation_\w+/g;
 
-/** For people: the statement's name, or its first words. */
+/** A readable name of a statement: its own name, or its first words. */
 function nameOf({ name, text }: Statement): string {
   if (name !== "") return name;
   let words = known.get(text);

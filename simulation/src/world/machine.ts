@@ -1,7 +1,7 @@
 import type { Clock } from "../../../scheduler/src/base/clock.ts";
 import type { Universe } from "./universe.ts";
 
-/** A smaller delay would be lost in the addition to a time, and a timer would come too early, again and again. */
+/** The smallest delay in ms. A smaller one would be lost in floating-point addition, and the timer would fire too early repeatedly. */
 const leastMs = 1e-3;
 
 /**
@@ -62,7 +62,7 @@ export class Machine implements Clock {
     };
   }
 
-  /** Something from outside. */
+  /** Delivers an event from outside the process. */
   deliver(what: () => void): void {
     if (!this.#alive) return;
     if (this.#timers) this.#inbox.push(what);

@@ -16,14 +16,14 @@ export interface Backend {
   readonly who: string;
   /** The real connection that has its open transaction. */
   held: Physical | undefined;
-  /** Its last statement waits for a lock. */
+  /** Set while its last statement waits for a lock. */
   blocked: Promise<void> | undefined;
   listening: ((payload: string) => void) | undefined;
 }
 
 interface Physical {
   readonly wire: Wire;
-  /** Notifications of its transaction, each once: delivered at the commit. */
+  /** The distinct notifications of its transaction, delivered at the commit. */
   readonly told: Set<string>;
   busy: boolean;
 }
@@ -36,7 +36,7 @@ export interface ServerOptions {
 }
 
 interface Blocked {
-  /** Backends whose locks it waits for, and those for which these wait. */
+  /** The backends whose locks the statement waits for, directly or indirectly. */
   behind: ReadonlySet<number>;
   /** @returns whether it has ended */
   look: () => Promise<boolean>;
@@ -56,20 +56,23 @@ const sessionSettings =
 const clockCall = "clock_timestamp()";
 const writing = /\b(?:insert|update|delete)\b/i;
 const plain = (text: string): Statement => ({ name: "", text, values: [] });
-/** The server would measure this limit by its real clock, which goes on while simulated time stands still. */
+/**
+ * This limit is removed from statements, because the server would measure it by its real clock, which continues while simulated
+ * time stands still.
+ */
 const idleLimit = /(?<=idle_in_transaction_session_timeout = )'\w+'/;
 const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;
 
 /**
- * A real PostgreSQL behind the simulated network. Statements run one at a time, in the order in which they arrive, and
- * the universe's time stands still meanwhile. Statements outside of a transaction share one connection, so that each is
- * planned once; each open transaction has a connection of its own, so that transactions interleave as they do in life.
- * A statement that waits for a lock is left waiting, and others go on, until the holder releases the lock. The next statements of other
- * transactions are held back meanwhile: of two that wait, the server wakes both, and it would be uncertain which of them gets the next lock
- * first.
+ * A real PostgreSQL behind the simulated network. Statements run one at a time, in the order in which they arrive, and the
+ * universe's time stands still meanwhile. Statements outside of a transaction share one connection, so that each is planned once;
+ * each open transaction has a connection of its own, so that transactions interleave as they do in life. If a statement waits for a
+ * lock, the statements of the lock's holder continue until it releases the lock, and the statements of other transactions are held
+ * back: if two statements waited, the server would wake both, and their order would be random.
  *
- * A notification is sent as a notice by the connection that makes it (see Stage), and delivered when it has committed, each payload once,
- * before the answer: the moment of a real NOTIFY would not be certain, and it wakes every connection.
+ * A notification is sent as a notice on the connection that issues it (see Stage). It is delivered at the commit, before the
+ * answer, and each payload once. A real NOTIFY is not used, because it arrives at an unpredictable moment and wakes every
+ * connection.
  */
 export class Server {
   readonly #options: ServerOptions;
@@ -103,7 +106,10 @@ export class Server {
     this.#wallAheadMs += ms;
   }
 
-  /** Its disk stands still, or a standby that it waits for: reads are answered, and nothing is committed before that is over. */
+  /**
+   * Simulates a disk, or a synchronous standby, that stands still: reads are answered, but nothing is committed before the stall is
+   * over.
+   */
   stall(ms: number): void {
     this.#stalledUntilMs = Math.max(this.#stalledUntilMs, this.#universe.nowMs + ms);
   }
@@ -153,7 +159,8 @@ export class Server {
   async #rollBack(backend: Backend): Promise<void> {
     this.#committing.delete(backend);
     this.#kept = this.#kept.filter((kept) => kept.backend !== backend);
-    // Without this it would go on when the lock is free, unnoticed; PostgreSQL would notice when it sends the answer.
+    // Without a cancel, the abandoned statement would continue once the lock is free; PostgreSQL notices a lost client only when it
+    // sends the answer.
     const { held } = backend;
     if (backend.blocked && held) {
       await this.#adminQuery("select pg_cancel_backend($1)", [held.wire.pid]);
@@ -250,7 +257,7 @@ export class Server {
     );
   }
 
-  /** For a statement that is its own transaction: carried out now, with its locks, and committed after `ms`. */
+  /** Carries out a single-statement transaction now, with its locks, and commits it after `ms`. */
   #writeAfter(
     ms: number,
     backend: Backend,
@@ -315,19 +322,19 @@ export class Server {
     return at < 0 ? undefined : this.#idle.splice(at, 1)[0];
   }
 
-  /** No other statement is under way to wait for. */
+  /** True if no other statement is running that this one could wait for. */
   #isAlone(physical: Physical): boolean {
     return !this.#all.some((other) => other !== physical && other.busy && !other.wire.isUnsent);
   }
 
-  /** While a statement waits, only those that it waits for may go on, so that it ends. */
+  /** While a statement waits for a lock, only the connections that it waits for may continue, so that the wait ends. */
   #mayGoOn({ wire }: Physical): boolean {
     return this.#blocked.size === 0 || [...this.#blocked.values()].some(({ behind }) => behind.has(wire.pid));
   }
 
   /**
-   * Whether a statement waits for a lock that this one may have released: locks end with their transaction, and with its first error. A
-   * look after every statement took ten times as long as the statements, while a transaction hung.
+   * Whether a statement waits for a lock that this one may have released: locks end with their transaction, and with its first
+   * error. A check after every statement would take ten times as long as the statements themselves while a transaction hangs.
    */
   #letsGo({ wire }: Physical, { held }: Backend, error: Error | undefined): boolean {
     if (held && !error) return false;
@@ -341,7 +348,7 @@ export class Server {
     await kept?.go();
   }
 
-  /** Every connection ends. */
+  /** Ends all connections. */
   async abandon(): Promise<void> {
     for (const backend of [...this.#backends]) await this.disconnect(backend);
     await this.dies();
@@ -391,7 +398,7 @@ export class Server {
     return new Set();
   }
 
-  /** Backends that hold the locks that it waits for, and so on; empty in a circle, which the server is about to break. */
+  /** The backends that the statement waits for, directly or indirectly; empty for a deadlock, which the server is about to break. */
   async #behind(pid: number): Promise<ReadonlySet<number>> {
     const behind = new Set<number>();
     const look = [pid];

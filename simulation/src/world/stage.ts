@@ -13,8 +13,9 @@ const singles = ["leadership", "cluster", "audit_chain"];
 const fixedCluster = "00000000-0000-4000-8000-000000000001";
 
 /**
- * A schema that seeds use in turn, with partitions for the days around one moment. It is made once; between two seeds the rows of the last
- * one are removed, physically too, so that each seed finds the same state: rows without an order come in that of the heap.
+ * A schema that seeds use one after another, with partitions for the days around one moment. It is created once. Between two seeds
+ * the rows are removed physically, so that each seed finds the same state: rows of a query without an order come in the order of
+ * the heap.
  */
 export class Stage {
   readonly schema: string;
@@ -30,7 +31,7 @@ export class Stage {
   #promoted = 0;
   /** Each table with its copy, and its columns that are not generated. */
   readonly #copied: { name: string; copy: string; columns: string }[] = [];
-  /** The standby's state of the sequences; that of the tables is in a schema of copies. */
+  /** The standby's state of the sequences; its state of the tables is in a schema of copies. */
   #kept: { name: string; value: number }[] = [];
 
   private constructor(client: pg.Client, holder: pg.Client, schema: string, epochMs: number) {
@@ -66,8 +67,9 @@ export class Stage {
   }
 
   /**
-   * Empties the schema, as after the migrations. From then on no dead row is vacuumed: the time at which one could be depends on all
-   * transactions in the server, even those of other seeds, and so would the positions of new rows.
+   * Empties the schema, as after the migrations. Afterwards no dead rows are vacuumed, because the time at which a row can be
+   * vacuumed depends on all transactions in the server, even those of other seeds, and the positions of new rows would depend on it
+   * too.
    */
   async reset(timeline: Plan["timeline"]): Promise<void> {
     await this.#holder.query("rollback");
@@ -88,7 +90,7 @@ export class Stage {
     await this.#holder.query("select");
   }
 
-  /** Replaces whole rows, so that a column that a migration adds is reset with each seed too. */
+  /** Restores the single-row tables. It replaces whole rows, so that columns of future migrations are reset too. */
   async #restoreSingles(): Promise<void> {
     await this.#client.query("begin");
     await this.#client.query("set local session_replication_role = replica");
@@ -116,7 +118,7 @@ export class Stage {
     );
   }
 
-  /** That standby is promoted. @param numbersAhead advance of the sequences: up to 32 values that they log ahead */
+  /** Promotes the outdated standby. @param numbersAhead advance of the sequences: up to 32 values that they log ahead */
   async goBack(numbersAhead: number): Promise<void> {
     await this.#client.query("begin");
     // Without triggers: foreign keys and guards against writes do not apply.

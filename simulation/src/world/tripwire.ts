@@ -1,6 +1,6 @@
 /**
- * While simulated code runs, this reports every use of the system's clock, timers or random numbers: a simulation has its own, and one use
- * that slipped through would make a seed play differently each time.
+ * While simulated code runs, this reports every use of the system's clock, timers or random numbers: a simulation has its own, and
+ * a single use of the system's would make a seed play differently each time.
  */
 const realImmediate = setImmediate;
 const realTimeout = setTimeout;
@@ -32,7 +32,7 @@ export const tripwire = {
     return names;
   },
 
-  /** Once for a process. */
+  /** Installs the tripwire, once for each process. */
   install(): void {
     guard(Date, "now", "Date.now");
     guard(Math, "random", "Math.random");

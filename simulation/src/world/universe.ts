@@ -7,22 +7,22 @@ interface Event {
   fire: (() => void | Promise<void>) | undefined;
 }
 
-/** More than ever occur in one millisecond of a small cluster. */
+/** The most events at one time; a small cluster never has as many in a millisecond, so more mean an endless loop. */
 const mostEventsAtOnce = 20_000;
 /** Events processed in a row, with only their microtasks between. */
 const eventsAtOnce = 32;
 const traceChunk = 1 << 16;
 
 /**
- * The one clock of a simulation, and its future events. Time moves from event to event; the next one comes only when all consequences of
- * the last one have run: every microtask, and the one statement at the server, if it was one.
+ * The only clock of a simulation, and its future events. Time moves from event to event. The next event is processed only when all
+ * consequences of the last one have run: every microtask, and the statement at the server, if the event sent one.
  */
 export class Universe {
   #nowMs = 0;
   #order = 0;
   #events: Event[] = [];
   #since = { atMs: 0, events: 0 };
-  /** Events followed each other without any time passing: `run` gave up. */
+  /** True if `run` gave up because events followed each other without any time passing. */
   spun = false;
   readonly #trace = createHash("sha256");
   #fresh = "";

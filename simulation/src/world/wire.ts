@@ -5,7 +5,7 @@ import pg from "pg";
 export interface Reply {
   readonly rows: Record<string, unknown>[];
   readonly rowCount: number;
-  /** The server's command tag. */
+  /** The server's command tag, such as `UPDATE 1`. */
   readonly tag: string;
   readonly error: Error | undefined;
 }
@@ -36,10 +36,10 @@ const nothing = Buffer.alloc(0);
 const notPrepared = /^\s*(?:begin|commit|rollback|listen|set|create|alter|drop|vacuum|truncate|discard)\b/i;
 
 /**
- * One connection of the simulated server, as lean as possible: half of a seed's time went into pg's client and into repeated planning. pg
- * connects and signs in; from then on this class reads and writes the bytes. Each text is prepared once; a statement is one write and one
- * read; its result is described once. Since time stands still meanwhile, the process itself blocks too where it may (`askNow`): the event
- * loop costs more than the round trip.
+ * One connection of the simulated server, as lean as possible: half of a seed's time went into pg's client and into repeated
+ * planning. pg connects and signs in; from then on this class reads and writes the bytes. Each text is prepared once; a statement
+ * is one write and one read; its result is described once. Because simulated time stands still meanwhile, the process simply blocks
+ * if possible (`askNow`): the event loop would cost more than the round trip.
  */
 export class Wire {
   readonly pid: number;
@@ -97,7 +97,7 @@ export class Wire {
     this.#before = text;
   }
 
-  /** No part of the new transaction has been sent. */
+  /** True if no part of the new transaction has been sent. */
   get isUnsent(): boolean {
     return this.#before !== "";
   }
@@ -117,7 +117,7 @@ export class Wire {
     return this.#reply;
   }
 
-  /** The same without blocking, for a statement that may wait for others. */
+  /** Like `askNow` but without blocking, for a statement that may wait for locks. */
   ask(text: string, values: readonly unknown[]): Promise<Reply> {
     this.#send(text, values);
     this.#socket.readStart();
