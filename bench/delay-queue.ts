@@ -249,7 +249,9 @@ async function bareTimer(): Promise<Figures> {
   }
 }
 
-/** The server's rate without a client around it: transactions that lock an item and transactions that end it, `concurrency` at a time. */
+/**
+ * Measures the server's rate without a queue: transactions that lock an item and transactions that end it, `concurrency` at a time.
+ */
 async function bareServer(path: string): Promise<Figures> {
   const [items, locks, count] = [`${path}-bare`, `${path}-bare-locks`, 10_000];
   for (const parent of [items, locks]) await zk.create(parent);

@@ -105,7 +105,7 @@ export class Member {
     }
   }
 
-  /** Sends it a request. @returns undefined: it died before it answered */
+  /** Sends the process a request. @returns undefined if the process died before it answered */
   async do(id: string, act: Act): Promise<Done | undefined> {
     return new Promise((resolve) => {
       this.#asked.set(id, resolve);

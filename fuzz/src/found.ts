@@ -10,7 +10,7 @@ export interface Found {
   readonly command: string;
 }
 
-/** @param how the options that make the input again */
+/** @param how the command-line options that reproduce the input */
 export const told = (target: Pick<Target, "name">, what: string, input: string, how: string): Found => ({
   target: target.name,
   what,
@@ -29,7 +29,7 @@ export function shown(input: unknown): string {
   try {
     text = fc.stringify(input);
   } catch (error) {
-    // It is nested too deep to be shown; the command makes it again.
+    // The input is nested too deeply to be shown; the command reproduces it.
     if (!(error instanceof RangeError)) throw error;
     text = "something deep";
   }

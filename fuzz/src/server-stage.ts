@@ -109,7 +109,7 @@ export function ask(question: Question): Promise<Answer | undefined> {
         response.on("error", reject);
       },
     );
-    // A large body that does not match its encoding breaks its connection.
+    // The server closes the connection on a large body that does not match its encoding.
     sent.on("error", (error) => ("content-encoding" in headers ? resolve(undefined) : reject(error)));
     sent.end(body);
   });

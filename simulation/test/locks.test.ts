@@ -18,8 +18,9 @@ interface Story {
 const graceMs = 10_000;
 
 /**
- * Two processes have a lock one after the other, by release. For a grace lock, the first vanishes and takes it back. Then it vanishes for
- * longer, the other takes it over, and gives it up in order, so that the first has it at once.
+ * A history in which two processes hold a lock one after another, by release. With a grace lock, the first holder vanishes and
+ * takes the lock back; then it vanishes for longer, the other takes the lock over and releases it, so that the first gets it at
+ * once.
  */
 function story(): Story {
   const grant = (

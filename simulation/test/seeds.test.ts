@@ -32,43 +32,43 @@ it(`begins each seed anew: ${afterAnother.join(" and then ")}`, () => {
   expect({ violations, broken }).toEqual({ violations: 0 });
 });
 
-/** A run that came after another: no worker was notified of it, and it waited until one claimed something else. */
+/** A run followed another run: no worker was notified, so it waited until a worker claimed another run. */
 const untoldFollower = 78;
 
-/** A run that a backfill made, and its task's policy skipped before the run had its slot. */
+/** A backfill made a run, and the task's overlap policy skipped the run before it got its slot of concurrency. */
 const skippedBackfill = 630;
 
-/** More tasks were resumed than its operation had counted. */
+/** An operation resumed more tasks than it had counted. */
 const uncountedResume = 1;
 
 /** The service showed a stopped process again, and it started claims of a session that was over. */
 const shownAgain = 60066;
 
 /**
- * A leader queried without pause for the turn of an operation whose process stood still; a task whose runs it had cancelled was edited
- * later.
+ * Two bugs: a leader polled without pause while the process of an operation stood still; and a task was edited after an operation
+ * had cancelled its runs.
  */
 const busyLeader = 62362;
 
-/** A task that another follows was rerun: a check took its follower's second run for a slot's second. */
+/** A task with a follower was rerun: a check mistook the follower's second run for a second run of the same slot. */
 const followedRerun = 6026;
 
 /** A wait never ended, because its remaining time was too small to change the floating-point time. */
 const leastWait = 62235;
 
-/** A process stopped while a use of a grace lock was beginning: the use believed that it had the lock after it was given up. */
+/** A process stopped while a use of a grace lock was beginning: the use believed that it had the lock after the lock was released. */
 const lateUse = 64897;
 
 /** A run was enqueued concurrently with an edit that limited its task by key: it belonged to no claim group and waited for ever. */
 const besideEdit = 112395;
 
-/** A coordination service went silent, and handlers were stopped, though the store was there. */
+/** A coordination service became silent, and handlers were stopped although the store was reachable. */
 const silentService = 130235;
 
 /** A run was made, run and ended between an enqueue's check for the result of its first try and its second try. */
 const ranMeanwhile = 180224;
 
-/** A grace lock was taken, the answer was lost, and the same process took it anew: the check counted two owners. */
+/** A grace lock was taken, the answer was lost, and the same process took the lock again: the check counted two owners. */
 const unansweredTake = 438;
 
 const kept = [

@@ -1,14 +1,14 @@
 /**
- * A rolling restart with two real builds beside each other, on one store: docs/releases.md.
+ * A rolling restart with processes of two real builds on one store: docs/releases.md.
  *
  *   npm run prove -- rolling  from the version before the newest migration to this one
  *   … -- --from REF           from that commit
  *   … --seconds S             of each stretch with both; default 3
  *   … --json                  the line alone
  *
- * Two nodes and a remote worker of N − 1 run slots, serial slots, flows, and what they enqueue themselves; `carillon migrate` of N
- * goes by beneath them; another node of N − 1 starts on the newer schema; then nodes and workers of N come, and those of N − 1 go one by
- * one, by SIGTERM. In the end every slot has run once, whatever was acknowledged has, and nothing was tried twice.
+ * Two nodes and a remote worker of N − 1 run slots, serial slots, flows, and what they enqueue themselves; meanwhile `carillon
+ * migrate` of N migrates the schema; another node of N − 1 starts on the newer schema; then nodes and workers of N start, and those
+ * of N − 1 are stopped one by one by SIGTERM. In the end every slot and every acknowledged run must have run exactly once.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";

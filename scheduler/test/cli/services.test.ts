@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RedisServer } from "../support/redis-server.ts";
 import { ask, here, json, objects, reliesOnService, start, until } from "./process.ts";
 
-/** Each with its code, what to do, and no password. */
+/** Checks that a refusal has its code and advice, and contains no password. */
 const refuses = async (coordination: string, code: string, message = /./) => {
   const refused = await ask("server", "--json", "--coordination", coordination);
   const stderr = objects(refused.stderr);

@@ -4,8 +4,8 @@ import { until } from "../support/store-stage.ts";
 import { WatchedNodes } from "../support/watched-nodes.ts";
 
 /**
- * Two nodes on three PostgreSQL under Patroni, which promotes by itself. One cluster goes through all tests of a list, so each begins
- * where the one before has left it, and all that the nodes saw from the beginning is held to be once.
+ * Two nodes on three PostgreSQL under Patroni, which promotes by itself. One cluster goes through all tests in order, so each test
+ * begins where the previous one ended; everything that the nodes have seen since the beginning must have happened exactly once.
  */
 function underPatroni() {
   let patroni: Patroni;
@@ -23,7 +23,7 @@ function underPatroni() {
     await (patroni as Patroni | undefined)?.close();
   });
 
-  /** New runs start, slots fire, and all that was acknowledged so far has started. */
+  /** Checks that new runs start, slots fire, and every acknowledged run has started. */
   async function goesOn(sinceMs: number): Promise<void> {
     const fresh = await watched.enqueue("once");
     await until("a new run starts", () => watched.began.some(({ run }) => run === fresh), 60_000);
@@ -92,7 +92,7 @@ describe("PostgreSQL under Patroni, asynchronous", () => {
     await enqueueMany();
     await patroni().ask(leader, "PATCH", "config", { synchronous_mode: null });
     leader.line.stall();
-    await watched().enqueue("once"); // until Patroni has seen to it, nothing is acknowledged
+    await watched().enqueue("once"); // acknowledged only once Patroni has turned synchronous mode off
     await enqueueMany();
     leader.signal("SIGKILL");
     await patroni().successor(leader);

@@ -11,7 +11,7 @@ const receiver = new WebhookReceiver();
 const stage = new ApiStage();
 const { log } = recordingLog();
 const thresholds = { overdueMs: 60_000, unfiredMs: 60_000, stuckMs: 60_000, leaderlessMs: 30_000, summaryMs: 60_000 };
-/** A channel without a sender: its messages stay. */
+/** Channels without a sender, so that their messages stay in the outbox. */
 const channels = { late: ["nowhere"], stuck: ["nowhere"] };
 const serving = { handleSignals: false, log, listen: "127.0.0.1:0", worker: false };
 let t: number;
@@ -95,7 +95,7 @@ describe("alarms by the API", () => {
   });
 
   it("test a channel the way all messages go, and show each try, who made it and why it failed", async () => {
-    // The leader checks and sends: it must be the node that has channels.
+    // The leader checks rules and sends messages, so it must be the node with channels.
     await stage.server.stop();
     stage.store = (await (stage.servers[1] as Carillon).open()).store;
     receiver.status = 500;
@@ -121,7 +121,7 @@ describe("alarms by the API", () => {
 });
 
 describe("alarms, known and silenced", () => {
-  // A leader that has alarms would look too, at its own time and by its own rules.
+  // The other node is stopped, because a leader with alarms would check too, at its own times and by its own rules.
   beforeAll(async () => {
     await (stage.servers[1] as Carillon).stop();
     const tower = carillon({ store: postgres().url, schema: stage.schema, ...serving });

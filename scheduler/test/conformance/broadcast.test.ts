@@ -12,7 +12,7 @@ const opened = async () => (await tower.carillon.open()).store;
 const nowMs = () => tower.now().getTime();
 const find = async (runId: number) => (await opened()).runs.find(runId);
 
-/** A worker of the broadcast's group that is nothing but its session. @returns the session */
+/** Joins a worker of the broadcast's group that consists only of a session. @returns the session */
 async function join(node: string): Promise<number> {
   const identity = { node, role: "worker", host: "here", pid: 1, version: "0", timeoutMs: 1e9 } as const;
   const session = await (await opened()).sessions.open({ ...identity, groups: ["members"], capacity: 5 }, nowMs());

@@ -177,7 +177,7 @@ describe("calendars", () => {
       const [task] = await stage.store.tasks.byIds([taskId]);
       await stage.plan([task as TaskRecord], session, nowMs + 2_000, nowMs);
     };
-    /** For each slot's own time from noon on, the number of rows and ranges that contain it. */
+    /** Returns, for each slot time from noon on, the number of ledger rows and ranges that contain it. */
     const told = async (toMs: number) => {
       const rows = await stage.rows<{ slot: number }>("select slot_ms as slot from $s.slot where task_id = $1", [
         taskId,
@@ -202,7 +202,7 @@ describe("calendars", () => {
     expect(await told(noonMs + 15_000)).toEqual([1, 1, 1, 1]);
     expect(await counters({ taskId } as TaskRecord)).toMatchObject({ missed: 3 });
     await plan(noonMs + 20_000);
-    // Again, with another day in between, and with an edit of the task in place of the calendar's.
+    // The same again, with another day in between, and with an edit of the task instead of the calendar.
     await edit([day(0)], noonMs + 24_000);
     await edit([day(0), day(1)], noonMs + 32_000);
     await stage.task(name, { ...options, calendar: { name, otherwise: "skip" } }, noonMs + 38_000);

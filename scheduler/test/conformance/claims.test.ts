@@ -264,7 +264,7 @@ describe.each(everyPostgres())("claims on $title", (server) => {
       const spy = vi.spyOn(pg.Client.prototype, "query");
       await work();
       for (const [query] of spy.mock.calls as unknown as [{ text?: string; values?: unknown[] }][]) {
-        // The earlier enqueues may be signalled in this time.
+        // Statements of signals for earlier enqueues are ignored.
         if (query.text?.includes(".run ")) seen.push({ text: query.text, values: query.values ?? [] });
       }
       spy.mockRestore();

@@ -20,7 +20,7 @@ const timeoutMs = 6_000;
 const beatMs = 3_000;
 /** The time in which many changes are gathered into one read. */
 const gatherMs = 50;
-/** The longest wait, after a look in which a node's clock was moved far. */
+/** The longest wait between reads, which applies after the clock was moved far during a read. */
 const gatherMostMs = 2_000;
 const seed = Number(process.env.CARILLON_TEST_SEED ?? Date.now() % 1_000_000);
 
@@ -291,7 +291,7 @@ describe.each(everyPostgres())(`configuration travels, on $title (seed ${seed})`
       versions.reduce((sum, { version }) => sum + version - 1, 0),
     );
     expect(saved + refused).toBeGreaterThanOrEqual(12);
-    // A beat that was under way during the last edits reports none of them, and the next comes only after its answer.
+    // A heartbeat that was sent before the last edits does not report them, and the next is sent only after its answer.
     await everyone(0);
     await everyone(beatMs);
     await everyone(gatherMostMs);

@@ -141,7 +141,7 @@ describe.each(everyPostgres())("history on $title", (server) => {
           )
         )[0]?.pid;
       await until("the drop waits", async () => (await waiting()) !== undefined);
-      // A writer that waited for the drop would wait for the reader.
+      // A writer must not wait for the drop, because it would then wait for the reader.
       await endedRun(laterMs);
       expect(ended).toBe(false);
       await stage.rows("select pg_terminate_backend($1)", [await waiting()]);

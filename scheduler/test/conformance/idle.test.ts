@@ -44,7 +44,7 @@ it("three idle nodes ask the store for nothing but their beats, which are at mos
   const ended = (await eachBeats(countedBeats, settled)) as number[];
   const asked = count.statements - before;
   const beaten = ended.reduce((sum, beat, n) => sum + beat - (settled[n] as number), 0);
-  // The statement of a beat may be counted when its row is not seen yet, or the other way round: one of each node at either end.
+  // A heartbeat's statement may be counted before its row is visible, or the reverse: an error of one per node at each end.
   expect(asked).toBeLessThanOrEqual(beaten + towers.length);
   expect(ended).toHaveLength(towers.length);
   expect(towers.filter(({ term }) => term !== null)).toHaveLength(1);

@@ -320,7 +320,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     await tower.start();
     const { sessions } = (await tower.open()).store;
     const me = async () => (await sessions.members()).members.find(({ node }) => node === "asked");
-    // By itself it beats each 5 s: this number of beats takes longer than a test may.
+    // Without requests it sends a heartbeat every 5 s, so this number of heartbeats would exceed the test's time limit.
     for (let asked = 0; asked < 60; asked++) {
       const { sessionId = 0, beat = 0 } = (await me()) ?? {};
       await sessions.prompt(sessionId);
@@ -360,7 +360,7 @@ describe.each(everyPostgres())("the library on $title", ({ url }) => {
     const task = define(tower);
     await tower.start();
     const running = await task.enqueue(1);
-    // Not due before the stop begins, on a busy machine either.
+    // Not due before the stop begins, even on a busy machine.
     const ahead = await task.enqueue(2, { in: "3s" });
     const { store } = await tower.open();
     // A run that is claimed and has not begun yet would go back too.

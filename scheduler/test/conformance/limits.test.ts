@@ -64,7 +64,7 @@ describe.each(everyPostgres())("limits on $title", (server) => {
       const [first] = (await begin(task, stage.nowMs, of)) as [ClaimedRun];
       let nowMs = stage.nowMs + 1;
       let worker = of;
-      // Due far off, so that it does not itself use the freed slot of concurrency, which would go to a run that is due now.
+      // The run is due far in the future, so that it does not take the freed slot itself; the slot goes to a run that is due now.
       if ((event === "is released" || event === "is lost") && policy !== "overlap")
         await stage.sql.query(`update ${stage.schema}.run set due_ms = $2 where id = $1`, [
           first.runId,

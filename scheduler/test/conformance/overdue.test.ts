@@ -109,7 +109,8 @@ describe.each(everyPostgres())("overdue runs, on $title", (server) => {
     for (let i = 0; i < 4; i++) await waits(task);
     await stage.store.groups.limit("grouped", 1, change(longAgo));
     const full = async (nowMs: number) => end(await claimed(task, nowMs), nowMs);
-    // A run under way at a look counts, however long ago it was claimed; so does one that began and ended between two.
+    // A run that is running at a check counts, however long ago it was claimed; so does a run that began and ended between two
+    // checks.
     const first = await claimed(task, longAgo);
     expect(await overdue()).toEqual([]);
     await end(first, stage.nowMs + 1);

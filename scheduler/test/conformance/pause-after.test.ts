@@ -11,7 +11,7 @@ describe("failures in a row", () => {
     for (const tower of towers.splice(0)) await tower.close();
   });
 
-  /** A task each minute whose runs fail while `fails` is true. */
+  /** Opens a tower with a task that runs each minute and whose n-th try fails if `fails(n)` is true. */
   async function open(options: Parameters<typeof defineTask>[1] = {}, fails: (n: number) => boolean = () => true) {
     let runs = 0;
     const tower = await testTower({

@@ -84,7 +84,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
       expect(new Set(takers).size, "a task's step was taken twice").toBe(takers.length);
       accepted += results.reduce((sum, result) => sum + result.accepted, 0);
     }
-    // The plans that all passed over in the last round are still open; one planner alone takes them.
+    // Plans that all planners skipped in the last round are still open; a single planner takes them.
     accepted += await stage.plan(tasks, session, stage.nowMs + 40 * 300);
     expect(accepted).toBe(20 * 120);
     for (const task of tasks) {
@@ -141,7 +141,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
         .then((won) => {
           elected = won;
         });
-      // An order that is sure: the campaign is seen waiting for the lock.
+      // The order is certain, because the campaign is seen waiting for the lock.
       await expect
         .poll(
           async () =>

@@ -155,7 +155,7 @@ describe("policies", () => {
       const [running] = (await stage.claim(session, [of], first)) as [ClaimedRun];
       expect(await stage.plan([of], planner, first + 20_000)).toBe(2);
       await stage.store.plans.admitHeld(first + 20_000, first + 20_000);
-      // Both have come due, and wait behind the first, which ends when they are late.
+      // Both runs are due and wait behind the first, which ends when they are already late.
       await stage.store.claims.settle(session, [settlement(running, succeededVerdict, first + 26_000)], first + 26_000);
       const { slots: told } = await stage.store.history.slots(of.taskId, first + 1, first + 60_000, 10);
       const fates = told.toSorted((a, b) => a.slotMs - b.slotMs).map(({ outcome }) => outcome);

@@ -263,7 +263,7 @@ describe("witness on Redis", () => {
     closing.push(() => proxy.close());
     const a = await contender(proxy.url, 1);
     await soon("it is first", () => first(a));
-    // Writes that the master acknowledges from now on do not reach the replica.
+    // From now on, writes that the master acknowledges do not reach the replica.
     await replica.ask("REPLICAOF", "NO", "ONE");
     const late = await contender(master.url, 2);
     // Before the first request to the promoted one: its doubt begins with that.
@@ -403,7 +403,7 @@ describe("witness on Redis", () => {
       const began = performance.now();
       await registry.renew(renewal(3));
       const dead = async () => (await registry.gone([1, 2, 3])).join();
-      // A day later at the earliest if the wall clock counted.
+      // If the wall clock counted, this would take at least a day.
       const seen = await until("the dead is gone", dead);
       expect(seen, "nobody but who says no more").toBe("3");
       const took = performance.now() - began;

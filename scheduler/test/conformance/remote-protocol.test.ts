@@ -384,7 +384,7 @@ describe("a rogue", () => {
         { status: 404, code: "RUN_UNKNOWN" },
       ]);
     }
-    // A fence that is good belongs to one run.
+    // A valid fence belongs to exactly one run, so it is refused together with another run's id.
     const elsewhere = await stage.poll(key, { session: mine, verdicts: [{ ...said(run), runId: run.runId + 7_777 }] });
     expect(elsewhere.refused).toMatchObject([{ status: 404, code: "RUN_UNKNOWN" }]);
     expect(await stage.store.runs.find(run.runId)).toMatchObject({ state: "claimed", startedMs: null });

@@ -54,7 +54,8 @@ it("nodes are restarted one after the other, on a schema that is newer by then: 
   );
   const certainMs = slotsBegun().at(-1) ?? 0;
   await Promise.all([one.stop(), two.stop()]);
-  // Both stop at once: a run that one of them gives back stays for the next node, though the other still began a later one.
+  // Both nodes stop at once: a run that one of them gives back waits for the next node, even if the other node still started a
+  // later run.
   const { rows: left } = await sql.query(`select slot_ms, state from ${schema}.run`);
   expect(new Set(left.map(({ state }) => state)), "given back, and claimed by none").toEqual(new Set([runState.ready]));
   const waiting = left.map(({ slot_ms }) => slot_ms as number);

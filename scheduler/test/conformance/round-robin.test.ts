@@ -10,7 +10,7 @@ import { StoreClock } from "../../src/store/store-clock.ts";
 import { everyPostgres } from "../support/servers.ts";
 import { openStage, type Stage, until } from "../support/store-stage.ts";
 
-/** The situation right after a change of leaders, when the old one and the new one, or a stand-in, address runs at once. */
+/** The situation right after a change of leaders, when the old and the new leader, or a stand-in, address runs concurrently. */
 describe.each(everyPostgres())("two routers at once, on $title", (server) => {
   let stage: Stage;
   let routers: Router[];

@@ -98,7 +98,7 @@ test("a recovery code works once, and only hashes of them are kept", async () =>
 
 test("ten wrong codes shut a user's codes for an hour, whoever gives them, and wrong passwords do not", async () => {
   const { secret } = await enrolled("cid");
-  // From changing addresses, since the store counts it: each of these costs a guess.
+  // The guesses come from changing addresses, because the store counts them per user: each costs one guess.
   const guesses = async () =>
     (await stage.rows<{ guesses: number }>("select guesses from $s.second_factor where plain = $1", [secret]))[0];
   expect((await signIn("cid", wrongOf(secret))).body.code).toBe("CODE_REFUSED");

@@ -117,7 +117,10 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     expect((await stage.claim(session, [task])).map((again) => again.runId)).toEqual([runId]);
   });
 
-  /** Made by a transaction that began before the change, and ended after it, or while it waits for a place's line. */
+  /**
+   * Enqueues a run in a transaction that began before the change and ends after it, or while the change waits for the line of
+   * waiting runs.
+   */
   async function madeBeside(task: TaskRecord, change: () => Promise<unknown>, key: string | null = null) {
     const client = await stage.sql.connect();
     await client.query("begin");
@@ -157,7 +160,7 @@ describe.each(everyPostgres())("what a change of its task leaves behind, on $tit
     );
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(left);
     expect(await stage.store.tasks.takeUpLeft(stage.nowMs - 1_000, stage.nowMs)).toBe(0);
-    // It is now equal to a run that is made after the edit, except its place in the line.
+    // The run now equals a run that is made after the edit, except for its position in the line.
     const fields = "group_id, gate, limit_key, state";
     const hung = (id: number) => stage.one(`select ${fields} from $s.run where id = $1`, [id]);
     const found = await hung(late);

@@ -159,7 +159,7 @@ describe("a provider", () => {
       return [answer.status, ((await answer.json()) as { code: string }).code];
     };
     const refused = [401, "SIGN_IN_REFUSED"];
-    // Another user's way back, given to a browser that began no sign-in, and to one that began its own.
+    // Another user's callback address, opened by a browser that started no sign-in, and by one that started its own.
     const theirs = await back(new SmallBrowser(), "ann");
     expect(await refusedOf(new SmallBrowser(), theirs)).toEqual(refused);
     const asked = new SmallBrowser();

@@ -169,7 +169,7 @@ describe.each(faults)("with the store %s", (how, fault) => {
     handler.end();
     const steps = await stops(one);
     expectNamed(steps, "leaving the cluster");
-    // By the worker itself; or, if it had no turn in time, by the stop that went on without it.
+    // Reported either by the worker itself, or, if it got no processor time, by the stop that continued without it.
     expect([...one.lines.map(({ message }) => message), ...steps]).toEqual(
       expect.arrayContaining([
         expect.stringMatching(/^(stopped before the store had all verdicts|handlers and their verdicts)/),

@@ -254,7 +254,7 @@ describe("a test tower", () => {
       const first = ended.find(({ slotMs }) => slotMs === Date.parse("2030-01-01T00:00:10Z"));
       const { store } = await tower.carillon.open();
       expect(await store.runs.find(first?.runId ?? 0)).toMatchObject({ state: "succeeded", result: "kept" });
-      // The other one's start: at its time, or once the place is free.
+      // The start of the second run: at its own time, or once the slot of concurrency is free.
       const second = ended.find(({ slotMs }) => slotMs === Date.parse("2030-01-01T00:00:20Z"));
       const startedMs = (second?.startedMs ?? 0) - Date.parse("2030-01-01T00:00:00Z");
       expect(startedMs).toBe(overlap === "allow" ? 20_000 : 22_000);

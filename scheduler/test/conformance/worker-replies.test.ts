@@ -4,8 +4,8 @@ import { asked, into, settleDown, stopBenches } from "../support/worker-bench.ts
 
 afterEach(stopBenches);
 
-// Replies that come late, or never, while sessions are lost: a started run is not started again, and no run starts on a claim that was
-// taken back.
+// Replies that arrive late or never while sessions are lost: a started run must not be started again, and no run may start on a
+// claim that was reclaimed.
 
 it("a claim that the store still has for it after a lost session goes on", async () => {
   const bench = await into("running");

@@ -24,7 +24,7 @@ test("users that see the server killed bring back one server under the same URL,
   expect(after).not.toBe(before);
   expect(await query(store.url, "select count(*)::int as n from kept")).toEqual([{ n: 1000 }]);
 
-  // All three count again: neither of two releases stops it, the third does.
+  // All three users are counted again: the first two releases do not stop the server, the third does.
   for (const user of users) user.tell("release");
   await Promise.all(users.map((user) => user.next("released")));
   expect(await postmasterOf(directory)).toBe(after);

@@ -15,7 +15,7 @@ import { told, utc } from "../support/imports.ts";
 import { root } from "../support/packed.ts";
 
 const guide = join(root, "docs/guide");
-/** A block's mark is the name of its file. A test of its own types the quick start, which is no file but a session. */
+/** The guide's code blocks; a block's mark is its file name. The quick start is a terminal session with its own test. */
 const blocks = readdirSync(guide)
   .filter((page) => page !== "quick-start.md")
   .flatMap((page) =>

@@ -115,7 +115,7 @@ describe("a worker that is lost, in processes of its own", () => {
     if (state !== undefined) expect(found.state).toBe(state);
     return found;
   }
-  /** Either node may take it: enqueued until the first does. */
+  /** Either node may take the run, so runs are enqueued until the first node takes one. */
   async function onFirst(task: string): Promise<number> {
     for (;;) {
       const run = await enqueue(task);
@@ -148,7 +148,7 @@ describe("a worker that is lost, in processes of its own", () => {
     );
 
   beforeEach(() => onTestFailed(explain));
-  // One that fails half-way leaves no node cut off or stopped to the next.
+  // A test that fails half-way must not leave a node cut off or stopped for the next test.
   afterEach(() => {
     proxy.heal();
     for (const child of children.values()) child.kill("SIGCONT");
@@ -168,7 +168,7 @@ describe("a worker that is lost, in processes of its own", () => {
         [],
       );
     }
-    // Not by their next starts: the second node may have no place free for either of them.
+    // The test does not wait for the next starts, because the second node may have no free slot for them.
     const takenBack = async (run: number) => {
       const of = `select ended_ms from ${schema}.attempt where run_id = $1 and attempt = 1`;
       return Number((await database.query(of, [run])).rows[0].ended_ms);

@@ -40,7 +40,7 @@ describe("a process stopped for longer than its session (SIGSTOP, SIGCONT)", () 
       );
     await start("sleeper");
     await until("it to run", () => started("sleeper", 0), patienceMs);
-    // It was alone until now, so it has the next second's runs already, whichever process wins the claims after that.
+    // The first process was alone until now, so it has already claimed the next second's runs.
     await start("other");
     await until("it to have begun lately", () => started("sleeper", Date.now() - 500), patienceMs);
     stoppedAt = Date.now();

@@ -20,7 +20,7 @@ const [cancelled, dismissed] = [2, 2];
 
 type Found = ReturnType<Checker["check"]>;
 
-/** The store has every acknowledged operation on many, and its counts match what it did. */
+/** The store has every acknowledged operation on many runs or tasks, and the operation's counts match its effects. */
 export const operationsKept: Checker = {
   invariant: "19: an operation is begun once, comes to its end, and counts what it did",
   check(history) {

@@ -3,7 +3,7 @@ import type { Checker, History } from "../history.ts";
 
 const boundMs = 1_500;
 
-/** With everything in order, and free workers, a run that waits for a slot of concurrency gets it when one is free. */
+/** Without faults, and with free workers, a run that waits for a slot of concurrency gets one as soon as a slot is free. */
 export const placesGiven: Checker = {
   invariant: "17: a free place is given at once",
   check(history) {
@@ -32,7 +32,7 @@ export const placesGiven: Checker = {
   },
 };
 
-/** Tasks that always ran one run after the other. */
+/** The tasks that under every definition run one run at a time. */
 function queued({ operations }: History): string[] {
   const definitions = new Map<string, TaskDefinition[]>();
   for (const { kind, task, definition } of operations)

@@ -8,10 +8,10 @@ const graceMs = 10_000;
  * engine/janitor.ts.
  */
 const takenUpMs = 60_000;
-/** The longest time from a claim to its start, and from an end to its verdict, with everything in order. */
+/** The longest time from a claim to its start, and from an end to its verdict, without faults. */
 const stuckMs = 20_000;
 
-/** Long enough after the faults have ended: one leader, every process a member, nothing stuck and nothing left open. */
+/** Some time after the faults have ended there is one leader, every process is a member, no run is stuck and no slot is left open. */
 export const recovered: Checker = {
   invariant: "16: it recovers",
   check({ dump, nodes, endStoreMs, clockErrorMs, executions, endMs }) {

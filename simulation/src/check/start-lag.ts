@@ -3,7 +3,7 @@ import type { Checker, Execution } from "../history.ts";
 
 const boundMs = 1_000;
 
-/** With everything in order, and free workers, a run starts when it is due. */
+/** Without faults, and with free workers, a run starts when it is due. */
 export const startLag: Checker = {
   invariant: "3: what is due starts",
   check({ executions, operations, recoveredMs, epochMs, clockErrorMs, concurrency, slackMs }) {

@@ -8,7 +8,7 @@ export interface Planting {
   readonly put: string;
 }
 
-/** A bug to plant. */
+/** A bug that is planted on purpose. */
 export interface Mutant extends Planting {
   readonly name: string;
   /**

@@ -57,8 +57,8 @@ const clockCall = "clock_timestamp()";
 const writing = /\b(?:insert|update|delete)\b/i;
 const plain = (text: string): Statement => ({ name: "", text, values: [] });
 /**
- * This limit is removed from statements, because the server would measure it by its real clock, which continues while simulated
- * time stands still.
+ * The limit's value, which is replaced by 0, because the server would measure the limit by its real clock, which continues while
+ * simulated time stands still.
  */
 const idleLimit = /(?<=idle_in_transaction_session_timeout = )'\w+'/;
 const ownClock = /\b(?:now\(\)|current_timestamp|localtimestamp|transaction_timestamp\(\)|statement_timestamp\(\))/i;

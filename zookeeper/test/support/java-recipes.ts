@@ -35,7 +35,7 @@ export interface JavaRecipes {
     do: {
       start: Operation;
       hasLeadership: Operation<[], [leads: Truth]>;
-      /** True when it led and now lets go; it waits ten seconds to lead. */
+      /** True if it led and now ends its leadership; the operation waits up to ten seconds for the leadership. */
       relinquish: Operation<[], [relinquished: Truth]>;
       requeue: Operation<[], [requeued: Truth]>;
       interrupt: Operation;
@@ -52,7 +52,7 @@ export interface JavaRecipes {
       release: Operation;
       isHeld: Operation<[], [held: Truth]>;
       participants: Operation<[], string[]>;
-      /** Asks the holder of that node to let go. */
+      /** Requests that the holder of that node releases the lock. */
       revoke: Operation<[node: string]>;
     };
     events: "revoke";
@@ -88,7 +88,7 @@ export interface JavaRecipes {
       start: Operation;
       get: Operation<[], [value: string]>;
       set: Operation<[value: number]>;
-      /** False when another process has changed it since this one read it last. */
+      /** False if another process has changed the value since this process last read it. */
       trySet: Operation<[value: number], [set: Truth]>;
       close: Operation;
     };
@@ -126,7 +126,7 @@ export interface JavaRecipes {
       update: Operation<[json: string]>;
       unregister: Operation<[name: string, id: string]>;
       names: Operation<[], string[]>;
-      /** Each as JSON, in the order of their text. */
+      /** The instances as JSON, sorted as text. */
       instances: Operation<[name: string], string[]>;
       /** The JSON that Java writes for the instance that it has read. */
       again: Operation<[json: string, isEnabledWritten: boolean], [json: string]>;
@@ -164,11 +164,11 @@ interface Queue<More extends Word[]> {
     put: Operation<[text: string, ...More]>;
     /** Several items in one node, as `a,b,c`. */
     putMany: Operation<[texts: string, ...More]>;
-    /** True when everything put is stored. */
+    /** True once all items that were put are stored. */
     flush: Operation<[limit: number], [stored: Truth]>;
-    /** The consumer throws on this number of the next items. */
+    /** Makes the consumer throw on this number of the next items. */
     fail: Operation<[items: number]>;
-    /** The consumer never returns from this number of the next items. */
+    /** Makes the consumer never return from this number of the next items. */
     hold: Operation<[items: number]>;
     close: Operation;
   };
