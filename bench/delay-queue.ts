@@ -36,7 +36,7 @@ const soon = { count: 1_000, everyMs: 10, leadMs: 2_000 };
 const backlog = { count: 20_000, leadMs: 4_000 };
 const window = 1_000;
 const concurrency = 200;
-/** The wait after the last item was due: items that have not come by then do not count as delivered. */
+/** The wait after the last item was due; items that have not been delivered by then count as undelivered. */
 const patienceMs = 10_000;
 const peerPatienceMs = 30_000;
 const dayMs = 86_400_000;

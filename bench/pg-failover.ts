@@ -201,7 +201,7 @@ async function until<T>(look: () => T | undefined): Promise<T | undefined> {
   return undefined;
 }
 
-/** x */
+/** The number of duplicates: entries whose key has occurred before. */
 function twice<T>(all: T[], key: (one: T) => string): number {
   return all.length - new Set(all.map(key)).size;
 }

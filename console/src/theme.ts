@@ -1,6 +1,6 @@
 import { createTheme, defaultVariantColorsResolver, type MantineColorsTuple } from "@mantine/core";
 
-/** Buttons are ink on paper or paper on ink: colour is reserved for states. */
+/** The colour of buttons, dark on light or light on dark; other colours are reserved for states. */
 const ink: MantineColorsTuple = [
   "#f5f6f8",
   "#e6e9ee",
@@ -14,7 +14,7 @@ const ink: MantineColorsTuple = [
   "#12161d",
 ];
 
-/** The dark scheme's greys, from text to ground: of the same blue as the rest of it. */
+/** The dark scheme's greys, from text to background, with the same bluish tint as the rest. */
 const dark: MantineColorsTuple = [
   "#e9ecf2",
   "#c3cad6",
@@ -41,7 +41,7 @@ export const theme = createTheme({
   },
   primaryColor: "ink",
   primaryShade: { light: 8, dark: 1 },
-  // The text of a filled button is the page's ground, in both schemes.
+  // The text of a filled button has the page's background colour, in both schemes.
   variantColorResolver: (input) =>
     input.variant === "filled" && (input.color ?? "ink") === "ink"
       ? {

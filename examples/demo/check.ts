@@ -171,8 +171,8 @@ function groupBy<Item>(items: Item[], keyOfItem: (item: Item) => string): Map<st
 }
 
 /**
- * A second start is right only after a failure that was recorded, or after the process that had started the run was killed; and never under
- * the same or a lower fence.
+ * True if a second start is justified: after a recorded failure, or after the process that had started the run was killed, and only
+ * under a higher fence.
  */
 function explained(before: Seen, start: Seen, failed: Set<string>, kill: Kill | undefined): boolean {
   if (start.attempt <= before.attempt) return false;

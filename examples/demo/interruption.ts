@@ -1,11 +1,11 @@
 import type { Trouble } from "./options.ts";
 
-/** Ended before there was anything to count. */
+/** The error for a demo that was ended before there was anything to count. */
 export class Interrupted extends Error {
   override name = "Interrupted";
 }
 
-/** Ctrl-C and similar signals, or an error that ends the demo. It is polled, never thrown into the middle of something. */
+/** Ctrl-C and similar signals, or an error that ends the demo. It is polled, never thrown into the middle of other work. */
 export class Interruption {
   trouble: Trouble | undefined;
   #happened = false;

@@ -10,7 +10,7 @@ export interface Stage {
   clear(): Promise<void>;
 }
 
-/** @param kept a folder for the store that stays; null: one that goes with the demo */
+/** @param kept the folder for a store that is kept; null: a throw-away folder that is removed with the demo */
 export async function setStage(kept: string | null): Promise<Stage> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), "carillon-demo-")));
   // Under root the server runs as another user, which must be able to pass through here; the store itself is closed to other users.

@@ -9,7 +9,7 @@
  *   … --minutes M                              begins nothing new after that, for each coordination
  *   … --pairs N                                for each coordination; default: half as many as faults alone
  *   … --seed S                                 default a new one each time
- *   … --within SECONDS                         the longest time from the end of the faults until all is in order again; default 30
+ *   … --within SECONDS                         the longest time from the end of the faults until the recovery; default 30
  *   … --locks                                  instead: locks whose holders are stopped, cut off and killed, with fences
  *                                              that are checked, and without; the checks must find the second
  *   … --keep                                   keeps the records, also if no rule is broken

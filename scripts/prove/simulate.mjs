@@ -5,7 +5,10 @@ import { become } from "./become.mjs";
 const memory = "/dev/shm";
 const roomBytes = 4e9;
 
-/** Half of a seed's cost at the server is files that are deleted with the next seed: they stay in memory if there is room. */
+/**
+ * Keeps the server's files in memory if there is room: half of a seed's cost at the server is writing files that the next seed
+ * deletes.
+ */
 function stayInMemory() {
   if (!existsSync(memory) || process.env.TMPDIR !== undefined) return;
   const { bavail, bsize } = statfsSync(memory);

@@ -6,7 +6,7 @@ import { toast } from "../parts/state/toasts.tsx";
 import type { Content } from "./days.ts";
 
 export type Calendar = Answer<"getCalendar">;
-/** A draft, and the file that the server adds to it. */
+/** A draft of a calendar, with the iCalendar file that the server adds to it. */
 export interface Drafted extends Content {
   /**
    * The calendar as of the start of the draft. The draft's differences from it are the change, which is saved on condition of its

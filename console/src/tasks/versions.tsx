@@ -21,7 +21,7 @@ export function Versions({ task }: { task: Task }) {
   const may = useReach("editor").on(task.name);
   const { from: asked } = useSearch({ from: "/tasks/$task" });
   const navigate = useNavigate({ from: "/tasks/$task" });
-  /** The version shown when the revert was chosen: a later edit is not undone unseen. */
+  /** The version shown when the user chose the revert, so that a later edit is not undone silently. */
   const [reverting, setReverting] = useState<{ to: number; from: number }>();
   const versions = usePages("listTaskVersions", { task: task.name, limit: 50 });
   const present = task.version;

@@ -8,7 +8,7 @@ import type { Line } from "./line.ts";
 
 const minuteMs = 60_000;
 
-/** One hour by its minutes, and the tasks that fire in it or in one of its minutes. */
+/** Shows one hour by its minutes, and the tasks that fire in the hour or in one minute. */
 export function Detail({
   line,
   given,
@@ -19,7 +19,7 @@ export function Detail({
   line: Line;
   given: { days: number; matching?: string; group?: string };
   hour: Hour | undefined;
-  /** Counted from the line's start; undefined: the whole hour. */
+  /** The selected minute, counted from the line's start; undefined for the whole hour. */
   minute: number | undefined;
   onMinute: (minute: number | undefined) => void;
 }) {

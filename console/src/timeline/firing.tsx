@@ -7,7 +7,7 @@ import { TaskLink } from "../parts/value/links.tsx";
 import { type Schedule, scheduleWords } from "../tasks/schedule-words.ts";
 import css from "./timeline.module.css";
 
-/** Which tasks fire in a span. */
+/** Lists the tasks that fire in a time span. */
 export function Firing({ given, title }: { given: Given<"listFiring">; title: string }) {
   const words = useWords();
   const { t, language, count } = words;

@@ -29,9 +29,9 @@ export const HeatMap = memo(function HeatMap({
   line: Line;
   days: Day[];
   most: number;
-  /** The number of runs due in every minute: stated once, and left out of the colours. */
+  /** The number of runs due in every minute, which is stated once and subtracted from the colours. */
   least: number;
-  /** In place of colours alone. */
+  /** True to show numbers in the cells in addition to colours. */
   numbers: boolean;
   chosen: Hour | undefined;
   onChoose: (hour: Hour) => void;

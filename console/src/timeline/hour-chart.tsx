@@ -6,7 +6,7 @@ import css from "./timeline.module.css";
 
 const minuteMs = 60_000;
 
-/** One hour, a bar a minute: a toolbar of buttons, gone along by arrows. */
+/** Shows one hour with a bar for each minute: a toolbar of buttons, navigated by arrow keys. */
 export function HourChart({
   line,
   hour,

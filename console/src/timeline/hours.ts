@@ -1,4 +1,7 @@
-/** A timeline's minutes as the days and hours of a zone: an hour that comes twice has both in it, one that is left out none. */
+/**
+ * Groups a timeline's minutes by the days and hours of a zone: a repeated hour (DST) contains the minutes of both passes, a skipped
+ * hour none.
+ */
 import { zoneOf } from "carillon/schedule";
 
 const minuteMs = 60_000;
@@ -6,19 +9,19 @@ const dayMs = 86_400_000;
 export const stripes = 12;
 
 export interface Hour {
-  /** The places of its minutes, `end` excluded; equal values: it has none. */
+  /** The indices of the hour's minutes, `end` excluded; equal if the hour has no minutes. */
   first: number;
   end: number;
   fires: number;
   /** The most runs in one minute, and that minute. */
   peak: number;
   peakAt: number;
-  /** The most of one minute, of each 5 minutes. */
+  /** For each 5 minutes, the largest number of runs in one minute. */
   stripes: number[];
 }
 
 export interface Day {
-  /** At its noon, so that it is this day in the zone whatever its clocks do. */
+  /** Epoch ms of the day's noon, which is on this day in the zone even if the clocks change. */
   noonMs: number;
   hours: Hour[];
 }
@@ -55,8 +58,8 @@ export function daysOf({ from, fires }: { from: string; fires: number[] }, zoneN
 const noHour = (): Hour => ({ first: 0, end: 0, fires: 0, peak: 0, peakAt: 0, stripes: Array(stripes).fill(0) });
 
 /**
- * A shade from 0 (nothing) to 5 (as full as the fullest). It follows the ratio, since ten more are much beside ten and nothing
- * beside a thousand. Small counts get no alarming shade, even if no other count is higher.
+ * A shade from 0 (nothing) to 5 (as full as the fullest). It follows the ratio, because ten more runs are many compared to ten and
+ * few compared to a thousand. Small counts get no alarming shade, even if no other count is higher.
  */
 export function shadeOf(count: number, most: number): number {
   if (count === 0) return 0;
@@ -64,7 +67,7 @@ export function shadeOf(count: number, most: number): number {
   return Math.min(shade, count < 5 ? 3 : count < 10 ? 4 : 5);
 }
 
-/** Which counts a shade stands for, from and to. */
+/** The range of counts that each shade stands for. */
 export function scaleOf(most: number): { shade: number; from: number; to: number }[] {
   const scale: { shade: number; from: number; to: number }[] = [];
   for (let count = 1; count <= Math.min(most, 5_000); count++) {
@@ -88,7 +91,7 @@ export interface Meeting {
 
 const meetingsShown = 8;
 
-/** Times of the day at which two tasks or more meet, beside those that fire in every minute; the fullest first. */
+/** The times of day at which two or more tasks coincide, not counting tasks that fire in every minute; the fullest first. */
 export function meetings(line: { from: string; fires: number[]; tasks: number[] }, zoneName: string): Meeting[] {
   const fromMs = Date.parse(line.from);
   const zone = zoneOf(zoneName);

@@ -184,7 +184,7 @@ function Clocks({ line: { clockChanges } }: { line: Line }) {
   );
 }
 
-/** Where tasks meet: the fullest times of the day, each with how many days it is so full. */
+/** Shows where tasks coincide: the fullest times of day, each with the number of days on which it is as full. */
 function Fullest({ line, onChoose }: { line: Line; onChoose: (place: number) => void }) {
   const words = useWords();
   const { t, count } = words;

@@ -59,7 +59,7 @@ export interface Account {
     joined: number;
     ran_old: number;
     ran_new: number;
-    /** Enqueued by one version, run by the other. */
+    /** The numbers of runs that one version enqueued and the other ran. */
     old_to_new: number;
     new_to_old: number;
     late_p99_ms: number;
@@ -163,7 +163,7 @@ export function accountOf(seen: Seen[], stored: Stored[], expected: Expected): A
   };
 }
 
-/** The latest starts, for debugging. */
+/** Describes the most delayed starts, for debugging. */
 export function latestOf(seen: Seen[], fromMs: number): string[] {
   return seen
     .flatMap((one) =>

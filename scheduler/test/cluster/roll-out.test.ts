@@ -32,7 +32,7 @@ describe(`${processes} processes of one release are replaced by as many of the n
   const programs = new Programs();
   const database = new pg.Client({ connectionString: postgres().url, types: numbers });
   const random = seeded(seed);
-  /** The period that the task is to have, each time that it is to change. */
+  /** The expected periods of the task, one for each expected change. */
   const expected: number[] = [];
   let started = 0;
   let versions: { version: number; periodMs: number; changedMs: number }[] = [];

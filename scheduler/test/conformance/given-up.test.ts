@@ -29,7 +29,7 @@ describe.each(everyPostgres())("a statement that is given up ends at the server,
     await stage?.close();
   });
 
-  /** The connections of this schema, at work or waiting. */
+  /** The connections of this schema that are executing or waiting. */
   const atWork = async () =>
     (
       await stage.rows<{ query: string }>(

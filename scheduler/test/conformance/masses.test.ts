@@ -36,7 +36,7 @@ describe.each(everyPostgres())("a mass that is due at one instant, on $title", (
     });
     const few = running.task("few", { group: "few" }, () => void begun.few++);
     await running.start();
-    // The runs become due long after their enqueue, so that pulses report them.
+    // The runs are first due in an hour, and become due together once all are enqueued; pulses report them.
     const laterMs = Date.now() + 3_600_000;
     await Promise.all(Array.from({ length: count }, () => mass.enqueue(undefined, { at: laterMs })));
     const { ms: nowMs } = await stage.store.clock();

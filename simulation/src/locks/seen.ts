@@ -121,7 +121,7 @@ class Seen implements Service {
   #leave(lock: string, token: string, who: string, did: boolean, atMs: number): void {
     const grant = this.#nodes.get(token);
     const wasThere = this.#inLine.delete(token);
-    // A node that an ended session left in a line has no holder, and any process may clear it away.
+    // A node that an ended session left in a line has no holder, so any process may delete it.
     const changed = did && !(wasThere && grant?.ended === "vanished");
     if (!grant && !changed) return;
     this.giveUps.push({ lock, process: this.#by(who, atMs).process, fence: grant?.fence ?? -1, atMs, changed });

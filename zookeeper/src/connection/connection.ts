@@ -33,7 +33,7 @@ export interface ConnectionOptions {
   readonly sessionTimeoutMs: number;
   /** True if a server without a quorum may accept the session. */
   readonly readOnly: boolean;
-  /** The time limit from the beginning to the server's welcome. */
+  /** The time limit in ms for the connection and the handshake. */
   readonly connectMs: number;
   readonly maxReplyBytes: number;
   readonly maxRequestBytes: number;

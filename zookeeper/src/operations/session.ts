@@ -37,7 +37,7 @@ export interface Session extends Operations {
    * ends (SESSION_EXPIRED) once a server with a quorum is found. Always false without the option `readOnly`.
    */
   readonly readOnly: boolean;
-  /** @returns a function that ends it. Listeners must not throw. */
+  /** @returns a function that removes the listener. Listeners must not throw. */
   onState(listener: (state: SessionState) => void): () => void;
 }
 

@@ -56,7 +56,7 @@ describe("elections under faults", () => {
       const wrong: string[] = [];
 
       const all: Contender[] = [];
-      /** Called at any moment at which a belief begins. */
+      /** Compares all beliefs; called whenever a participant begins to believe that it leads. */
       const look = (id: string, fence: bigint) => {
         const leading = all.filter((one) => one.leads()).map((one) => one.id);
         if (leading.length > 1) wrong.push(`${leading.join(" and ")} lead at once`);

@@ -68,7 +68,10 @@ interface Asked<Data> {
   refetch: () => unknown;
 }
 
-/** The answer, or the reason for its absence. An answer stays when a later fetch fails: the banner reports that. */
+/**
+ * Shows the answer, or a placeholder while it is missing. If a later fetch fails, the old answer stays and the banner reports the
+ * failure.
+ */
 export function Shown<Data>({
   of,
   rows,

@@ -119,7 +119,7 @@ export class PersistentNode {
     return this.#started;
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: PersistentNodeListener): () => void {
     return this.#listeners.add(listener);
   }

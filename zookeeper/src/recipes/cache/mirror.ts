@@ -140,7 +140,7 @@ export class Mirror {
     return this.#nodes;
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: CacheListener): () => void {
     return this.#listeners.add(listener);
   }

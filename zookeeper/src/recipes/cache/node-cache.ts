@@ -33,7 +33,7 @@ export class NodeCache {
     return this.#mirror.nodes.get(this.path);
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: CacheListener): () => void {
     return this.#mirror.listen(listener);
   }

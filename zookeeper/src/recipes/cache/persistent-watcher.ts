@@ -55,7 +55,7 @@ export class PersistentWatcher {
     );
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: WatcherListener): () => void {
     return this.#listeners.add(listener);
   }

@@ -48,7 +48,7 @@ export class TreeCache {
     return below.map((one) => one.slice(start)).sort();
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: CacheListener): () => void {
     return this.#mirror.listen(listener);
   }

@@ -84,7 +84,7 @@ export class SharedCount {
     return this.#cache?.fresh ?? false;
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: CountListener): () => void {
     return this.#listeners.add(listener);
   }

@@ -68,7 +68,7 @@ export class ServiceDiscovery<Payload = unknown> {
     this.#acl = options.acl;
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: DiscoveryListener): () => void {
     return this.#listeners.add(listener);
   }

@@ -86,7 +86,7 @@ describe("a strategy", () => {
     expect(ids(next)).toBe("c");
     const stays = sticky(roundRobin());
     expect([ids(stays), ids(stays)]).toEqual(["a", "a"]);
-    expect(ids(stays, all.slice(1))).toBe("c"); // the second of the round, of two
+    expect(ids(stays, all.slice(1))).toBe("c"); // the second of the two remaining instances
     expect(ids(stays)).toBe("c");
   });
 });

@@ -55,7 +55,7 @@ export class ServiceCache<Payload = unknown> {
     return this.#instances;
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: ServiceCacheListener): () => void {
     return this.#listeners.add(listener);
   }

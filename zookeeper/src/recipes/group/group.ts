@@ -70,14 +70,14 @@ export class GroupMember {
     return this.#cache?.fresh ?? false;
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: GroupListener): () => void {
     return this.#listeners.add(listener);
   }
 
   /**
    * Changes this member's data: at once if it has joined, otherwise when it joins. Later joins use the same data.
-   * @throws CONNECTION_LOSS or SESSION_EXPIRED: if it is unknown whether the data was written; it is written again later
+   * @throws CONNECTION_LOSS or SESSION_EXPIRED if it is unknown whether the data was written; it is written again later
    */
   setData(data: Data): Promise<void> {
     return this.#node.setData(data);

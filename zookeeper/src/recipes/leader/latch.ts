@@ -135,7 +135,7 @@ export class LeaderLatch {
     });
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: LatchListener): () => void {
     return this.#listeners.add(listener);
   }

@@ -112,7 +112,7 @@ export class LeaderSelector {
     return this.#stop("it was interrupted");
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that removes the listener */
   listen(listener: SelectorListener): () => void {
     return this.#listeners.add(listener);
   }

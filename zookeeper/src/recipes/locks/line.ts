@@ -75,7 +75,7 @@ async function ownTurn(
 }
 
 /**
- * Of the names that contain one of the markers, returns the one with the largest place below `place`.
+ * Returns the name with the largest place below `place`, among the names that contain one of the markers.
  * @param place a result of `placeOf`
  */
 export function nearestBefore(names: readonly string[], place: string, markers: readonly string[]): string | undefined {

@@ -12,7 +12,7 @@
  *   queue            queue-rN,TIME-s        N attempts so far; not to be tried again before TIME, hexadecimal epoch ms
  *   queue with ids   queue-rN,TIME|ID|s
  *   priority queue   queue-1XXXXXXXXrN,TIME-s
- *   delay queue queue-rN,DUE|TIME|s here Java waits for TIME as well; DUE is the original due time
+ *   delay queue      queue-rN,DUE|TIME|s    here Java waits for TIME as well; DUE is the original due time
  *
  * With a lock path, s is a new number from the server. Without, s is the item's first number: repeating the request then yields the
  * same name, so a lost answer cannot create a second item.
