@@ -184,7 +184,10 @@ async function measure(
   }
 }
 
-/** The server may still be processing the nodes that were killed just now, and then reports a deadlock. */
+/**
+ * Drops the schema. The server may still be processing the nodes that were just killed and then report a deadlock, so the drop is
+ * retried.
+ */
 async function drop(schema: string): Promise<void> {
   for (let tries = 5; ; tries--) {
     try {

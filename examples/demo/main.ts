@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   }
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", (error: NodeJS.ErrnoException) => {
-      // The reader has gone, as with `| head`: nothing is left to be shown.
+      // The reader of the output has ended, as with `| head`, so nothing more can be shown.
       if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
       interruption.come();
     });

@@ -1,4 +1,7 @@
-/** Lines for a person: colour only on a terminal that wants it, cut to its width; in a pipe whole and plain. */
+/**
+ * Prints lines for people: on a terminal cut to its width, and coloured if it supports colours; in a pipe complete and without
+ * colours.
+ */
 import type { WriteStream } from "node:tty";
 
 export type Paint = "bold" | "dim" | "red" | "green" | "yellow" | "cyan";

@@ -131,7 +131,7 @@ describe.each(everyPostgres())("plans on $title", (server) => {
     const heir = await stage.session();
     const client = await stage.sql.connect();
     try {
-      // This stands for the leader's statement under way: it holds the same locks.
+      // Simulates a running statement of the leader by holding the same locks.
       await client.query("begin");
       await client.query(`select from ${stage.schema}.leadership where term = $1 for share`, [term]);
       await stage.store.sessions.end(leader, null, stage.nowMs, "gone");

@@ -7,7 +7,7 @@ import { postgres } from "../support/servers.ts";
 import { until } from "../support/store-stage.ts";
 
 const folder = new URL("../../../examples/ports/", import.meta.url);
-/** Their types are the library's as it is packed, which these tests do not compile against. */
+/** The ports are typed against the packed library, which is not built when these tests are compiled, so the import is untyped. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
 const open = async (name: string, ...given: unknown[]): Promise<any> =>
   (await import(new URL(`${name}.ts`, folder).href)).open(...given);

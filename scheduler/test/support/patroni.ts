@@ -79,7 +79,8 @@ export class PatroniMember {
     await this.line.close();
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = new Promise((resolve) => this.#child.once("exit", resolve));
-    // A failed test may have left all of it stopped: Patroni waits for its server to end.
+    // A failed test may have left the processes stopped (SIGSTOP); they are continued first, because Patroni waits for its server's
+    // end.
     if (existsSync(this.#pidFile)) this.signal("SIGCONT");
     this.#child.kill("SIGCONT");
     this.#child.kill("SIGTERM");

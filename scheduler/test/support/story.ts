@@ -32,7 +32,7 @@ export class Story {
     this.#drawn.set(shown, real);
   }
 
-  /** An example's request as it is made of this server. */
+  /** Replaces the example's values in a request by the values of this server. */
   placed<Value>(value: Value, name = ""): Value {
     if (Array.isArray(value)) return value.map((one) => this.placed(one, name)) as Value;
     if (isFields(value))

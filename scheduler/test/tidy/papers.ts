@@ -1,7 +1,7 @@
 import { importsOf } from "./code.ts";
 import { at, type HouseFile, isCode, isSource, isTest, type Rule } from "./tree.ts";
 
-/** A stranger's copy of real input, kept as it was. */
+/** Files copied from other projects as real input, which are kept unchanged. */
 const foreign = /^examples\/.*(?:crontabs?|cron\.[a-z]+)\//;
 
 const homes = /(?<![\w.*:/-])\/(?:work|root|home(?!\/linuxbrew)|Users)\/[\w.]+|[A-Z]:\\Users\\/g;

@@ -33,7 +33,7 @@ function expectOf(node: SyntaxNode | undefined): SyntaxNode | undefined {
   return expectOf(childOf(node, "object") ?? childOf(node, "callee"));
 }
 
-/** A rule for one file: the meaning of its variables, and the violations. */
+/** Applies the rule to one file: tracks the meaning of its variables and collects the violations. */
 class Stopwatches {
   readonly #file: HouseFile;
   readonly #nodes: readonly SyntaxNode[];

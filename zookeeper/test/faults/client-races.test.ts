@@ -292,7 +292,7 @@ describe("the client, at an awkward moment", () => {
     const flood = () => Promise.allSettled(Array.from({ length: 100 }, () => zk.set(path, big)));
     const codes = async (results: ReturnType<typeof flood>) =>
       (await results).map((one) => (one.status === "rejected" ? one.reason.code : "done"));
-    proxy.pause("toServer"); // It gets none of this: 64 MB of writes are too much for a small server.
+    proxy.pause("toServer"); // the server gets none of this, because 64 MB of writes are too much for a small server
     const connected = flood();
     await new Promise(setImmediate);
     proxy.refuse();

@@ -26,7 +26,7 @@ describe(`grace lock on ${serverTitle()}`, () => {
       proxy.accept();
       proxy.resume();
     }
-    await Promise.all(locks.splice(0).map((lock) => lock.close().catch(() => undefined))); // some tests spoil the node
+    await Promise.all(locks.splice(0).map((lock) => lock.close().catch(() => undefined))); // some tests make the node unreadable
     await clients.closeAll();
     await Promise.all(proxies.splice(0).map((proxy) => proxy.close()));
   });
