@@ -2,10 +2,7 @@ import type { Change } from "../base/change.ts";
 import type { SessionIdentity } from "../cluster/session-store.ts";
 import type { Overrides } from "../run/enqueue-options.ts";
 
-/**
- * The number of the opened session. `takenBy`: a live worker on this host already has the name. `full`: the key already has this many
- * sessions, which is its limit.
- */
+/** A session's number, the host of a worker that has the name, or how many sessions the key has, which are as many as one may have. */
 export type Opening = { sessionId: number } | { takenBy: { host: string; pid: number } } | { full: number };
 
 /**
@@ -13,14 +10,14 @@ export type Opening = { sessionId: number } | { takenBy: { host: string; pid: nu
  * to the key that opened it.
  */
 export interface WorkerStore {
-  /** @param key contains the hash of the key's secret; the secret itself is stored nowhere @throws KEY_NAME_TAKEN */
+  /** @param hash of the key's secret; the secret itself is kept nowhere @throws KEY_NAME_TAKEN */
   createKey(key: NewKey, nowMs: number): Promise<WorkerKey>;
-  /** Newest first, including revoked keys. */
+  /** Newest first, the revoked ones too. */
   keys(): Promise<WorkerKey[]>;
-  /** The newest key with this name, which is the valid one if there is a valid one. @throws KEY_NAME_UNKNOWN */
+  /** The newest key of this name: the valid one, if there is one. @throws KEY_NAME_UNKNOWN */
   keyByName(name: string): Promise<WorkerKey>;
   key(keyId: number): Promise<(WorkerKey & { hash: Buffer }) | null>;
-  /** Newest first, without revoked keys. */
+  /** Newest first, without the revoked ones. */
   validKeys(limit: number): Promise<(WorkerKey & { hash: Buffer })[]>;
   /** Ends its sessions too. Repeatable. @throws KEY_NAME_UNKNOWN */
   revokeKey(name: string, change: Change): Promise<WorkerKey>;
@@ -29,24 +26,21 @@ export interface WorkerStore {
 
   /** Repeatable: the same instance of the same key gets the same session. */
   open(identity: SessionIdentity, of: SessionOwner, nowMs: number): Promise<Opening>;
-  /**
-   * Attaches to a session of a remote worker, and beats once if the key opened the session and it has not ended. @returns null: there is no
-   * such session
-   */
+  /** Beats once, if that key opened it and it has not ended. @returns null when there is no such session of a remote worker */
   attach(sessionId: number, keyId: number, nowMs: number): Promise<RemoteSession | null>;
-  /** Beats for many sessions in one statement. @returns the sessions that have not ended, each with whether it drains */
+  /** Proof of life for many in one statement. @returns those that have not ended, each with whether it drains */
   beat(sessionIds: number[], nowMs: number): Promise<Map<number, boolean>>;
   /** Claims of these sessions that the store has recalled. */
   recalls(sessionIds: number[]): Promise<SessionRecall[]>;
   /**
-   * For each session the sum of its claims' fences: if two sums differ, the lists of claims differ. Sessions without claims are left out.
+   * For each session the sum of its claims' fences: different sums mean different lists of claims. Sessions without claims are left out.
    */
   heldSums(sessionIds: number[]): Promise<Map<number, number>>;
   /** Returns the given sessions that have unclaimed runs addressed to them, each with the due time of the first such run. */
   directed(sessionIds: number[]): Promise<{ sessionId: number; dueMs: number }[]>;
-  /** For each claim that a worker named, whether it is or was this session's. The results are in the order of `claims`. */
+  /** The store's record of claims that a worker named: whether each is, or was, this session's. In the order given. */
   look(sessionId: number, claims: { runId: number; fence: number }[]): Promise<ClaimStanding[]>;
-  /** The ids of the tasks in these groups whose names are not in `names`. */
+  /** Tasks of these groups whose names are not among `names`. */
   tasksBut(groupIds: number[], names: string[]): Promise<number[]>;
 }
 
@@ -56,7 +50,7 @@ export interface NewKey {
   hash: Buffer;
   createdBy: string;
   reason?: string;
-  /** null or absent: the key does not expire. */
+  /** null, or absent: it does not expire. */
   expiresMs?: number | null;
 }
 
@@ -66,7 +60,7 @@ export interface WorkerKey {
   groups: string[];
   createdMs: number;
   createdBy: string;
-  /** null: the key does not expire. */
+  /** null: it does not expire. */
   expiresMs: number | null;
   revokedMs: number | null;
 }
@@ -74,7 +68,7 @@ export interface WorkerKey {
 export interface SessionOwner {
   keyId: number;
   instance: string;
-  /** The tasks that the worker can run; null: any task. */
+  /** The tasks that the worker can run; null: any. */
   tasks: string[] | null;
 }
 
@@ -86,7 +80,7 @@ export interface RemoteSession {
   tasks: string[] | null;
   timeoutMs: number;
   ended: boolean;
-  /** True: the session receives no more runs. See cluster/drain-store.ts. */
+  /** The session takes no more runs: see cluster/drain-store.ts. */
   draining: boolean;
 }
 

@@ -3,24 +3,21 @@
 export interface Deprecated {
   /** The day of the release that deprecates the route: "2030-01-03". */
   readonly since: string;
-  /** The replacement for callers to use, as a sentence. */
+  /** What a caller uses instead, as a sentence. */
   readonly instead: string;
 }
 
 /** A deprecated route is served for this many years. */
 const servedYears = 1;
 
-/** The earliest time at which the route may be removed. */
+/** The first moment at which the route may be gone. */
 export function sunsetOf({ since }: Deprecated): Date {
   const sunset = new Date(since);
   sunset.setUTCFullYear(sunset.getUTCFullYear() + servedYears);
   return sunset;
 }
 
-/**
- * Sets the headers of a deprecated route's answers, by RFC 9745 and RFC 8594. @param answer Node's own response, because a stream sends
- * only its headers
- */
+/** Sets the headers of a deprecated route's answers, by RFC 9745 and RFC 8594. @param answer Node's own: a stream sends no others */
 export function tellDeprecated(
   answer: { setHeader(name: string, value: string): unknown },
   deprecated: Deprecated,

@@ -14,7 +14,7 @@ import { payloadName, payloadText } from "./payload.ts";
 import type { Codecs } from "./payloads/codecs.ts";
 import type { RunHandle } from "./run-handle.ts";
 
-/** The most enqueues of one call that may be unanswered at a time: enough for several full statements. */
+/** The number of enqueues of one call that may be unanswered at a time: enough for several full statements. */
 const askedMost = 8_000;
 
 /** The parts that enqueueing needs, available once the store is open. */
@@ -37,8 +37,9 @@ export interface EnqueueCallOptions {
 }
 
 /**
- * Converts a program's enqueue to a write for the store. If the store is open, the task's id is cached and nothing has to be awaited, this
- * happens synchronously: a promise for each of the eight steps cost half of Node's time for an enqueue, including garbage collection.
+ * Turns a program's enqueue into a write for the store. If the store is open, the task's id cached and nothing has to be awaited, all of
+ * it happens in the call itself: a promise for each step, eight of them, cost half of Node's time for an enqueue, garbage collection
+ * included.
  */
 export class EnqueueCall {
   readonly #defined: DefinedTasks;
@@ -59,7 +60,7 @@ export class EnqueueCall {
     this.#open = options.open;
   }
 
-  /** Drops the cached store: later calls use `open`, and get its error or that of the closed store. */
+  /** Drops the cached store: later calls go through `open`, and get its error or the closed store's. */
   close(): void {
     this.#closed = true;
     this.#place = undefined;
@@ -88,10 +89,7 @@ export class EnqueueCall {
     }
   }
 
-  /**
-   * Applies the timeout, which includes the time to open the store and find the task. Until the enqueuer has received the run, none was
-   * made.
-   */
+  /** The timeout includes the time to open the store and find the task. Until the enqueuer has it, no run was made. */
   async #inTime<T>(options: EnqueueOptions, enqueue: () => Promise<T>): Promise<T> {
     checkEnqueueOptions(options);
     const { timeoutMs = enqueueTimeoutMs, signal } = patienceOf(options) ?? {};
@@ -114,9 +112,9 @@ export class EnqueueCall {
   }
 
   /**
-   * Enqueues a run for each payload. The payloads of an array are all checked before the first run is made; a stream is read as fast as the
+   * Enqueues a run for each payload. The payloads of an array are all checked before the first run is made; a stream is read on as the
    * store accepts its payloads.
-   * @param given options for all payloads, or a function of each payload and its index
+   * @param given options for all, or a function of each payload and its index
    */
   async many(
     task: string,
@@ -132,7 +130,7 @@ export class EnqueueCall {
       const options = typeof given === "function" ? given(payload as never, at) : given;
       try {
         checkEnqueueOptions(options);
-        // Only checks the options here, because their times count from the moment when the run is sent.
+        // Read for its errors: times count from when the run is sent.
         readOptions(options, this.#now());
         return { text: await payloadText(schema, payload, task), options };
       } catch (error) {
@@ -149,7 +147,7 @@ export class EnqueueCall {
       one.catch((error: unknown) => {
         failure ??= { error };
       });
-      // The client of a transaction can execute only one statement at a time.
+      // A transaction's client carries one statement at a time.
       await asked[asked.length - (options.tx ? 1 : askedMost)];
     };
     if (Array.isArray(payloads)) {
@@ -192,7 +190,7 @@ export class EnqueueCall {
     return place.tracing ? place.tracing.enqueue(task, (context) => send({ ...write, context })) : send(write);
   }
 
-  /** Uses one transaction per run: such enqueues are rare, and a transaction that replaces a run locks its task's plan. */
+  /** One transaction each: these are rare, and those that replace hold the lock of their task's plan. */
   async #replace(place: EnqueuePlace, write: EnqueueWrite, nowMs: number, { signal }: EnqueueOptions) {
     return this.#handleOf(await place.runs.enqueueReplacing(write, nowMs, signal));
   }

@@ -4,10 +4,10 @@ import type { StandInStoreOptions } from "../store/postgres/cluster/stand-in.ts"
 /** The data that the thread of `StandIn` starts with. */
 export interface ThreadData {
   buffer: SharedArrayBuffer;
-  /** Who keeps the session: the store, or servers. */
+  /** Where the session is kept: in the store, or by servers. */
   place: { store: StandInStoreOptions } | { servers: RemoteStandInOptions };
-  /** The longest standstill of the event loop that the session survives, in milliseconds. */
+  /** The longest standstill that the session outlives. */
   boundMs: number;
-  /** The interval of proofs of life, in milliseconds. */
+  /** The time between two proofs of life. */
   beatMs: number;
 }

@@ -1,22 +1,22 @@
-/** A schedule's bounds: its first moment, its last moment, and the most slots. */
+/** A schedule's beginning and end: from a moment, until a moment, or a maximum number of times. */
 import { instant, instantOf, show, time, wrong } from "./given.ts";
 
-/** Which slots of a schedule are kept. */
+/** Which of its slots a schedule has. */
 export interface Bounds {
-  /** The schedule has no slot before this time. */
+  /** No slot lies before it. */
   fromMs?: number;
-  /** The schedule has no slot after this time; a slot at this very time is the last one. */
+  /** No slot lies after it; one at this very moment is the last. */
   untilMs?: number;
-  /** The most slots, counted from `fromMs`. */
+  /** Maximum number of slots, counted from `fromMs`. */
   times?: number;
 }
 
 export interface BoundOptions {
-  /** The schedule has no slot before this time: a Date, epoch milliseconds, or ISO 8601 with an offset or Z. Default: none. */
+  /** No slot lies before it: a Date, epoch milliseconds, or ISO 8601 with an offset or Z. Default: none. */
   from?: Date | number | string;
-  /** The schedule has no slot after this time; a slot at this very time is the last one. Default: none. */
+  /** No slot lies after it; one at this very moment is the last. Default: none. */
   until?: Date | number | string;
-  /** The most slots, counted from `from`, including slots that are skipped or missed. Default: no limit. */
+  /** Maximum number of slots, counted from `from`, including those that are skipped or missed. Default: no limit. */
   times?: number;
 }
 
@@ -46,7 +46,7 @@ export function boundsOf(given: Partial<Record<keyof Bounds, unknown>>, most: nu
   return { fromMs, times: times as number };
 }
 
-/** Returns only the bounds that are given. */
+/** Only the bounds that are given. */
 export const boundsIn = ({ fromMs, untilMs, times }: { [name in keyof Bounds]?: number | undefined }): Bounds => ({
   ...(fromMs === undefined ? {} : { fromMs }),
   ...(untilMs === undefined ? {} : { untilMs }),
@@ -60,13 +60,13 @@ interface Unbounded {
   words(): string;
 }
 
-/** The time of the last possible slot. @param everyMs the period of an interval; undefined: the slots are iterated */
+/** The moment of the last possible slot. @param everyMs between two slots of an interval; undefined: the slots are iterated */
 export function lastOf(base: Unbounded, everyMs: number | undefined, { fromMs = 0, untilMs, times }: Bounds): number {
   if (times === undefined) return untilMs ?? Number.POSITIVE_INFINITY;
   let last = base.next(fromMs - 1);
   if (last !== null && everyMs !== undefined) return last + (times - 1) * everyMs;
   for (let more = times - 1; more > 0 && last !== null; more--) last = base.next(last);
-  // The schedule has fewer slots than `times`, because its years end before.
+  // The schedule has fewer slots than `times`: its years are over before.
   return last ?? Number.POSITIVE_INFINITY;
 }
 

@@ -14,12 +14,9 @@ import {
 export const pollMs = 250;
 const storeAwayMs = 500;
 export const eventsPerRead = 500;
-/** A follower with more waiting events than this leaves the shared read and reads by itself. */
+/** A follower with more events than this waiting reads by itself what comes then. */
 const waitingMost = 1_000;
-/**
- * The store records events of the wanted types for this long after a process's last request; the process repeats its request when a sixth
- * of the time is over.
- */
+/** Events that a process wants are recorded for so long after its last request, and requested again when a sixth of it is over. */
 const wantedMs = 3_600_000;
 const wantAgainMs = wantedMs / 6;
 
@@ -27,7 +24,7 @@ export interface EventFilter {
   types: readonly EventType[];
   task?: string | undefined;
   namespace?: string | undefined;
-  /** A further condition on the task's name. */
+  /** Further limits the tasks. */
   has?: ((task: string) => boolean) | undefined;
 }
 
@@ -41,10 +38,10 @@ export interface EventFeedOptions {
 
 interface Follower {
   filter: EventFilter;
-  /** The snapshot that shows the events that the follower received before it joined. */
+  /** Shows the events that it has received before it joined. */
   seen: string;
   waiting: StoredEvent[];
-  /** True if the follower does not keep up: it must read by itself, from its last event on. */
+  /** It does not keep up: it is to read by itself, from its last event on. */
   left: boolean;
   wake: () => void;
 }
@@ -58,16 +55,15 @@ export const isMatch = ({ types, task, namespace, has }: EventFilter, event: Sto
 export const tasksOf = ({ task }: EventFilter) => (task === undefined ? null : [task]);
 
 /**
- * The events of the cluster, for all followers in this process. One statement reads the store for all of them; without followers nothing is
- * read. A follower that starts from an earlier place, or that does not keep up, reads by itself until it has reached the place of the
- * others.
+ * The events of the cluster, for all followers in this process. The store is read by one statement for all of them, and not at all without
+ * followers. A follower from an earlier place, or one that does not keep up, reads by itself until it has come to the others' place.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly #followers = new Set<Follower>();
   #place: EventPlace | undefined;
   #reading: Promise<void> | undefined;
-  /** The last read under way. Reads run one after the other; a follower joins between two of them. */
+  /** Reads follow one another: a follower joins between two of them. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: EventFeedOptions) {
@@ -75,8 +71,8 @@ export class EventFeed {
   }
 
   /**
-   * Makes the store record the events from now on. @param after a place to continue from @returns the place to follow from
-   * @throws CURSOR_GONE: not all events after that place are in the store; STORE_…
+   * Has the events recorded from now on. @param after a place to go on from @returns the place to follow from
+   * @throws CURSOR_GONE: not all events behind that place are there; STORE_…
    */
   async open({ types }: EventFilter, after: EventPlace | null): Promise<EventPlace> {
     const { events, now } = this.#options;
@@ -93,7 +89,7 @@ export class EventFeed {
     );
   }
 
-  /** Yields each event after the place, at least once, until the signal aborts. Waits while the store is away. */
+  /** Each event behind the place, at least once, until the signal aborts. Waits while the store is away. */
   async *follow(filter: EventFilter, from: EventPlace, signal: AbortSignal): AsyncGenerator<StoredEvent> {
     const follower: Follower = { filter, seen: "", waiting: [], left: true, wake: () => undefined };
     const onAbort = () => follower.wake();
@@ -125,14 +121,14 @@ export class EventFeed {
     }
   }
 
-  /** Reads for this follower alone; at the end the follower joins the others. @returns null: the store is away */
+  /** Reads on for this follower alone; at the end it joins the others. @returns null: the store is away */
   async #catchUp(follower: Follower, place: EventPlace) {
     const { events, now } = this.#options;
     const { filter } = follower;
     try {
       const page = await events.read(place, { types: filter.types, tasks: tasksOf(filter) }, eventsPerRead, now());
       if (page.whole && place.reading === null) {
-        // This read took its snapshot after the others' last read, so their snapshot shows nothing that this one does not show.
+        // This read took its snapshot after the others' last read, whose snapshot shows nothing that this one's does not.
         this.#place = this.#followers.size === 0 ? page.place : this.#place;
         follower.left = false;
         follower.seen = page.place.seen;
@@ -148,11 +144,11 @@ export class EventFeed {
 
   async #takeTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#turn.then(work, work);
-    this.#turn = turn.catch(() => undefined); // the caller of this turn receives the error
+    this.#turn = turn.catch(() => undefined); // its own caller has the error
     return turn;
   }
 
-  /** Reads for all followers, as long as there are followers. */
+  /** Reads for all followers until there are none. */
   async #readOn(): Promise<void> {
     const { clock, log } = this.#options;
     let wantedMono = clock.monotonic();
@@ -183,7 +179,7 @@ export class EventFeed {
       ? null
       : [...new Set(filters.flatMap((one) => tasksOf(one) ?? []))];
     const page = await events.read(this.#place as EventPlace, { types: this.#types(), tasks }, eventsPerRead, now());
-    // After a recovery, transaction numbers may be given out a second time, so snapshots from before it are not comparable.
+    // The numbers of transactions in snapshots from before a recovery may have been given out again.
     const wentBack = page.place.recovery !== this.#place?.recovery;
     this.#place = page.place;
     for (const follower of this.#followers) {

@@ -8,10 +8,7 @@ import { noticeWords } from "../runs/event-lines.ts";
 import type { Terminal } from "../screen/terminal.ts";
 import { coordinationText, placeText } from "../store-choice.ts";
 
-/**
- * Runs a scheduler node without handlers, or a worker that does not plan. Both are for production, so they write a log instead of a live
- * view.
- */
+/** A scheduler node without handlers, or a worker that does not plan: for production, so it logs instead of drawing. */
 export async function serve(
   role: "server" | "worker",
   file: string | undefined,

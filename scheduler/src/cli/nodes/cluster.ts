@@ -25,14 +25,15 @@ import type { Counters, ReleaseOfTask, TaskRecord, VersionRecord } from "../../t
 
 /**
  * The calls that commands make to a cluster: through its store (cluster/by-store.ts), or through a server's HTTP API
- * (cluster/by-server.ts). Both return the store's own records, so that a command prints the same in both cases. The author of a change is
- * this machine's user, or the token's user. Calls that only the store supports are refused with STORE_NEEDED.
+ * (cluster/by-server.ts). Both return the store's own records, so that a command prints the same with either. The author of a
+ * change is the user that the implementation knows: this machine's user, or the token's. Calls that only the store supports are
+ * refused with STORE_NEEDED.
  */
 export interface Cluster {
   readonly by: "store" | "server";
   /** For people: "PostgreSQL at db.example:5432/app", "the server at https://carillon.example". */
   readonly place: string;
-  /** The store's clock in epoch milliseconds, as precisely as this process can estimate it. */
+  /** The store's clock, as well as it is known here. */
   readonly nowMs: () => number;
   readonly tasks: ClusterTasks;
   readonly bundles: ClusterBundles;
@@ -48,9 +49,9 @@ export interface Cluster {
   readonly quotas: ClusterQuotas;
   readonly audit: ClusterAudit;
   members(): Promise<{ members: Member[]; leadership: Leadership }>;
-  /** The latest terms, newest first. */
+  /** The last terms, newest first. */
   terms(limit: number): Promise<Term[]>;
-  /** The id of the cluster's coordination service; `store`: there is none; null: no node has started yet. */
+  /** The cluster's coordination: a service's id, `store`, or null before the first node. */
   coordination(): Promise<string | null>;
   close(): Promise<void>;
 }
@@ -59,48 +60,48 @@ export type ListedTask = ReturnType<typeof taskObject>;
 
 export interface EndListener {
   ended(run: RunRecord): void;
-  /** The cluster cannot be reached; `follow` keeps trying. */
+  /** The cluster cannot be reached; the listener's follower keeps trying. */
   away(): void;
   back(): void;
-  /** More runs ended at once than `follow` reports. */
+  /** More runs ended at once than are reported. */
   left(): void;
 }
 
 export interface TaskCard {
   record: TaskRecord;
   counters: Counters;
-  /** How many schedules the task has. */
+  /** The number of its schedules. */
   schedules: number;
   followers: Follower[];
-  /** The releases of the code that defines the task, the newest first. */
+  /** The releases of the code that defines it, the newest first. */
   releases: ReleaseOfTask[];
 }
 
 export interface ClusterTasks {
-  /** @param of lists only the schedules of this task */
+  /** @param of the schedules of this task alone */
   list(of?: string): Promise<ListedTask[]>;
-  /** The records of these tasks with their definitions; default: of all tasks. @throws TASK_UNKNOWN */
+  /** With their definitions; all, or these. @throws TASK_UNKNOWN */
   records(names?: string[]): Promise<TaskRecord[]>;
   /** @throws TASK_UNKNOWN */
   find(name: string): Promise<TaskCard>;
-  /** The versions, newest first. */
+  /** Newest first. */
   versions(name: string): Promise<VersionRecord[]>;
-  /** Sets the task's definition as code would: parts that were edited by hand keep their edits. */
+  /** Sets the task's definition, as code would: edits by hand stay. */
   define(definition: TaskDefinition, reason: string): Promise<{ version: number; changed: boolean }>;
   /** @throws TASK_STALE unless the task is at this version */
   edit(record: TaskRecord, options: TaskOptions, change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
   revert(record: TaskRecord, parts: TaskPart[], change: EditChange): Promise<{ record: TaskRecord; changed: boolean }>;
-  /** @returns its runs that continue, and how many waiting runs are held until the task is resumed, or are skipped */
+  /** @returns its runs that go on, and how many waiting runs are held until it is resumed, or skipped */
   pause(
     name: string,
     reason: string,
     untilMs: number | null,
   ): Promise<{ running: number[]; held: number; skipped: number }>;
-  /** @returns the next slot in epoch milliseconds; null: there is none */
+  /** @returns the next slot */
   resume(name: string, reason: string): Promise<number | null>;
   /** @returns the run's number */
   run(name: string, payload: unknown, labels?: Record<string, string>): Promise<number>;
-  /** Also removes the task's schedules. @throws TASK_UNKNOWN */
+  /** With its schedules. @throws TASK_UNKNOWN */
   remove(name: string, reason: string): Promise<void>;
 }
 
@@ -113,7 +114,7 @@ export interface Planned {
   plan: ApplyPlan;
   id: string;
   /**
-   * Carries out the plan, one transaction per task. @param author is used only by implementations that can choose an author
+   * Carries out the plan, each task in a transaction. @param author used where the implementation allows a choice
    * @throws TASK_STALE through a server, if the plan has changed meanwhile
    */
   apply(reason: string, author?: string): Promise<Applied[]>;
@@ -136,20 +137,20 @@ export interface RunCard {
 export interface ClusterRuns {
   /**
    * Live runs, then ended ones, the latest first.
-   * @param whole true: includes payload, progress and result, for which a server is called once per run
+   * @param whole includes payload, progress and result, for which a server is called once for each run
    */
   list(filter: RunFilter & { states: RunRecord["state"][] }, whole?: boolean): Promise<RunRecord[]>;
   /** @throws RUN_UNKNOWN */
   find(runId: number): Promise<RunRecord>;
   /** The run with all its details. @throws RUN_UNKNOWN */
   card(runId: number): Promise<RunCard>;
-  /** The oldest lines first, up to `limit`. */
+  /** The oldest lines. */
   logs(runId: number, limit: number): Promise<LogLine[]>;
   cancel(runId: number, reason: string | undefined): Promise<"cancelled" | "stopping">;
-  /** Repeats an ended run as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
+  /** One that ended, as a new run. @throws RUN_UNKNOWN, RUN_STATE, TASK_UNKNOWN */
   rerun(runId: number, reason: string): Promise<Enqueued>;
   decide(runId: number, how: "retry" | "fail", reason: string): Promise<void>;
-  /** Reports each run that ends from now on, until `signal` aborts. Continues after an outage of the cluster, and reports outages. */
+  /** Reports each run that ends from now on, until `signal` aborts. Continues after the cluster was away, and reports that too. */
   follow(
     task: string | undefined,
     known: readonly RunRecord[],
@@ -162,13 +163,13 @@ export type Bulk = Pick<OperationRequest, "kind" | "filter" | "range" | "pauseUn
 
 export interface ClusterOperations {
   preview(bulk: Bulk, show: number): Promise<{ total: number; first: string[] }>;
-  /** Repeatable: only one operation is started per token. */
+  /** Repeatable: one with this token is begun once. */
   begin(bulk: Bulk, token: string): Promise<number>;
   find(operationId: number): Promise<OperationRecord>;
-  /** The operations, newest first. */
+  /** Newest first. */
   list(limit: number): Promise<OperationRecord[]>;
   stop(operationId: number): Promise<OperationState>;
-  /** Executes one step of the operation if this process can; otherwise the nodes execute it. */
+  /** One step of the operation, if this process can do it; else the nodes do it. */
   step(operationId: number): Promise<{ stepped: number | null; nextMs: number | null }>;
 }
 
@@ -197,7 +198,7 @@ export interface ClusterGroups {
 }
 
 export interface ClusterQuotas {
-  /** `used` is null if no server counts the use. */
+  /** `used` is null where no server counts it. */
   list(): Promise<(Quota & { used: QuotaLimits | null })[]>;
   set(kind: QuotaKind, name: string, given: QuotaLimits, reason: string): Promise<{ changed: boolean }>;
 }
@@ -222,53 +223,53 @@ export interface ClusterAccess {
   /** @throws USER_UNKNOWN */
   user(name: string): Promise<ListedUser>;
   createUser(user: GivenUser, reason: string): Promise<ListedUser>;
-  /** Also unlocks the user. */
+  /** Lets the user in again, too. */
   setPassword(name: string, password: string): Promise<ListedUser>;
   removeUser(name: string, reason: string): Promise<ListedUser>;
-  /** The user's sign-ins that have not ended, newest first. @throws USER_UNKNOWN */
+  /** Those of a user that have not ended, newest first. @throws USER_UNKNOWN */
   signIns(name: string): Promise<ListedSignIn[]>;
-  /** @param signInId null: all sign-ins @returns how many were ended @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
+  /** @param signInId null: all @returns how many there were @throws USER_UNKNOWN, SIGN_IN_UNKNOWN */
   endSignIns(name: string, signInId: number | null, reason: string): Promise<number>;
   /** @throws USER_UNKNOWN, SECOND_FACTOR_UNKNOWN */
   resetSecondFactor(name: string, reason: string): Promise<void>;
-  /** The tokens, newest first. */
+  /** Newest first. */
   tokens(): Promise<ListedToken[]>;
-  /** @returns `text` is the secret with which a program authenticates @throws USER_UNKNOWN, TOKEN_NAME_TAKEN, OPTION_INVALID */
+  /** @returns with the text that a program authenticates by @throws USER_UNKNOWN, TOKEN_NAME_TAKEN, OPTION_INVALID */
   createToken(user: string, token: AskedToken, reason: string): Promise<{ token: ListedToken; text: string }>;
   /** @throws TOKEN_UNKNOWN */
   revokeToken(user: string, name: string, reason: string): Promise<void>;
   keys(): Promise<ListedKey[]>;
   /** The newest key of this name. @throws KEY_NAME_UNKNOWN */
   key(name: string): Promise<ListedKey>;
-  /** @returns `text` is the key with which workers authenticate */
+  /** @returns with the text that lets workers in */
   createKey(name: string, groups: string[], expiresInMs: number | undefined): Promise<{ key: ListedKey; text: string }>;
   revokeKey(name: string): Promise<ListedKey>;
 }
 
 export interface ClusterAudit {
   chain(): Promise<AuditChain>;
-  /** All rows of the chain, in its order. */
+  /** In the chain's order. */
   chained(): AsyncIterable<ChainRow>;
   /** The contents of rows from before the chain. */
   older(): AsyncIterable<string>;
 }
 
-/** The secrets' metadata; their values cannot be read. */
+/** The secrets that exist, never their values. */
 export interface ClusterSecrets {
   list(): Promise<SecretRecord[]>;
-  /** @param tasks undefined: unchanged */
+  /** @param tasks undefined: as before */
   set(name: string, value: string, tasks: string[] | null | undefined, reason: string): Promise<SecretRecord>;
   remove(name: string, reason: string): Promise<void>;
-  /** Rewraps some of the secrets. @returns the id of the present key, how many secrets were rewrapped now, and how many are left */
+  /** A part of it. @returns the key that wraps from now on, how many were wrapped by it, and how many are left */
   rewrap(reason: string): Promise<{ key: string; rewrapped: number; left: number }>;
 }
 
 export interface ClusterAlarms {
   /** The open alarms, and the last messages about them. */
   look(messages: number): Promise<{ open: AlarmRecord[]; messages: OutboxRow[] }>;
-  /** @param task null: all open alarms of the rule @returns how many were acknowledged */
+  /** @param task null: all that are open @returns how many */
   acknowledge(rule: AlarmRule, task: string | null, reason: string): Promise<number>;
-  /** The silences in force, newest first. */
+  /** Those that hold, newest first. */
   silences(): Promise<Silence[]>;
   silence(rule: AlarmRule | null, task: string | null, span: string, reason: string): Promise<Silence>;
   unsilence(silenceId: number, reason: string): Promise<void>;

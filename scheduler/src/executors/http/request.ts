@@ -12,15 +12,14 @@ export interface Sent {
 export interface Answer {
   status: number;
   headers: Record<string, string | string[] | undefined>;
-  /** The beginning of the body. */
+  /** The start of the body. */
   body: Buffer;
   /** True if the body was longer. */
   cut: boolean;
 }
 
 /**
- * Sends one request on a connection of its own, only to the target's addresses. A body beyond the limit is not read: the connection is
- * closed.
+ * One request on a connection of its own, only to the target's addresses. A body beyond its bound is not read: the connection is closed.
  * @throws HTTP_FAILED; the signal's reason
  */
 export function send(
@@ -42,7 +41,7 @@ export function send(
     const outgoing = (url.protocol === "https:" ? secureRequest : plainRequest)(url, {
       method: sent.method,
       headers: { ...sent.headers, ...(sent.body === null ? {} : { "content-length": sent.body.length }) },
-      // No connection is reused, because a kept connection may have been checked for another name.
+      // No connection is reused: a kept one was checked for another name.
       agent: false,
       lookup: (_host, options, callback) => {
         const [first] = addresses;
@@ -78,7 +77,7 @@ export function send(
       incoming.on("end", () => answered(false));
       incoming.on("error", failed);
       incoming.on("close", () => {
-        // If the body has ended or exceeded the limit, the promise is already resolved, so this has no effect.
+        // After the body's end, or beyond its bound, the promise is resolved already, so this has no effect.
         if (!incoming.complete) failed(new Error("the answer broke off"));
       });
     });

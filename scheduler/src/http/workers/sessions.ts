@@ -13,41 +13,38 @@ export interface Holding {
   runId: number;
   taskId: number;
   attempt: number;
-  /** How many of this run's attempts were lost with their worker's session. Absent: none. */
+  /** How many of its attempts outlived their worker's session. Absent: none. */
   losses?: number | undefined;
-  /** How often the handler postponed the run. Absent: never. */
+  /** How often its handler put it off. Absent: never. */
   snoozes?: number | undefined;
   linked: boolean;
   overrides?: Overrides | null | undefined;
-  /** By the store's clock. The times that a worker reports are limited to the range from this time to now. */
+  /** By the store's clock: times that the worker reports are clamped between this and now. */
   claimedMs: number;
 }
 
-/** A remote worker's session with the claims that this server has cached: those in the store when this server last read them. */
+/** A remote worker's session as this server has cached it: the claims that the store listed when this server last read them. */
 export class Attached {
   readonly row: RemoteSession;
   readonly groupIds: number[];
-  /** By the store's clock: the session is not presumed dead before this time. */
+  /** By the store's clock: until then the session is not presumed dead. */
   sureUntilMs = 0;
   heardMono = 0;
-  /** Held claims by fence. */
+  /** Claims by fence. */
   held = new Map<number, Holding>();
-  /**
-   * Fences that were settled recently, in two generations, because logs of them may still arrive and the cached list of claims may still
-   * contain them.
-   */
+  /** Fences settled lately, in two generations: their logs may still arrive, and the cached list of claims may still contain them. */
   settled = new Map<number, Holding>();
   settledBefore = new Map<number, Holding>();
   recalls: SessionRecall[] = [];
-  /** The fences of recalls that an answer has delivered: they do not end a waiting poll again. */
+  /** Recalls that an answer has delivered: they end no waiting poll again. */
   told = new Set<number>();
   waiting: WaitingPoll | undefined;
-  /** Claim statements for this session that are under way on this server. */
+  /** Claims for it that are under way here. */
   readonly claiming = new Set<Promise<unknown>>();
   claimsBegun = 0;
-  /** Runs claimed for the session that no answer could deliver: its next answer delivers them. */
+  /** Claims of its own that no answer could carry: its next one does. */
   ungiven: ClaimedRun[] = [];
-  /** True if, one beat ago, the store's claims of this session differed from those cached here. */
+  /** One beat ago the store's claims of this session differed from those cached here. */
   suspect = false;
 
   constructor(row: RemoteSession, groupIds: number[]) {
@@ -64,7 +61,7 @@ export class Attached {
     this.held.set(fence, { runId, taskId, attempt, losses, snoozes, linked, overrides, claimedMs: nowMs });
   }
 
-  /** Undefined if the fence belongs to another run. */
+  /** Undefined where the fence is another run's. */
   known({ runId, fence }: Pick<ClaimedRun, "runId" | "fence">): Holding | undefined {
     const holding = this.held.get(fence) ?? this.settled.get(fence) ?? this.settledBefore.get(fence);
     return holding?.runId === runId ? holding : undefined;
@@ -83,7 +80,7 @@ export class Attached {
     return sum;
   }
 
-  /** Caches a claim made on another server, which the worker referred to; it need not be delivered. */
+  /** Caches a claim from another server that the worker refers to; it need not be delivered. */
   heard(fence: number, holding: Holding): void {
     this.held.set(fence, holding);
     this.ungiven = this.ungiven.filter((run) => run.fence !== fence);
@@ -115,11 +112,11 @@ export interface SessionsOptions {
   clock: Clock;
   storeClock: StoreClock;
   log: Log;
-  /** Called when a run with this due time is addressed to the session. */
+  /** A run with this due time is addressed to this session. */
   onDirected: (session: Attached, dueMs: number) => void;
 }
 
-/** Safety margin between the end of a worker's trust in its session and the earliest time at which the session may be presumed dead. */
+/** Safety between the end of a worker's trust and the earliest moment another may act. */
 const marginMs = 500;
 const longestBeatMs = 2_000;
 const beatsPerTimeout = 3;
@@ -133,14 +130,14 @@ const foreign = (sessionId: number) =>
   new CarillonError("KEY_FORBIDDEN", `session ${sessionId} was opened with another key`);
 
 /**
- * Keeps the sessions of workers that poll here alive, whether a poll waits or has just been answered; for thousands of sessions that costs
- * one statement per beat. A session without a waiting poll, and without a poll since the last beat, gets no beat: it then expires like that
- * of a dead process.
+ * Keeps the sessions of workers that poll here alive, whether a poll waits or has just been answered; for thousands of sessions
+ * that costs one statement a beat. A session that neither waits nor has polled since the last beat gets no beat: it is then as
+ * silent as a dead process, and is found as such.
  */
 export class Sessions {
   readonly #options: SessionsOptions;
   readonly #attached = new Map<number, Attached>();
-  /** Attachments under way, by session and key id. */
+  /** Attachments under way, by session and key. */
   readonly #attaching = new Map<string, Promise<Attached>>();
   #cancel: (() => void) | undefined;
   #beatenMono: number;
@@ -151,7 +148,7 @@ export class Sessions {
     this.#beatenMono = options.clock.monotonic();
   }
 
-  /** @throws SESSION_LOST; KEY_FORBIDDEN if another key opened the session */
+  /** @throws SESSION_LOST, KEY_FORBIDDEN when another key opened it */
   async get(sessionId: number, keyId: number): Promise<Attached> {
     const present = this.#attached.get(sessionId);
     if (present && present.row.keyId !== keyId) throw foreign(sessionId);
@@ -166,19 +163,19 @@ export class Sessions {
     return this.#attached.values();
   }
 
-  /** A run with this due time is addressed to the session with this number; the session may be attached here or not. */
+  /** A run with this due time is addressed to the session with this number, which this server may know. */
   directed(sessionId: number, dueMs: number): void {
     const session = this.#attached.get(sessionId);
     if (session) this.#options.onDirected(session, dueMs);
   }
 
-  /** Called when the worker has left. */
+  /** Its worker left. */
   forget(session: Attached): void {
     this.#attached.delete(session.id);
     session.waiting?.end();
   }
 
-  /** Called when the key was revoked, which ended its sessions: their waiting polls are answered. */
+  /** The key was revoked, and its sessions ended with it: their polls that wait are answered. */
   endOf(keyId: number): void {
     for (const session of this.#attached.values()) {
       if (session.row.keyId !== keyId) continue;
@@ -187,7 +184,7 @@ export class Sessions {
     }
   }
 
-  /** Called when a recall was signalled, for any session. */
+  /** A recall was signalled, for any session. */
   async lookForRecalls(): Promise<void> {
     const holders = [...this.#attached.values()].filter(({ held }) => held.size > 0);
     if (holders.length === 0) return;
@@ -205,7 +202,7 @@ export class Sessions {
     }
   }
 
-  /** Reads the store's claims of the session at a moment when no claim for the session is under way on this server. */
+  /** The store's claims of the session, read while no claim for it is under way here. */
   async readBook(session: Attached): Promise<ClaimedRun[]> {
     for (;;) {
       const begun = session.claimsBegun;
@@ -221,7 +218,7 @@ export class Sessions {
     for (const session of this.#attached.values()) session.waiting?.end();
   }
 
-  // Shares one attachment: a worker may send several polls at once to a server that has not attached its session yet.
+  // A worker may send several polls at once to a server that does not know it yet.
   #attachOnce(sessionId: number, keyId: number): Promise<Attached> {
     const both = `${sessionId} ${keyId}`;
     const under = this.#attaching.get(both);
@@ -256,9 +253,9 @@ export class Sessions {
   }
 
   /**
-   * A server may claim runs for a poll that its worker has given up on, so the answer is lost. If the store has had a claim for two beats
-   * that this server has not cached, the session's next answer therefore delivers it. Conversely, the worker may have settled a claim
-   * through another server: a cached claim that the store no longer has is dropped.
+   * A server may claim runs for a poll that its worker has given up on, so the answer is lost. A claim in the store that this
+   * server has not known for two beats is therefore delivered with the session's next answer. Conversely, the worker may have
+   * settled a claim through another server: a cached claim that the store no longer has is dropped.
    */
   async #compareBooks(sessions: Attached[]): Promise<void> {
     const sums = await this.#options.store.workers.heldSums(sessions.map(({ id }) => id));
@@ -303,7 +300,7 @@ export class Sessions {
       session.settledBefore = session.settled;
       if (session.settled.size > 0) session.settled = new Map();
       if (session.waiting || session.heardMono >= this.#beatenMono) due.push(session);
-      // The worker polls another server or is dead; the store's check for silent sessions decides.
+      // The worker polls another server, or died: the process that ends silent sessions finds out which.
       else if (mono - session.heardMono > 2 * session.row.timeoutMs) this.#attached.delete(session.id);
     }
     if (due.length === 0) return;
@@ -328,7 +325,7 @@ export class Sessions {
       await this.#compareBooks(due);
       await this.#lookForDirected(due);
     } catch (error) {
-      // Without beats, the workers' trust in their sessions expires; a worker that notices polls another server.
+      // Without a beat the workers' trust runs out; a worker that notices goes to another server.
       log.debug({ error: messageOf(error), sessions: due.length }, "remote workers could not be beaten for");
     }
   }

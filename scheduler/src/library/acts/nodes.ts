@@ -10,7 +10,7 @@ import type { Acting } from "./acting.ts";
 export interface DrainOptions extends Why, ResultOptions {}
 
 export interface NodesOptions extends Acting {
-  /** Returns the name of this process. */
+  /** The name of this process. */
   own: () => string;
 }
 
@@ -24,7 +24,7 @@ export class Nodes {
     this.#options = options;
   }
 
-  /** The present members of the cluster. */
+  /** The processes that are in the cluster now. */
   async list(): Promise<Member[]> {
     const { store } = await this.#options.open();
     return (await store.sessions.members()).members;
@@ -47,7 +47,7 @@ export class Nodes {
     const { store } = await this.#options.open();
     await store.drains.drain(node, this.#options.change(why));
     for (;;) {
-      // Also waits before the first read, because a claim that was under way at the drain may still give the node runs.
+      // Also before the first look: a claim that was under way at the drain may still bring it runs.
       await pause(clock, lookMs);
       signal?.throwIfAborted();
       const holds = (await store.drains.list()).find((one) => one.node === node);

@@ -1,4 +1,4 @@
-/** Splits a phrase about time into its words, and interprets single words. */
+/** Splits a phrase about time into its words, and interprets the small ones. */
 import { CarillonError } from "../../base/errors.ts";
 import { editDistance } from "../../base/nearest.ts";
 
@@ -6,7 +6,7 @@ export interface Clock {
   hour: number;
   minute: number;
   second: number;
-  /** True for an hour such as "9", which may be in the morning or in the evening. */
+  /** "9": the morning's or the evening's. */
   bare: boolean;
 }
 
@@ -109,7 +109,7 @@ interface ClockParts {
   hour: string;
   minute?: string | undefined;
   second?: string | undefined;
-  /** The "a" or "p" of am and pm. */
+  /** "a" or "p" of am and pm. */
   half: string | undefined;
 }
 
@@ -133,7 +133,7 @@ export function refusal(phrase: string, why: string, suggestions: readonly strin
   return new CarillonError("CRON_INVALID", `${JSON.stringify(phrase)} is no cron: ${why}`, { hint });
 }
 
-/** Returns the nearest known word, if one is similar. */
+/** The word that was meant, where one is near. */
 export function nearestWord(text: string): string | undefined {
   let best: string | undefined;
   let least = text.length > 4 ? 3 : 2;

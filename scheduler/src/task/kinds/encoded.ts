@@ -1,12 +1,12 @@
-/** The form in which the store keeps a value that a codec has encoded: an object with this one field, a string. */
+/** How a value that a codec has encoded stands in the store: an object with this one field, a text. */
 export const encodedField = "carillon:encoded";
-/** The same form for a value that is kept outside the store; the string is its key there. */
+/** The same of a value that is kept outside the store. */
 export const storedField = "carillon:stored";
 
-/** Returns the codec's text; undefined: no codec has encoded the value. */
+/** The codec's text; undefined: no codec has encoded the value. */
 export const encodedText = (value: unknown): string | undefined => only(value, encodedField);
 
-/** Returns the value's key in the payload store; undefined: the value itself is present. */
+/** Its key in the payload store; undefined: the value is here. */
 export const storedKey = (value: unknown): string | undefined => only(value, storedField);
 
 function only(value: unknown, field: string): string | undefined {

@@ -6,15 +6,12 @@ import type { LogLine } from "../../run/run-record.ts";
 const flushEveryMs = 200;
 const linesPerFlush = 1_000;
 const linesMax = 10_000;
-/** The limits, in characters, of all waiting lines together and of one statement. Messages and fields (as JSON) are counted. */
+/** Limits of all waiting lines and of one statement, in characters of messages and of fields as JSON. */
 const waitingMax = 32 * 1024 * 1024;
 const sentMax = 4 * 1024 * 1024;
 const messageLength = 8_192;
 
-/**
- * Sends the lines that handlers write to the store, in batches. The buffer is bounded; if lines are dropped, the log itself reports how
- * many.
- */
+/** Lines that handlers write, sent in batches. The buffer is bounded, and the log itself reports how many lines were dropped. */
 export class LogBuffer {
   readonly #write: (lines: LogLine[]) => Promise<unknown>;
   readonly #clock: Clock;
@@ -54,7 +51,7 @@ export class LogBuffer {
     await this.#flight;
   }
 
-  /** Returns the first waiting lines that fit in one statement, at least one. */
+  /** As many lines as fit in one statement, at least one. */
   #first(): { batch: LogLine[]; size: number } {
     const batch: LogLine[] = [];
     let size = 0;
@@ -82,7 +79,7 @@ export class LogBuffer {
           this.#dropped = 0;
         }
         await this.#write(batch);
-        // Removes only the lines that were sent; lines added meanwhile stay.
+        // Lines added while the batch was on its way stay.
         this.#lines = this.#lines.slice(sent);
         this.#waiting -= size;
       }

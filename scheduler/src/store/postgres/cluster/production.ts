@@ -2,26 +2,26 @@
 import { withDatabase } from "../with-database.ts";
 
 export interface ProductionFacts {
-  /** Server settings that are off and without which a crash can lose acknowledged work, such as "fsync". */
+  /** Settings of the server without which a crash can lose acknowledged work, if they are off: "fsync". */
   unsafe: string[];
   /** Standbys that are connected, as far as this role may see them. */
   standbys: number;
-  /** True if the server archives its write-ahead log. */
+  /** The server archives its log. */
   archives: boolean;
-  /** The most connections that roles without privileges may have, and the number of open ones. */
+  /** Connections that roles without privileges may have, and those that are open. */
   connections: { most: number; open: number };
   role: string;
   isSuperuser: boolean;
-  /** True if alarms have been looked for, which means that some process had channels. */
+  /** Alarms have been looked for: some process had channels. */
   watched: boolean;
   users: number;
-  /** Number of users who are admins of everything and can sign in. */
+  /** Admins of everything who can sign in. */
   admins: number;
-  /** Users whose password is still the initial one that they were given. */
+  /** Users whose password is still the one that was handed to them. */
   temporary: string[];
 }
 
-/** Requires that the schema has this code's version. @throws STORE_UNREACHABLE, STORE_REFUSED */
+/** The schema must be this code's. @throws STORE_UNREACHABLE, STORE_REFUSED */
 export const inspectProduction = (url: string, schema: string): Promise<ProductionFacts> =>
   withDatabase({ url, schema }, async (database) => {
     const s = database.schema;

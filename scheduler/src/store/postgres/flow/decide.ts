@@ -9,7 +9,7 @@ import type { Database } from "../database.ts";
 import { runState } from "../states.ts";
 import { LooseEnds, tieUp } from "./following.ts";
 
-/** The request of `FlowStore.decide`. */
+/** As the port has it: see `FlowStore.decide`. */
 interface Decision {
   runId: number;
   how: "retry" | "fail";

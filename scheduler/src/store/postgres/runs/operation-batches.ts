@@ -12,7 +12,9 @@ const tasksPerBatch = 10;
 const runsPerBatch = 50;
 const cancelledAtOnce = 4;
 
-/* Operations that pause, resume or cancel: each item has a transaction of its own, and items are processed in batches. */
+/*
+ * Pause, resume, cancel: transactions of their own, in batches.
+ */
 
 const tasksSql = (
   s: string,
@@ -67,12 +69,12 @@ export async function pickBatch(
 
 const soonestLookMs = 100;
 const latestLookMs = 10_000;
-/** The greatest assumed difference between the clocks of the nodes that write the two times, ms. */
+/** The clocks of the nodes that write the two times differ by less than this. */
 const clocksApartMs = 60_000;
 
 /**
- * For runs whose workers were told to stop them, counts how they ended: a handler may finish its run instead. Runs that still go on are
- * looked at again, at increasing intervals.
+ * Counts the runs whose workers were told to stop them, by how each ended: a handler may finish all the same. Runs that still go on are
+ * looked at again, ever more rarely.
  */
 export async function countAsked(client: SqlClient, s: string, open: OpenOperation, now: number): Promise<Progress> {
   const { cursor, created_ms } = open;
@@ -104,9 +106,8 @@ export async function countAsked(client: SqlClient, s: string, open: OpenOperati
 }
 
 /**
- * Carries out a batch. An earlier try whose process died may already have processed an item: then the item counts as done. A process that
- * stood still and was presumed dead pauses and resumes nothing more once the batch was counted, because the effect may have been undone
- * meanwhile.
+ * Each item may have been done by an earlier try whose process died: then it is found done, and counts as done. A process that stood still
+ * and was declared dead pauses and resumes nothing once the batch was counted, since that may have been undone meanwhile.
  */
 export async function carryOut(
   { s, tasks, runs }: OperationContext,
@@ -133,7 +134,7 @@ export async function carryOut(
   };
   const pauseOne = async (name: string) => {
     const untilMs = open.pause_until_ms === null ? null : Number(open.pause_until_ms);
-    // The pause would already be over.
+    // The pause would be over already.
     if (untilMs !== null && untilMs <= nowMs) return "passed";
     await tasks.pause(name, { author, reason, nowMs, untilMs }, isWanted);
     return "done";

@@ -10,13 +10,13 @@ import type { TaskStore } from "../../../task/task-store.ts";
 import type { Database } from "../database.ts";
 import type { RunIds } from "../enqueue/run-ids.ts";
 
-/** What the statements of an operation depend on. */
+/** Dependencies of an operation's statements. */
 export interface OperationContext {
   database: Database;
   s: string;
   tasks: TaskStore;
   runs: RunStore;
-  /** Draws the numbers of the runs that are made here. */
+  /** Numbers drawn for the runs made here. */
   runIds: RunIds;
 }
 
@@ -30,7 +30,7 @@ export interface OpenOperation {
   state: OperationState;
   reason: string;
   author: string;
-  /** The highest run number when the operation began, so that runs made by the operation itself are not its targets. */
+  /** The highest run number when it began: runs that the operation makes itself are not its own targets. */
   last_run_id: number;
   cursor: Cursor;
   batch: BatchItem[] | null;
@@ -45,11 +45,11 @@ export interface Cursor {
   endedMs?: number;
   at?: number;
   paceMs?: number;
-  /** For a cancel: runs whose workers were asked to stop them and that may not have ended yet. */
+  /** For a cancel: runs whose workers were asked to stop them, and that are not known to have ended. */
   asked?: number[];
-  /** How many times in a row a look found none of them ended. */
+  /** How many times in a row these were looked at in vain. */
   looks?: number;
-  /** Number of runs whose workers were told to stop them and that ended otherwise. */
+  /** The number of runs that were told to stop, and ended otherwise. */
   late?: number;
 }
 
