@@ -1,7 +1,6 @@
 /**
- * A line or more for each command that queries a cluster, for the tests that carry out every command. The commands themselves, their
- * arguments and options come from the program: a command without a line here, and a line of a command that no longer exists, fail those
- * tests.
+ * A line or more for each command that queries a cluster, for the tests that carry out every command. The program has the commands, their
+ * arguments and options. The tests fail for a command without a line here, and for a line of a command that no longer exists.
  */
 
 /** Commands that cannot use a server, because they query no cluster or only the store; each with the reason. */
@@ -403,6 +402,7 @@ export const lines: Readonly<Record<string, readonly string[]>> = {
     "soon --user ann --expires soon",
     "odd --user ann --scope nothing:read",
     "odd --user ann --in a/b",
+    "odd --user ann --in nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn",
     "two~words --user ann",
     "ci --user no-such",
     "ci",

@@ -1,6 +1,8 @@
 import type { Role, Scope } from "../../access/access.ts";
-import { iso, isoTime } from "../../api/run-json.ts";
+import { isoTime } from "../../api/run-json.ts";
+import { tokenObject } from "../../api/token-json.ts";
 import { parseDuration } from "../../base/duration.ts";
+import { checkNamespace } from "../../base/namespace.ts";
 import { checkName } from "../../task/names.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import type { ListedToken } from "../nodes/cluster.ts";
@@ -9,17 +11,6 @@ import type { Terminal } from "../screen/terminal.ts";
 import { plain } from "../screen/text.ts";
 import { ageText } from "../screen/times.ts";
 import type { CommonOptions } from "../store-choice.ts";
-
-const tokenObject = ({ name, user, role, scopes, namespaces, createdMs, expiresMs, revokedMs }: ListedToken) => ({
-  name,
-  user,
-  role,
-  scopes,
-  namespaces,
-  created: isoTime(createdMs),
-  expires: isoTime(expiresMs),
-  revoked: iso(revokedMs),
-});
 
 const rightsText = ({ role, scopes, namespaces }: ListedToken): string =>
   `${role}${scopes === null ? "" : ` for ${scopes.join(", ")}`}${namespaces === null ? "" : ` in ${namespaces.join(", ")}`}`;
@@ -41,7 +32,7 @@ export async function createToken(name: string, options: CreateOptions, terminal
     name,
     ...(role === undefined ? {} : { role }),
     ...(scopes === undefined ? {} : { scopes }),
-    ...(namespaces === undefined ? {} : { namespaces }),
+    ...(namespaces === undefined ? {} : { namespaces: namespaces.map(checkNamespace) }),
     ...(expiresInMs === undefined ? {} : { expiresInMs }),
   };
   return withCluster(options, async ({ cluster }) => {

@@ -1,8 +1,8 @@
 import { type Principal, userUnknown } from "../../access/access.ts";
-import { type Token, tokenUnknown } from "../../access/access-store.ts";
+import { tokenUnknown } from "../../access/access-store.ts";
 import { beyondMaker, newToken } from "../../access/new-token.ts";
 import { hashOfSecret, makeSecret, tokenText } from "../../access/worker-key.ts";
-import { iso, isoTime } from "../../api/run-json.ts";
+import { tokenObject } from "../../api/token-json.ts";
 import { parseDuration } from "../../base/duration.ts";
 import type { Store } from "../../store/store.ts";
 import { checkName } from "../../task/names.ts";
@@ -12,16 +12,6 @@ import { changeOf } from "./changes.ts";
 import { numberCursor, pageOf } from "./pages.ts";
 import { signedIn } from "./sign-in-calls.ts";
 
-const asToken = ({ name, user, role, scopes, namespaces, createdMs, expiresMs, revokedMs }: Token) => ({
-  name,
-  user,
-  role,
-  scopes,
-  namespaces,
-  created: isoTime(createdMs),
-  expires: isoTime(expiresMs),
-  revoked: iso(revokedMs),
-});
 export function tokenCalls(
   store: Store,
   principals: Principals,
@@ -47,7 +37,7 @@ export function tokenCalls(
     async listTokens({ cursor, limit }, call) {
       const { role, userId } = signedIn(call);
       const rows = await access.tokens(role === "admin" ? null : userId, numberCursor(cursor), limit + 1);
-      return pageOf(rows, limit, asToken, ({ tokenId }) => [tokenId]);
+      return pageOf(rows, limit, tokenObject, ({ tokenId }) => [tokenId]);
     },
 
     async createToken({ name, user, role, scopes, namespaces, expiresIn, reason }, call) {
@@ -73,11 +63,11 @@ export function tokenCalls(
         },
         changeOf(call, reason),
       );
-      return { ...asToken(made), secret: tokenText(made.tokenId, secret) };
+      return { ...tokenObject(made), secret: tokenText(made.tokenId, secret) };
     },
 
     getToken: async ({ token, user }, call) =>
-      asToken(await access.tokenByName(await ownerOf(call, token, user), token)),
+      tokenObject(await access.tokenByName(await ownerOf(call, token, user), token)),
 
     async revokeToken({ token, user, reason }, call) {
       await access.revokeToken(await ownerOf(call, token, user), token, changeOf(call, reason));
