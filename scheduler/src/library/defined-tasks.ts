@@ -218,12 +218,12 @@ export class DefinedTasks {
     this.#definitions = definitions;
     const bundles: Record<string, string> = {};
     const others: string[] = [];
+    const stored = new Set<TaskDefinition | undefined>(some);
     for (const record of await tasks.saveAll(some, { author, reason, nowMs }, by)) {
       const { name, bundle, isOthers } = record;
       definitions.remember(record);
       // Not if it was replaced meanwhile: the new definition is still to be stored.
-      if (!this.#defined.has(name) || some.includes(this.#defined.get(name)?.definition as TaskDefinition))
-        this.#taskIds.set(name, record.taskId);
+      if (stored.has(this.#defined.get(name)?.definition)) this.#taskIds.set(name, record.taskId);
       if (bundle !== undefined) bundles[name] = bundle;
       else if (isOthers) others.push(name);
       else if (record.definition.asDefined) edits[record.name] = editedParts(record.definition);

@@ -125,13 +125,17 @@ export class EnqueueCall {
     const asked: Promise<RunHandle>[] = [];
     let failure: { error: unknown } | undefined;
     let index = 0;
+    let checked: EnqueueOptions | undefined;
     const prepare = async (payload: unknown): Promise<Prepared> => {
       const at = index++;
       const options = typeof given === "function" ? given(payload as never, at) : given;
       try {
-        checkEnqueueOptions(options);
-        // Read for its errors: times count from when the run is sent.
-        readOptions(options, this.#now());
+        if (options !== checked) {
+          checkEnqueueOptions(options);
+          // Read for its errors: times count from when the run is sent.
+          readOptions(options, this.#now());
+          checked = options;
+        }
         return { text: await payloadText(schema, payload, task), options };
       } catch (error) {
         return within(`[${at}]`, () => {
