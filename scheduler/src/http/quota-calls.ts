@@ -22,11 +22,6 @@ export function quotaCalls(
     const { found, added } = await quotas.taken(name, quota);
     return { ...used, waiting: found.runs + added.runs, bytes: found.bytes + added.bytes, history: found.history };
   };
-  const shown = ({ changed, ...rest }: Quota, used: Awaited<ReturnType<typeof usedOf>>) => ({
-    ...rest,
-    used,
-    changed: { at: isoTime(changed.atMs), by: changed.by, why: changed.why },
-  });
   return {
     async listQuotas({ cursor, limit }, { who, reach }) {
       const isSeen = seenBy(who, reach);
@@ -36,12 +31,15 @@ export function quotaCalls(
       ).filter(({ quota }) => isSeen(quota));
       const used = new Map<Quota, Awaited<ReturnType<typeof usedOf>>>();
       for (const { quota } of rows.slice(0, limit)) used.set(quota, await usedOf(quota));
-      return pageOf(
-        rows,
-        limit,
-        ({ quota }) => shown(quota, used.get(quota) ?? null),
-        ({ name }) => [name],
-      );
+      const item = ({ quota }: (typeof rows)[number]) => {
+        const { changed, ...rest } = quota;
+        return {
+          ...rest,
+          used: used.get(quota) ?? null,
+          changed: { at: isoTime(changed.atMs), by: changed.by, why: changed.why },
+        };
+      };
+      return pageOf(rows, limit, item, ({ name }) => [name]);
     },
 
     async setQuota({ kind, name, reason, ...given }, call) {

@@ -19,30 +19,6 @@ const mosts = {
 };
 
 const noun = "cluster" as const;
-const params = z.strictObject({
-  kind: kind.describe("Whose quota it is: a namespace's, a user's or a worker key's."),
-  name: name(100).describe(`The name of the namespace, user or key; ${everyOther}: each that has none of its own.`),
-});
-
-const quota = z
-  .strictObject({
-    kind,
-    name: z.string().describe(`${everyOther}: each that has none of its own.`),
-    ...mosts,
-    used: z
-      .strictObject({
-        enqueues: z.int().describe("By this server, in the present minute."),
-        waiting: z.int().nullable().describe("Counted up to the quota."),
-        bytes: z.int().nullable(),
-        history: z.int().nullable(),
-        streams: z.int().nullable().describe("From this server, now."),
-        sessions: z.int().nullable(),
-      })
-      .nullable()
-      .describe(`null: of ${everyOther}.`),
-    changed: z.strictObject({ at: time, by: z.string(), why: z.string() }),
-  })
-  .meta({ id: "Quota" });
 
 export const quotaRoutes = {
   listQuotas: route({
@@ -53,7 +29,27 @@ export const quotaRoutes = {
     policy: "viewer",
     summary: "How much namespaces, users and worker keys may take, and how much they do: those that are about who asks",
     query: z.strictObject(paged),
-    answer: page(quota),
+    answer: page(
+      z
+        .strictObject({
+          kind,
+          name: z.string().describe(`${everyOther}: each that has none of its own.`),
+          ...mosts,
+          used: z
+            .strictObject({
+              enqueues: z.int().describe("By this server, in the present minute."),
+              waiting: z.int().nullable().describe("Counted up to the quota."),
+              bytes: z.int().nullable(),
+              history: z.int().nullable(),
+              streams: z.int().nullable().describe("From this server, now."),
+              sessions: z.int().nullable(),
+            })
+            .nullable()
+            .describe(`null: of ${everyOther}.`),
+          changed: z.strictObject({ at: time, by: z.string(), why: z.string() }),
+        })
+        .meta({ id: "Quota" }),
+    ),
     errors: [],
   }),
   setQuota: route({
@@ -63,7 +59,10 @@ export const quotaRoutes = {
     noun,
     policy: "admin",
     summary: "Let a namespace, a user or a worker key take so much and no more; without any limit the quota is removed",
-    params,
+    params: z.strictObject({
+      kind: kind.describe("Whose quota it is: a namespace's, a user's or a worker key's."),
+      name: name(100).describe(`The name of the namespace, user or key; ${everyOther}: each that has none of its own.`),
+    }),
     body: z.strictObject({
       enqueues: mosts.enqueues.default(null),
       waiting: mosts.waiting.default(null),
