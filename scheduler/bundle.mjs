@@ -76,6 +76,8 @@ await build({
     format: "esm",
     entryFileNames: "[name].js",
     chunkFileNames: "[name]-[hash].js",
+    // Docstrings are for readers of the source; users read those of the declarations.
+    comments: { jsdoc: false },
     codeSplitting: { groups: [{ name: fileOf, debugName: "third party" }] },
   },
 });
